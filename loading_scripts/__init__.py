@@ -1,0 +1,110 @@
+"""The benchmarks as datasets, one folder each.
+
+A folder holds ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (which files make which config
+and split), the builder ``NAME.py``, the dataset card ``README.md`` and a sample. This module reads the two tables,
+without importing ``datasets``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from qabench.errors import InputError
+from qabench.sources import SourceTable, load_table, local_path
+
+FOLDER = Path(__file__).parent
+SHIPPED = "./"  # a file of the benchmark's own folder, and not of its upstream repository
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One configuration of a benchmark: its splits, each with the files it is made of."""
+
+    benchmark: str
+    name: str
+    description: str
+    splits: dict[str, tuple[str, ...]]
+
+    @property
+    def files(self) -> list[str]:
+        """The upstream files of all splits, in order, each once; none for a config that is shipped with the package."""
+        paths = dict.fromkeys(path for files in self.splits.values() for path in files)
+        return [path for path in paths if not path.startswith(SHIPPED)]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark's folder, read: its title, its default config and its configs by name."""
+
+    name: str
+    title: str
+    default: str
+    configs: dict[str, Config]
+
+    def config(self, name: str | None) -> Config:
+        """The config of that name, or the default one. Raises InputError that lists the allowed names."""
+        try:
+            return self.configs[name or self.default]
+        except KeyError:
+            raise InputError(f"{self.name} has no config {name!r}; allowed: {', '.join(self.configs)}") from None
+
+
+def benchmark_names() -> list[str]:
+    """The names of all benchmarks, sorted."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/sources.json"))
+
+
+@functools.cache
+def benchmark(name: str) -> Benchmark:
+    """A benchmark's title and configs.
+
+    Args:
+        name: "fanoutqa", or its Hub name "qabench/fanoutqa".
+
+    Raises:
+        InputError: there is no such benchmark, or it has no dataset yet.
+    """
+    name = name.removeprefix("qabench/")
+    if name not in benchmark_names():
+        raise InputError(f"there is no benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
+    table = json.loads((FOLDER / name / "configs.json").read_text(encoding="utf-8"))
+    configs = {
+        config: Config(name, config, row["description"], {split: tuple(files) for split, files in row["splits"].items()})
+        for config, row in table["configs"].items()
+    }
+    return Benchmark(name, table["title"], table["default"], configs)
+
+
+@functools.cache
+def source_table(name: str) -> SourceTable:
+    """The table of a benchmark's upstream files."""
+    return load_table(FOLDER / name / "sources.json", name)
+
+
+def config_files(name: str, config: str) -> list[str]:
+    """The upstream files that a config is made of. Raises InputError for an unknown config."""
+    return benchmark(name).config(config).files
+
+
+def open_path(name: str, path: str) -> Path:
+    """A verified local path of a file of ``configs.json``.
+
+    Raises:
+        SourceError: an upstream file that is not here cannot be had, or is not what was pinned.
+    """
+    if path.startswith(SHIPPED):
+        return FOLDER / name / path
+    return local_path(source_table(name)[path])
+
+
+def file_digest(name: str, path: str) -> str:
+    """Twelve hex digits that stand for a file's pinned content, for signatures and cache keys."""
+    if path.startswith(SHIPPED):
+        import hashlib
+
+        return hashlib.sha256((FOLDER / name / path).read_bytes()).hexdigest()[:12]
+    source = source_table(name)[path]
+    return (source.sha256 or source.git_blob_sha1 or "")[:12]

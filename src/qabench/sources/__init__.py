@@ -1,0 +1,48 @@
+"""Pinned upstream files: a declarative table, and one function that gives a verified local path.
+
+    table = load_table("sources.json", "fanoutqa")
+    path = local_path(table["fanoutqa/data/fanout-final-dev.json"])
+
+The environment: QABENCH_MIRROR (folders laid out OWNER/REPO/PATH, joined with os.pathsep), QABENCH_CACHE (the folder
+of downloads), QABENCH_OFFLINE or HF_HUB_OFFLINE (no network), QABENCH_SOURCE_URL (a web server that serves the mirror's
+layout).
+"""
+
+from __future__ import annotations
+
+from qabench.paths import cache_dir
+from qabench.sources.digest import Digests, compute_digests, find_mismatch, verify
+from qabench.sources.download import Progress, request_url
+from qabench.sources.mirror import FileResult, check, fetch, write_mirror
+from qabench.sources.resolve import (
+    available,
+    cache_path,
+    find_local,
+    local_path,
+    mirror_dirs,
+    offline_variable,
+)
+from qabench.sources.table import SourceFile, SourceTable, load_table
+
+__all__ = [
+    "Digests",
+    "FileResult",
+    "Progress",
+    "SourceFile",
+    "SourceTable",
+    "available",
+    "cache_dir",
+    "cache_path",
+    "check",
+    "compute_digests",
+    "fetch",
+    "find_local",
+    "find_mismatch",
+    "load_table",
+    "local_path",
+    "mirror_dirs",
+    "offline_variable",
+    "request_url",
+    "verify",
+    "write_mirror",
+]

@@ -1,0 +1,69 @@
+"""What all dataset builders share: configs and files from the tables, verified data, a cache key that tells data apart."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+
+from qabench.loading_scripts import FOLDER, benchmark, file_digest, open_path
+from qabench.rows import Row
+
+
+def configs_of(name: str) -> list[datasets.BuilderConfig]:
+    """The ``BUILDER_CONFIGS`` of a benchmark, from its ``configs.json``."""
+    return [
+        datasets.BuilderConfig(name=config.name, version=datasets.Version("1.0.0"), description=config.description)
+        for config in benchmark(name).configs.values()
+    ]
+
+
+class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
+    """A builder whose splits are files of its folder's tables.
+
+    A subclass sets ``BENCHMARK`` (its folder), ``BUILDER_CONFIGS = configs_of(...)``, ``DEFAULT_CONFIG_NAME``, and
+    has ``_info`` and ``_rows(path, split)``, which gives a file's rows as they stand in the dataset.
+    """
+
+    BENCHMARK: ClassVar[str]
+
+    def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+        # Not dl_manager's downloads: their checksums are never checked, and they know no mirror.
+        config = benchmark(self.BENCHMARK).config(self.config.name)
+        return [
+            datasets.SplitGenerator(
+                name=split,
+                gen_kwargs={"split": split, "files": [str(open_path(self.BENCHMARK, file)) for file in files]},
+            )
+            for split, files in config.splits.items()
+        ]
+
+    def _generate_examples(self, split: str, files: list[str]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+        for number, file in enumerate(files):
+            for i, row in enumerate(self._rows(Path(file), split)):
+                yield (number, i), row
+
+    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        raise NotImplementedError
+
+
+def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
+    """The 40 hex digits that name a config's place in the cache of ``datasets``.
+
+    Made of the digests of its files and of the code that reads them: rows of other data or older code are never
+    served, which ``datasets`` alone, knowing only the version, would do.
+    """
+    total = hashlib.sha1(usedforsecurity=False)
+    for split, files in benchmark(builder.BENCHMARK).config(config).splits.items():
+        for file in files:
+            total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
+    code = sorted((FOLDER / builder.BENCHMARK).glob("*.py")) + [Path(inspect.getfile(m)) for m in (Row, BenchmarkBuilder)]
+    for path in code:
+        total.update(path.read_bytes())
+    return total.hexdigest()
+
+

@@ -1,0 +1,65 @@
+"""FanOutQA as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.fanoutqa.parse import parse_dev, parse_test
+from qabench.rows import read_json_list
+
+CITATION = """\
+@inproceedings{zhu-etal-2024-fanoutqa,
+  title = {{FanOutQA}: A Multi-Hop, Multi-Document Question Answering Benchmark for Large Language Models},
+  author = {Zhu, Andrew and Hwang, Alyssa and Dugan, Liam and Callison-Burch, Chris},
+  booktitle = {Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics},
+  year = {2024},
+  url = {https://arxiv.org/abs/2402.14116},
+}
+"""
+DESCRIPTION = (
+    "Questions that need facts from many Wikipedia pages at once, with the pages and, for the development questions, "
+    "the answers and the human decomposition into sub-questions."
+)
+PAGE = {
+    "pageid": datasets.Value("int64"),
+    "revid": datasets.Value("int64"),
+    "title": datasets.Value("string"),
+    "url": datasets.Value("string"),
+}
+
+
+class FanOutQA(BenchmarkBuilder):
+    """Configs dev and dev_nov23 (split validation), test and test_nov23 (split test), sample (split validation).
+
+    ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``; test questions have neither.
+    """
+
+    BENCHMARK = "fanoutqa"
+    BUILDER_CONFIGS = configs_of(BENCHMARK)
+    DEFAULT_CONFIG_NAME = "dev"
+
+    def _info(self) -> datasets.DatasetInfo:
+        features: dict[str, Any] = {"id": datasets.Value("string"), "question": datasets.Value("string")}
+        if not self._is_test:
+            features |= {"answer": datasets.Value("string"), "decomposition": datasets.Value("string")}
+        features |= {"necessary_evidence": datasets.List(PAGE), "categories": datasets.List(datasets.Value("string"))}
+        return datasets.DatasetInfo(
+            description=DESCRIPTION,
+            features=datasets.Features(features),
+            homepage="https://fanoutqa.com",
+            license="cc-by-sa-4.0",
+            citation=CITATION,
+        )
+
+    @property
+    def _is_test(self) -> bool:
+        return bool(self.config.name.startswith("test"))
+
+    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        parse = parse_test if self._is_test else parse_dev
+        return map(parse, read_json_list(path))

@@ -1,0 +1,85 @@
+"""Rows of FanOutQA's files as rows of the dataset. Pure: no files, no ``datasets``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from qabench.answers import dumps, evidence_of
+from qabench.errors import DataError
+from qabench.rows import Row
+
+TO_BE_DETERMINED = "###TBD###"  # what the corrections of 2026 write for an id that nobody looked up
+
+
+def parse_dev(row: Row) -> dict[str, Any]:
+    """A development question: a row of ``fanout-final-dev.json``.
+
+    Returns:
+        id, question, answer and decomposition (JSON text), necessary_evidence (derived), categories.
+
+    Raises:
+        DataError: names file, row, field and what was expected.
+    """
+    row.only("id", "question", "decomposition", "answer", "categories")
+    _check_decomposition(row)
+    _check_answer(row, "answer")
+    decomposition = row.get("decomposition", list)
+    return {
+        **_common(row),
+        "answer": dumps(row.fields["answer"]),
+        "decomposition": dumps(decomposition),
+        "necessary_evidence": [_page(Row(page, row.where)) for page in evidence_of(decomposition)],
+    }
+
+
+def parse_test(row: Row) -> dict[str, Any]:
+    """A test question, which comes without answer and decomposition: a row of ``fanout-final-test.json``."""
+    row.only("id", "question", "necessary_evidence", "categories")
+    return {**_common(row), "necessary_evidence": [_page(page) for page in row.rows("necessary_evidence")]}
+
+
+def _common(row: Row) -> dict[str, Any]:
+    return {"id": row.get("id", str), "question": row.get("question", str), "categories": row.texts("categories")}
+
+
+def _page(row: Row) -> dict[str, Any]:
+    row.only("pageid", "revid", "title", "url")
+    return {
+        "pageid": _page_number(row, "pageid"),
+        "revid": _page_number(row, "revid"),
+        "title": row.get("title", str),
+        "url": row.get("url", str),
+    }
+
+
+def _page_number(row: Row, key: str) -> int | None:
+    value = row.get(key, int, str)
+    if value == TO_BE_DETERMINED:
+        return None
+    if isinstance(value, str) or not 0 <= value < 2**63:
+        raise DataError(f"{row.where}, field {key!r}: expected an integer or {TO_BE_DETERMINED!r}, got {value!r:.60}")
+    return int(value)
+
+
+def _check_decomposition(row: Row) -> None:
+    for node in row.rows("decomposition"):
+        node.get("id", str)
+        node.get("question", str)
+        node.texts("depends_on")
+        _check_answer(node, "answer")
+        if node.get("evidence", dict, None) is not None:
+            _page(Row(node.fields["evidence"], f"{node.where}, field 'evidence'"))
+        _check_decomposition(node)
+
+
+def _check_answer(row: Row, key: str) -> None:
+    _check_value(row.get(key, dict, list, str, int, float, bool), f"{row.where}, field {key!r}")
+
+
+def _check_value(value: Any, where: str) -> None:
+    if isinstance(value, dict | list):
+        for part, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _check_value(item, f"{where}[{part!r}]")
+    elif value is None or (isinstance(value, float) and not math.isfinite(value)):
+        raise DataError(f"{where}: expected text, a finite number, true or false, a list or an object, got {value!r}")

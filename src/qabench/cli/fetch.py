@@ -1,0 +1,144 @@
+"""``qabench fetch``: get, check or mirror the upstream files of the benchmarks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qabench.errors import InputError
+
+if TYPE_CHECKING:
+    from qabench.sources import FileResult, Progress, SourceFile
+
+
+def fetch(
+    benchmarks: Annotated[
+        list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks; all of them by default.")
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only the files of this config of the one benchmark named; may be repeated."),
+    ] = None,
+    mirror: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only verify what is here (with --mirror: in DIR), without the network.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+) -> None:
+    """Get the pinned upstream files into the cache, each verified against its digest.
+
+    Exit code: 0 all files are right, 1 one is missing, damaged or failed, 2 wrong usage.
+    """
+    from qabench import sources
+
+    files = _select(benchmarks or [], config or [])
+    if check:
+        results = sources.check(files, directory=mirror)
+    else:
+        with _progress(len(files)) as progress:
+            if mirror is not None:
+                results = sources.write_mirror(files, mirror, progress=progress)
+            else:
+                results = sources.fetch(files, progress=progress)
+    if as_json:
+        print(json.dumps(_document(results), indent=1))
+    else:
+        _print_table(results)
+    if not all(result.ok for result in results):
+        raise typer.Exit(1)
+
+
+def _select(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
+    from qabench.loading_scripts import benchmark_names, config_files, source_table
+
+    known = benchmark_names()
+    unknown = [name for name in benchmarks if name not in known]
+    if unknown:
+        raise InputError(f"no benchmark is called {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+    chosen = list(dict.fromkeys(benchmarks)) or known
+    if not configs:
+        return [file for name in chosen for file in source_table(name)]
+    if len(chosen) != 1:
+        raise InputError(f"--config goes with exactly one benchmark, and here are {len(chosen)}: {', '.join(chosen)}")
+    table = source_table(chosen[0])
+    paths = dict.fromkeys(path for config in configs for path in config_files(chosen[0], config))
+    return [table[path] for path in paths]
+
+
+@contextmanager
+def _progress(count: int) -> Iterator[Progress | None]:
+    """A progress bar for the file that is coming in, on stderr; nothing where that is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{count} files", total=None)
+        current: SourceFile | None = None
+
+        def show(source: SourceFile, done: int, total: int | None) -> None:
+            nonlocal current
+            if source is not current:
+                current = source
+                bar.reset(task, description=str(source), total=total)
+            bar.update(task, completed=done)
+
+        yield show
+
+
+def _document(results: list[FileResult]) -> dict[str, object]:
+    ok = sum(result.ok for result in results)
+    files = [
+        {
+            "benchmark": result.source.benchmark,
+            "path": result.source.path,
+            "state": result.state,
+            "where": result.where,
+            "local_path": str(result.path) if result.path else None,
+            "size": result.source.size,
+            "url": result.source.url,
+            "licence": result.source.licence,
+            "detail": result.detail,
+        }
+        for result in results
+    ]
+    return {"files": files, "ok": ok, "failed": len(results) - ok}
+
+
+def _print_table(results: list[FileResult]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    # Beyond a terminal's width only in a pipe, where a program or a pager reads the lines.
+    console = Console() if sys.stdout.isatty() else Console(width=1000)
+    table = Table("state", "where", "benchmark", "file", "note", box=None, pad_edge=False)
+    table.columns[3].overflow = "fold"
+    for result in results:
+        state = Text(result.state, style="green" if result.ok else "red")
+        source, note = result.source, result.detail.removeprefix(f"{result.source}: ")
+        table.add_row(state, *map(Text, (result.where or "", source.benchmark, source.path, note)))
+    console.print(table)
+    bad = {state: sum(result.state == state for result in results) for state in ("missing", "damaged", "failed")}
+    counts = "".join(f", {number} {state}" for state, number in bad.items() if number)
+    console.print(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}", highlight=False)
+    if bad["missing"]:
+        console.print(
+            "Missing files can be fetched where there is a network, or read from a mirror: set QABENCH_MIRROR=DIR to a "
+            "folder that `qabench fetch --mirror DIR` filled on a connected machine.",
+            highlight=False,
+            markup=False,
+        )

@@ -1,0 +1,120 @@
+"""Reading rows of data files strictly: a row either is what the schema says, or the error names file, row and field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import DataError
+
+JSON_NAMES = {dict: "object", list: "list", str: "text", int: "integer", float: "number", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A JSON object of a data file and the words that say where it stands: ``questions.json, row 3``."""
+
+    fields: Mapping[str, Any]
+    where: str
+
+    @classmethod
+    def of(cls, value: Any, where: str) -> Row:
+        """``value`` as a row. Raises DataError when it is not an object."""
+        if not isinstance(value, dict):
+            raise DataError(f"{where}: expected an object, got {_shown(value)}")
+        return cls(value, where)
+
+    def only(self, *keys: str) -> Row:
+        """Raises DataError when the row has a field that is not one of ``keys``: it would be lost."""
+        if unknown := [key for key in self.fields if key not in keys]:
+            raise DataError(f"{self.where}: unknown field {unknown[0]!r}; the fields are {', '.join(keys)}")
+        return self
+
+    def get(self, key: str, *types: type | None) -> Any:
+        """The field ``key``, of one of ``types`` (None allows null). Raises DataError otherwise."""
+        if key not in self.fields:
+            raise DataError(f"{self.where}: the field {key!r} is missing")
+        value = self.fields[key]
+        # bool is an int to Python, but true is no number in a data file.
+        fits = value is None if value is None or type(value) is type(None) else type(value) in types
+        if fits and (value is not None or None in types):
+            return self.storable(key, value)
+        expected = " or ".join("null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types)
+        raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
+
+    def texts(self, key: str) -> list[str]:
+        """The field ``key``, a list of texts."""
+        items = self.get(key, list)
+        for i, item in enumerate(items):
+            if not isinstance(item, str):
+                raise DataError(f"{self.where}, field {key!r}[{i}]: expected text, got {_shown(item)}")
+            self.storable(key, item)
+        return list(items)
+
+    def rows(self, key: str) -> Iterator[Row]:
+        """The field ``key``, a list of objects, as rows."""
+        for i, item in enumerate(self.get(key, list)):
+            yield Row.of(item, f"{self.where}, field {key!r}[{i}]")
+
+    def storable(self, key: str, value: Any) -> Any:
+        """``value``, unless it is text that Arrow cannot hold (a lone surrogate): then DataError."""
+        if isinstance(value, str):
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError as error:
+                raise DataError(
+                    f"{self.where}, field {key!r}: a lone surrogate at character {error.start}: not Unicode text"
+                ) from None
+        return value
+
+
+def read_json_list(path: Path) -> Iterator[Row]:
+    """The rows of a file that is one JSON list of objects, in order; ``where`` counts them from 0.
+
+    Raises:
+        DataError: the file is not UTF-8, not JSON (with line and column), or not a list of objects.
+    """
+    try:
+        data = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise DataError(f"{path}: JSON nested too deeply") from None
+    if not isinstance(data, list):
+        raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
+    for i, value in enumerate(data):
+        yield Row.of(value, f"{path}, row {i}")
+
+
+def read_json_lines(path: Path) -> Iterator[Row]:
+    """The rows of a JSONL file, one object a line, in order; ``where`` counts lines from 1. Blank lines are passed over.
+
+    NaN is read as Python's ``float("nan")``: some sources hold it, and their parsers say where it is allowed.
+
+    Raises:
+        DataError: a line is not UTF-8, not JSON, or not an object.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path}, line {number}"
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+                if text:
+                    yield Row.of(json.loads(text), where)
+            except UnicodeDecodeError as error:
+                raise DataError(f"{where}: not UTF-8 at byte {error.start}") from None
+            except json.JSONDecodeError as error:
+                raise DataError(f"{where}, column {error.colno}: not JSON ({error.msg})") from None
+            except RecursionError:
+                raise DataError(f"{where}: JSON nested too deeply") from None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    name = "null" if value is None else JSON_NAMES.get(type(value), type(value).__name__)
+    return name if value is None else f"{name} {text[:60]}{'...' if len(text) > 60 else ''}"

@@ -1,0 +1,116 @@
+"""FanOutQA's loose and strict accuracy: which strings of the reference stand in the answer.
+
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.string`` and ``.scorer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qabench.answers import UNANSWERED, strings_of, text_of
+from qabench.errors import InputError
+from qabench.scoring.pairs import check_pairs
+
+Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
+"""The normal form of each distinct ``str(text)``: ``qabench.text.Normalizer(...).batch``."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAccuracy:
+    """One question's score.
+
+    Attributes:
+        loose: share of the reference's strings that were found; at most 1, below 0 only for nested references.
+        strict: whether all were found.
+        missing: the normalised strings that were not found, in the reference's order.
+    """
+
+    loose: float
+    strict: bool
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyScore:
+    """Means over the questions, as fractions, and each question's score in the order of the input."""
+
+    loose: float
+    strict: float
+    per_question: tuple[QuestionAccuracy, ...]
+
+
+def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: Normalize) -> AccuracyScore:
+    """Loose and strict accuracy of answers, aligned with their references.
+
+    A reference's strings are its keys and values (dict), its items (list) or itself; bools count as "yes" and "no".
+    A string is found when its normal form stands in the answer's normal form between word boundaries. loose is the
+    mean share of strings found, strict the share of questions with all found. Strings missing from nested containers
+    all count against the outer container's own length, so a nested reference can score below zero, as upstream.
+
+    Args:
+        references: answers as Python objects: dict, list, str, int, float, bool.
+        predictions: the answers' texts, one a reference; ``UNANSWERED`` scores 0. Anything else is put through
+            ``str`` as upstream, so a ``null`` of a file is the text "None".
+        normalize: see ``Normalize``; each distinct text is normalised once.
+
+    Raises:
+        InputError: no questions, lists of unlike length, or an empty list or dict as a reference (undefined).
+    """
+    check_pairs(references, predictions)
+    answered = [prediction for prediction in predictions if prediction is not UNANSWERED]
+    forms = normalize([s for reference in references for s in strings_of(reference)] + [str(p) for p in answered])
+    scores = []
+    for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
+        try:
+            scores.append(_question(reference, prediction, forms))
+        except ZeroDivisionError:
+            raise InputError(f"reference {i} is, or holds, an empty list or dict: its accuracy is undefined") from None
+    n = len(scores)
+    # The builtin sum over scores in order, zeros as integers: the official sum, to the last digit.
+    return AccuracyScore(sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores))
+
+
+def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:
+    if prediction is UNANSWERED:
+        return QuestionAccuracy(0, False, tuple(forms[text] for text in strings_of(reference)))
+    loose, strict, missing = _found(reference, forms[str(prediction)], forms)
+    return QuestionAccuracy(loose, strict, tuple(missing))
+
+
+def _found(reference: Any, candidate: str, forms: Mapping[str, str]) -> tuple[float, bool, list[str]]:
+    if isinstance(reference, dict):
+        parts = [part for item in reference.items() for part in item]
+    elif isinstance(reference, list):
+        parts = reference
+    else:
+        form = forms[text_of(reference) if isinstance(reference, bool) else str(reference)]
+        found = contains_word(form, candidate)
+        return int(found), found, [] if found else [form]
+    missing = [text for part in parts for text in _found(part, candidate, forms)[2]]
+    n_found = len(parts) - len(missing)
+    return n_found / len(parts), n_found == len(parts), missing
+
+
+def contains_word(string: str, text: str) -> bool:
+    r"""Whether ``string`` stands in ``text`` between word boundaries: ``re.search(rf"\b{re.escape(string)}\b", text)``.
+
+    Compiling a pattern for each of thousands of strings would take longer than all the searches.
+    """
+    start = text.find(string)
+    while start != -1:
+        if _is_boundary(text, start) and _is_boundary(text, start + len(string)):
+            return True
+        start = text.find(string, start + 1)
+    return False
+
+
+def _is_boundary(text: str, position: int) -> bool:
+    before = position > 0 and _is_word(text[position - 1])
+    after = position < len(text) and _is_word(text[position])
+    return before != after
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,16 @@
+"""The one check that all scores over aligned lists begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qabench.errors import InputError
+
+
+def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
+    """Raises InputError unless there is one prediction for each reference, and at least one."""
+    if len(references) != len(predictions):
+        raise InputError(f"{len(predictions)} predictions for {len(references)} references; give one for each")
+    if not references:
+        raise InputError("nothing to score: there are no references, and a mean over no questions is undefined")

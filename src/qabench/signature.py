@@ -1,0 +1,37 @@
+"""Signatures: one line that says everything a score depends on, in the manner of sacreBLEU's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from typing import Any
+
+from qabench.answers import dumps
+
+
+def version() -> str:
+    """The installed version of qabench."""
+    return metadata.version("qabench")
+
+
+def signature(score: str, **fields: object) -> str:
+    """``score|name:value|...|qabench:VERSION``, fields in the order given; those that are None are left out."""
+    parts = [f"{name}:{_clean(value)}" for name, value in fields.items() if value is not None]
+    return "|".join([score, *parts, f"qabench:{version()}"])
+
+
+def digest(items: Iterable[Any]) -> str:
+    """Twelve hex digits that stand for a list of answers, by type, digit and order."""
+    total = hashlib.sha256()
+    for item in items:
+        total.update(dumps(item).encode("utf-8") + b"\n")
+    return total.hexdigest()[:12]
+
+
+def _clean(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(_clean, value))
+    return str(value).replace("|", "/")

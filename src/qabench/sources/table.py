@@ -1,0 +1,154 @@
+"""The declarative table of upstream files: which file of which repository and commit, and what its content must be."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from qabench.errors import DataError, InputError
+
+_REPO = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
+_HEX40 = re.compile(r"[0-9a-f]{40}")
+_HEX64 = re.compile(r"[0-9a-f]{64}")
+_FILE_KEYS = frozenset({"path", "git_blob_sha1", "sha256", "size", "lfs"})
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One upstream file, pinned by commit and content.
+
+    ``path`` is relative to the repository's root, with forward slashes. At least one of ``git_blob_sha1`` and
+    ``sha256`` (lower-case hex) is set; ``size`` is in bytes, None where unknown. For a Git LFS file (``lfs``) digest
+    and size are those of the content, not of the pointer. Raises ValueError where a field is not so.
+    """
+
+    benchmark: str
+    repo: str
+    commit: str
+    path: str
+    licence: str
+    git_blob_sha1: str | None = None
+    sha256: str | None = None
+    size: int | None = None
+    lfs: bool = False
+
+    def __post_init__(self) -> None:
+        _require(_REPO, "repo", self.repo, "OWNER/REPO")
+        _require(_HEX40, "commit", self.commit, "40 lower-case hex digits")
+        _require_inside(self.path)
+        if type(self.lfs) is not bool or not isinstance(self.licence, str):
+            raise ValueError(f"{self.path}: lfs is {self.lfs!r} (true or false), licence is {self.licence!r} (a text)")
+        if self.git_blob_sha1 is None and self.sha256 is None:
+            raise ValueError(f"{self.path}: no digest; give git_blob_sha1, sha256 or both")
+        if self.git_blob_sha1 is not None:
+            _require(_HEX40, "git_blob_sha1", self.git_blob_sha1, "40 lower-case hex digits")
+        if self.sha256 is not None:
+            _require(_HEX64, "sha256", self.sha256, "64 lower-case hex digits")
+        if self.size is not None and (type(self.size) is not int or self.size < 0):
+            raise ValueError(f"{self.path}: size is {self.size!r}; it is a number of bytes, or left out where unknown")
+
+    @property
+    def url(self) -> str:
+        """Where the pinned content is published: GitHub's raw files, or its media server for Git LFS content."""
+        base = "https://media.githubusercontent.com/media" if self.lfs else "https://raw.githubusercontent.com"
+        return f"{base}/{self.repo}/{self.commit}/{quote(self.path)}"
+
+    @property
+    def mirror_path(self) -> PurePosixPath:
+        """Where the file lies in a mirror folder or on a mirror server: OWNER/REPO/PATH."""
+        return PurePosixPath(self.repo, self.path)
+
+    def __str__(self) -> str:
+        return f"{self.benchmark}: {self.path}"
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """All pinned files of one benchmark, in the table's order. Paths are unique (ValueError otherwise)."""
+
+    benchmark: str
+    files: tuple[SourceFile, ...]
+
+    def __post_init__(self) -> None:
+        if len(self._by_path) != len(self.files):
+            paths = [file.path for file in self.files]
+            raise ValueError(f"paths listed twice: {sorted({path for path in paths if paths.count(path) > 1})}")
+
+    @cached_property
+    def _by_path(self) -> dict[str, SourceFile]:
+        return {file.path: file for file in self.files}
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._by_path
+
+    def __getitem__(self, path: str) -> SourceFile:
+        """The file at ``path`` (relative to the repository). Raises InputError that lists the nearest paths."""
+        try:
+            return self._by_path[path]
+        except KeyError:
+            name = PurePosixPath(path).name
+            near = [known for known in self._by_path if PurePosixPath(known).name == name]
+            near += difflib.get_close_matches(path, self._by_path, n=5, cutoff=0.5)
+            hint = f"Near matches: {', '.join(dict.fromkeys(near))}" if near else f"None of its {len(self)} is like it"
+            raise InputError(f"{self.benchmark} has no source file {path!r}. {hint}.") from None
+
+
+def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
+    """Read a ``sources.json``: ``{"repo", "commit", "licence", "files": [{"path", digests, "size", "lfs"}, ...]}``.
+
+    Raises DataError, naming file and entry, where a field is missing, unknown or malformed, a file has no digest, a
+    path is listed twice or would lead out of the repository's folder.
+    """
+    where = Path(path_to_json)
+    try:
+        document = json.loads(where.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{where}: the source table cannot be read: {error}") from error
+    if not isinstance(document, dict) or document.keys() != {"repo", "commit", "licence", "files"}:
+        raise DataError(f"{where}: a source table is an object with exactly repo, commit, licence and files")
+    if not isinstance(document["files"], list):
+        raise DataError(f"{where}: files is {type(document['files']).__name__}; it must be a list")
+    common = {"benchmark": benchmark} | {key: document[key] for key in ("repo", "commit", "licence")}
+    entries = enumerate(document["files"])
+    files = tuple(_read_entry(entry, common, f"{where}: files[{index}]") for index, entry in entries)
+    try:
+        return SourceTable(benchmark, files)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from error
+
+
+def _read_entry(entry: Any, common: dict[str, Any], where: str) -> SourceFile:
+    if not isinstance(entry, dict) or "path" not in entry or not entry.keys() <= _FILE_KEYS:
+        raise DataError(f"{where} is {entry!r}; it must be an object with path and, of the rest, {sorted(_FILE_KEYS)}")
+    try:
+        return SourceFile(**common, **entry)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from error
+
+
+def _require(pattern: re.Pattern[str], field: str, value: object, allowed: str) -> None:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError(f"{field} is {value!r}; it must be {allowed}")
+
+
+def _require_inside(path: object) -> None:
+    # Backslash and colon are separators and drives on Windows; the path becomes part of a local one there too.
+    if (
+        not isinstance(path, str)
+        or any(part in ("", ".", "..") for part in path.split("/"))
+        or any(character in "\\:" or not character.isprintable() for character in path)
+    ):
+        raise ValueError(f"path is {path!r}; it must be relative to the repository's root, with '/' and without '..'")

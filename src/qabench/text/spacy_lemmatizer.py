@@ -1,0 +1,136 @@
+"""The official lemmatiser: a spaCy pipeline, loaded when the first text needs it, on all processors for many texts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cached_property
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import MissingExtra
+from qabench.text.lemmatizers import OFFICIAL_MODEL, install_hint
+
+UNUSED = ["ner"]  # entities: no lemma depends on them, and they cost as much as all the rest
+CHARACTERS_PER_TASK = 40_000
+CHARACTERS_WORTH_A_PROCESS = 60_000
+
+
+class SpacyLemmatizer:
+    """Lemmas by a spaCy pipeline: exactly ``" ".join(token.lemma_ for token in nlp(text))``.
+
+    Args:
+        model: an installed model package (``en_core_web_sm``) or a model's folder.
+        workers: processes for large batches; None for one a processor where processes can be forked safely.
+
+    Raises:
+        MissingExtra: no such package or folder.
+    """
+
+    def __init__(self, model: str = OFFICIAL_MODEL, workers: int | None = None) -> None:
+        self.model = model
+        self.workers = workers
+        self.folder = _model_folder(model)
+        meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
+        self.full_name = f"{meta['lang']}_{meta['name']}"
+        self.name = f"spacy-{self.full_name}-{meta['version']}"
+        self.official = self.full_name == OFFICIAL_MODEL
+
+    @cached_property
+    def key(self) -> str:
+        """Name, spaCy's version and a digest of the model's files: two models may share a name and a version."""
+        digest = hashlib.sha256()
+        for path in sorted(p for p in self.folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")):
+            digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
+        return f"{self.name}/{digest.hexdigest()[:12]}/spacy-{metadata.version('spacy')}"
+
+    @cached_property
+    def _lemmas(self) -> Any:
+        import spacy
+
+        from qabench.text.spacy_fast import FastLemmas
+
+        nlp = spacy.load(self.model if find_spec_of(self.model) else self.folder, exclude=UNUSED)
+        return FastLemmas.of(nlp) or (
+            lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
+        )
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        workers = min(self._workers(), 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
+        if workers == 1:
+            return list(self._lemmas(texts))
+        return self._in_processes(texts, workers)
+
+    def _workers(self) -> int:
+        # Without fork a child imports the user's main module again, which scripts without a __main__ guard do not
+        # survive; inside a worker of somebody else's pool there can be no children at all.
+        if sys.platform != "linux" or multiprocessing.current_process().daemon:
+            return 1
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def _in_processes(self, texts: Sequence[str], workers: int) -> list[str]:
+        _ = self._lemmas  # loaded before the fork: the children share it
+        tasks = list(_tasks(texts))
+        out = [""] * len(texts)
+        with warnings.catch_warnings():
+            # Python warns of forking a process that has threads; the children use no lock of any other thread.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
+            context = multiprocessing.get_context("fork")
+            with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(self,)) as executor:
+                results = executor.map(_run, [[texts[i] for i in task] for task in tasks])
+                for task, lemmas in zip(tasks, results, strict=True):
+                    for i, text in zip(task, lemmas, strict=True):
+                        out[i] = text
+        return out
+
+
+def find_spec_of(model: str) -> Any:
+    """The import spec of a model package, or None where ``model`` is a path or is not installed."""
+    return find_spec(model) if model.isidentifier() else None
+
+
+def _model_folder(model: str) -> Path:
+    """Where the model's meta.json stands. Does not import spaCy or the model."""
+    spec = find_spec_of(model)
+    folder = Path(spec.origin).parent if spec and spec.origin else Path(model).expanduser()
+    if not (folder / "meta.json").is_file():
+        raise MissingExtra(
+            f"the spaCy model {model!r} is neither an installed package nor a folder with a meta.json "
+            f"(looked in {folder.resolve()}). To install the official one: {install_hint()}"
+        )
+    return folder
+
+
+def _tasks(texts: Sequence[str]) -> Iterator[list[int]]:
+    """Positions of the texts, longest first so that the processors finish together, in tasks of about equal size."""
+    task: list[int] = []
+    size = 0
+    for i in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
+        task.append(i)
+        size += len(texts[i])
+        if size >= CHARACTERS_PER_TASK:
+            yield task
+            task, size = [], 0
+    if task:
+        yield task
+
+
+_adopted: SpacyLemmatizer
+
+
+def _adopt(lemmatizer: SpacyLemmatizer) -> None:
+    global _adopted
+    _adopted = lemmatizer
+
+
+def _run(texts: list[str]) -> list[str]:
+    return list(_adopted._lemmas(texts))

@@ -1,0 +1,120 @@
+"""A loopback web server with scripted faults, for the tests of downloads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+
+@dataclass
+class Fault:
+    """How one request is answered other than well.
+
+    ``status`` with ``headers``: that answer, with no content. ``drop_after``: the connection breaks after so many
+    bytes. ``ignore_range``: all of the content, whatever the range. ``shift``: a range that begins so many bytes later
+    than the asked one. ``content``: other content. ``chunk`` and ``pause``: so many bytes at a time, with seconds
+    between. ``no_length``: no Content-Length, the end of the connection ends the content.
+    """
+
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    drop_after: int | None = None
+    ignore_range: bool = False
+    shift: int = 0
+    content: bytes | None = None
+    chunk: int = 1 << 16
+    pause: float = 0.0
+    no_length: bool = False
+
+
+@dataclass
+class Request:
+    """One request as the server saw it; ``sent`` counts the bytes of content that left."""
+
+    path: str
+    range: str | None
+    user_agent: str | None
+    status: int = 0
+    sent: int = 0
+
+
+class FaultServer:
+    """Serves ``files`` (path without leading slash -> content); each request takes the next of ``faults``, if any.
+
+    ``always`` holds for each request once ``faults`` is used up.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.faults: deque[Fault] = deque()
+        self.always = Fault()
+        self.requests: list[Request] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> FaultServer:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                fault = outer.faults.popleft() if outer.faults else outer.always
+                seen = Request(unquote(self.path[1:]), self.headers.get("Range"), self.headers.get("User-Agent"))
+                outer.requests.append(seen)
+                _answer(self, outer.files.get(seen.path), fault, seen)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+
+def _answer(handler: BaseHTTPRequestHandler, content: bytes | None, fault: Fault, seen: Request) -> None:
+    content = fault.content if fault.content is not None else content
+    start = int(seen.range.removeprefix("bytes=").removesuffix("-")) if seen.range and not fault.ignore_range else None
+    headers = dict(fault.headers)
+    body = b""
+    if fault.status is not None:
+        seen.status = fault.status
+    elif content is None:
+        seen.status = 404
+    elif start is not None and start >= len(content):
+        seen.status = 416
+    elif start is not None:
+        start += fault.shift
+        seen.status, body = 206, content[start:]
+        headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+    else:
+        seen.status, body = 200, content
+    if not fault.no_length:
+        headers["Content-Length"] = str(len(body))
+    handler.send_response(seen.status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.close_connection = True
+    try:
+        for at in range(0, len(body[: fault.drop_after]), fault.chunk):
+            piece = body[: fault.drop_after][at : at + fault.chunk]
+            handler.wfile.write(piece)
+            handler.wfile.flush()
+            seen.sent += len(piece)
+            time.sleep(fault.pause)
+    except OSError:  # the client went away
+        pass

@@ -1,0 +1,104 @@
+"""``qabench fetch``: selection, output and exit codes, without a network."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from test_sources import make_source, put
+from typer.testing import CliRunner, Result
+
+import qabench.loading_scripts
+from qabench.cli.fetch import fetch
+from qabench.errors import InputError
+from qabench.sources import SourceTable
+
+GOOD, BAD, ABSENT = (make_source(path=f"data/{name}.json") for name in ("good", "bad", "absent"))
+TABLE = SourceTable("fanoutqa", (GOOD, BAD, ABSENT))
+CONFIGS = {"dev": [GOOD.path], "test": [ABSENT.path, GOOD.path]}
+
+
+def config_files(benchmark: str, config: str) -> list[str]:
+    if config not in CONFIGS:
+        raise InputError(f"{benchmark} has no config {config!r}; there are dev, test")
+    return CONFIGS[config]
+
+
+@pytest.fixture(autouse=True)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One benchmark of three files, of which a mirror has a right one and a damaged one; no network."""
+    for name, value in {
+        "benchmark_names": lambda: ["fanoutqa", "felm"],
+        "config_files": config_files,
+        "source_table": lambda name: TABLE if name == "fanoutqa" else SourceTable(name, ()),
+    }.items():
+        monkeypatch.setattr(qabench.loading_scripts, name, value, raising=False)
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    put(tmp_path / "mirror", GOOD)
+    put(tmp_path / "mirror", BAD, b"bad")
+
+
+def run(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(fetch)
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_json(check: list[str]) -> None:
+    result = run("--json", *check)
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert (document["ok"], document["failed"]) == (1, 2)
+    assert [file["state"] for file in document["files"]] == ["ok", "damaged", "missing"]
+    assert document["files"][0]["local_path"].endswith("mirror/owner/repo/data/good.json")
+    assert document["files"][2]["url"] == ABSENT.url
+
+
+def test_table() -> None:
+    result = run("fanoutqa")
+    assert result.exit_code == 1
+    assert "1 of 3 files ok, 1 missing, 1 damaged" in result.stdout
+    assert "data/absent.json" in result.stdout and "QABENCH_MIRROR=DIR" in result.stdout
+
+
+def test_config_selects_files() -> None:
+    assert run("fanoutqa", "--config", "dev").exit_code == 0
+    document = json.loads(run("fanoutqa", "--config", "dev", "--config", "test", "--json").stdout)
+    assert [file["path"] for file in document["files"]] == [GOOD.path, ABSENT.path]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fanout"], "no benchmark is called 'fanout'; there are fanoutqa, felm"),
+        (["fanoutqa", "--config", "train"], "no config 'train'; there are dev, test"),
+        (["--config", "dev"], "exactly one benchmark"),
+    ],
+)
+def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, InputError) and message in str(result.exception)
+    assert result.output == ""
+
+
+def test_mirror_then_check_it(tmp_path: Path) -> None:
+    to = str(tmp_path / "to")
+    assert run("fanoutqa", "--config", "dev", "--mirror", to).exit_code == 0
+    assert (tmp_path / "to" / GOOD.mirror_path).is_file()
+    assert run("fanoutqa", "--config", "dev", "--mirror", to, "--check").exit_code == 0
+    assert run("fanoutqa", "--config", "test", "--mirror", to, "--check").exit_code == 1
+
+
+def test_import_is_cheap() -> None:
+    heavy = ("httpx2", "datasets", "filelock", "qabench.sources")
+    code = f"import sys, qabench.cli.fetch; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

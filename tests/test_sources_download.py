@@ -1,0 +1,297 @@
+"""Downloads against a loopback server that breaks in all the ways real ones do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from email.utils import formatdate
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from http_fault_server import Fault, FaultServer
+
+from qabench import sources
+from qabench.errors import DigestMismatch, SourceError, SourceUnavailable
+from qabench.sources import SourceFile
+from qabench.sources import download as download_module
+
+CONTENT = random.Random(7).randbytes(300_000)
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+SOURCE = SourceFile("felm", "owner/repo", COMMIT, "data/dev set.json", "MIT", sha256=SHA256, size=len(CONTENT))
+UNSIZED = replace(SOURCE, size=None)
+
+IN_A_PROCESS = f"""
+from qabench.sources import SourceFile, local_path
+print(local_path(SourceFile("felm", "owner/repo", "{COMMIT}", "data/dev set.json", "MIT",
+                            sha256="{SOURCE.sha256}", size={SOURCE.size})))
+"""
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits between tries, which take no time here."""
+    slept: list[float] = []
+    clock = SimpleNamespace(sleep=slept.append, time=time.time, monotonic=time.monotonic)
+    monkeypatch.setattr(download_module, "time", clock)
+    return slept
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    for name in ("QABENCH_MIRROR", "QABENCH_OFFLINE", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(download_module, "RETRY", download_module.Retry(first_wait=0.001, read_timeout=5.0))
+    monkeypatch.setattr(download_module, "_unreachable", {})
+    with FaultServer() as running:
+        running.files[str(SOURCE.mirror_path)] = CONTENT
+        monkeypatch.setenv("QABENCH_SOURCE_URL", running.url + "/")
+        yield running
+
+
+def part_path() -> Path:
+    path = sources.cache_path(SOURCE)
+    return path.with_name(path.name + ".incomplete")
+
+
+def leave_part(content: bytes) -> None:
+    part_path().parent.mkdir(parents=True, exist_ok=True)
+    part_path().write_bytes(content)
+
+
+def assert_fetched(source: SourceFile = SOURCE) -> None:
+    path = sources.local_path(source)
+    assert path == sources.cache_path(source)
+    assert path.read_bytes() == CONTENT
+    assert not part_path().exists()
+
+
+def test_plain_download_then_cache(server: FaultServer) -> None:
+    seen: list[tuple[int, int | None]] = []
+    sources.local_path(SOURCE, progress=lambda source, done, total: seen.append((done, total)))
+    assert_fetched()
+    (request,) = server.requests
+    assert (request.path, request.range) == ("owner/repo/data/dev set.json", None)
+    assert request.user_agent is not None and request.user_agent.startswith("qabench/")
+    assert seen[-1] == (len(CONTENT), len(CONTENT)) and seen == sorted(seen)
+
+
+@pytest.mark.parametrize("source", [SOURCE, UNSIZED], ids=["sized", "unsized"])
+def test_dropped_connection_is_resumed(server: FaultServer, source: SourceFile) -> None:
+    server.faults.extend([Fault(drop_after=100_000), Fault(drop_after=100_000)])
+    assert_fetched(source)
+    assert server.requests[0].range is None
+    assert sum(request.sent for request in server.requests) == len(CONTENT)
+    assert {request.status for request in server.requests[1:]} == {206}
+
+
+def test_end_without_length_before_the_end_is_resumed(server: FaultServer) -> None:
+    server.faults.append(Fault(drop_after=100_000, no_length=True))
+    assert_fetched()
+    assert [request.range for request in server.requests] == [None, "bytes=100000-"]
+
+
+def test_many_drops_that_bring_something_do_not_use_up_the_tries(server: FaultServer, waits: list[float]) -> None:
+    server.faults.extend(Fault(drop_after=20_000) for _ in range(12))
+    assert_fetched()
+
+
+def test_ignored_range_starts_over(server: FaultServer) -> None:
+    leave_part(b"x" * 1000)
+    server.faults.append(Fault(ignore_range=True))
+    assert_fetched()
+    assert [(request.range, request.status) for request in server.requests] == [("bytes=1000-", 200)]
+
+
+def test_other_range_than_asked_for_starts_over(server: FaultServer) -> None:
+    leave_part(CONTENT[:1000])
+    server.faults.append(Fault(shift=5))
+    assert_fetched()
+    assert [request.range for request in server.requests] == ["bytes=1000-", None]
+
+
+def test_416_with_a_wrong_part_starts_over(server: FaultServer) -> None:
+    leave_part(CONTENT + b"more")
+    assert_fetched(UNSIZED)
+    assert [request.status for request in server.requests] == [416, 200]
+
+
+def test_416_with_a_complete_part_of_unknown_size(server: FaultServer) -> None:
+    leave_part(CONTENT)
+    assert_fetched(UNSIZED)
+    assert [request.status for request in server.requests] == [416]
+
+
+def test_complete_part_needs_no_request(server: FaultServer) -> None:
+    leave_part(CONTENT)
+    assert_fetched()
+    assert not server.requests
+
+
+@pytest.mark.parametrize("part", [b"x" * 1000, b"x" * len(CONTENT), b"x" * (len(CONTENT) + 1)])
+def test_garbage_part_costs_one_fresh_try(server: FaultServer, part: bytes) -> None:
+    leave_part(part)
+    assert_fetched()
+    assert server.requests[-1].range is None and len(server.requests) <= 2
+
+
+def test_429_waits_as_asked_but_not_for_ever(server: FaultServer, waits: list[float]) -> None:
+    later = formatdate(time.time() + 20, usegmt=True)
+    server.faults.extend(Fault(status=429, headers={"Retry-After": value}) for value in ("7", later, "99999"))
+    assert_fetched()
+    assert waits[0] == 7.0 and 15.0 < waits[1] <= 20.0 and waits[2] == 60.0
+
+
+def test_500_is_retried_with_growing_waits(server: FaultServer, waits: list[float]) -> None:
+    server.faults.extend(Fault(status=status) for status in (500, 503, 502, 500))
+    assert_fetched()
+    assert len(waits) == 4 and all(0.0005 * 2**n <= wait <= 0.001 * 2**n for n, wait in enumerate(waits))
+
+
+def test_gives_up_after_bounded_tries(server: FaultServer, waits: list[float]) -> None:
+    server.always = Fault(status=503)
+    with pytest.raises(SourceUnavailable, match=r"answered 503 Service Unavailable \(tries: 5\)"):
+        sources.local_path(SOURCE)
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_refusal_is_not_retried(server: FaultServer, status: int) -> None:
+    server.always = Fault(status=status)
+    with pytest.raises(SourceUnavailable, match=f"answered {status} [^\n]*\nIt is published at {server.url}"):
+        sources.local_path(SOURCE)
+    assert len(server.requests) == 1
+
+
+def test_wrong_content_is_never_cached(server: FaultServer) -> None:
+    server.always = Fault(content=b"x" * len(CONTENT))
+    with pytest.raises(DigestMismatch, match="SHA-256 expected"):
+        sources.local_path(SOURCE)
+    assert len(server.requests) == 1
+    assert not part_path().exists() and not sources.cache_path(SOURCE).exists()
+
+
+def test_wrong_content_in_pieces_gets_one_fresh_try(server: FaultServer) -> None:
+    server.always = Fault(content=b"x" * len(CONTENT), drop_after=100_000)
+    with pytest.raises(DigestMismatch, match="SHA-256 expected"):
+        sources.local_path(SOURCE)
+    assert [request.range for request in server.requests].count(None) == 2
+
+
+def test_too_long_content_is_cut_off(server: FaultServer) -> None:
+    server.always = Fault(content=CONTENT + b"x" * 20_000_000)
+    with pytest.raises(DigestMismatch, match="more than the expected 300000 bytes"):
+        sources.local_path(SOURCE)
+    time.sleep(0.05)
+    assert server.requests[0].sent < 15_000_000
+    assert not part_path().exists() and not sources.cache_path(SOURCE).exists()
+
+
+def test_unsized_file_has_a_bound(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download_module, "_LARGEST_PLAIN_FILE", 1000)
+    with pytest.raises(DigestMismatch, match="1000 bytes"):
+        sources.local_path(UNSIZED)
+
+
+def test_stalled_server_times_out_and_is_resumed(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download_module, "RETRY", download_module.Retry(first_wait=0.001, read_timeout=0.1))
+    server.faults.append(Fault(chunk=200_000, pause=1.0))
+    assert_fetched()
+    assert [request.range for request in server.requests] == [None, "bytes=200000-"]
+
+
+def test_unreachable_host_is_tried_less_for_the_next_file(
+    server: FaultServer, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QABENCH_SOURCE_URL", "http://127.0.0.1:1")
+    results = sources.fetch([SOURCE, replace(SOURCE, path="other.json")])
+    assert [result.state for result in results] == ["missing", "missing"]
+    assert "ConnectError" in results[0].detail and "(tries: 5)" in results[0].detail
+    assert "(tries: 1)" in results[1].detail and len(waits) == 4
+
+
+def test_source_url_that_is_none(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_SOURCE_URL", "mirror.example")
+    with pytest.raises(SourceUnavailable, match="is not a web address"):
+        sources.local_path(SOURCE)
+
+
+def test_damaged_cache_is_set_aside_and_mended(server: FaultServer) -> None:
+    path = sources.cache_path(SOURCE)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"damaged")
+    assert_fetched()
+    assert path.with_name(path.name + ".damaged").read_bytes() == b"damaged"
+
+
+def test_offline_never_asks(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(SourceUnavailable) as caught:
+        sources.local_path(SOURCE)
+    assert not server.requests
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # worker processes hand it on
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full to play a full disk")
+def test_full_disk(server: FaultServer) -> None:
+    part_path().parent.mkdir(parents=True)
+    part_path().symlink_to("/dev/full")
+    with pytest.raises(SourceError, match=r"no space left for .*\.incomplete, a file of 300000 bytes"):
+        sources.local_path(SOURCE)
+    assert part_path().is_symlink() and not sources.cache_path(SOURCE).exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="nothing is unwritable for root")
+def test_unwritable_cache(server: FaultServer, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir(mode=0o500)
+    with pytest.raises(SourceError, match="QABENCH_CACHE"):
+        sources.local_path(SOURCE)
+
+
+def test_cache_below_a_file(server: FaultServer, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("not a folder")
+    with pytest.raises(SourceError, match=r"cannot be made.*QABENCH_CACHE"):
+        sources.local_path(SOURCE)
+
+
+def test_killed_process_is_resumed(server: FaultServer) -> None:
+    server.faults.append(Fault(chunk=10_000, pause=0.02))
+    process = subprocess.Popen([sys.executable, "-c", IN_A_PROCESS], env=os.environ)
+    deadline = time.monotonic() + 30
+    while not (part_path().exists() and part_path().stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    there = part_path().stat().st_size
+    assert 0 < there < len(CONTENT) and not sources.cache_path(SOURCE).exists()
+    assert_fetched()
+    assert (server.requests[-1].range, server.requests[-1].sent) == (f"bytes={there}-", len(CONTENT) - there)
+
+
+def test_two_processes_download_once(server: FaultServer) -> None:
+    server.always = Fault(chunk=30_000, pause=0.05)  # half a second: the second process comes in its midst
+    command = [sys.executable, "-c", IN_A_PROCESS]
+    processes = [subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    printed = {process.communicate(timeout=60)[0].strip() for process in processes}
+    assert printed == {str(sources.cache_path(SOURCE))}
+    assert [process.returncode for process in processes] == [0, 0]
+    assert len(server.requests) == 1
+
+
+def test_mirror_from_the_network(server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = replace(SOURCE, path="absent.json")
+    results = sources.write_mirror([absent, SOURCE], tmp_path / "mirror")
+    assert [result.state for result in results] == ["missing", "ok"]
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    assert sources.local_path(SOURCE) == tmp_path / "mirror" / SOURCE.mirror_path
