@@ -1,0 +1,10 @@
+"""The scores as ``evaluate`` metrics, one folder each: the module, its card, and the Space that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def metric_names() -> list[str]:
+    """The names of all metrics, sorted: the folders that hold a module of their own name."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*/*.py") if path.stem == path.parent.name)

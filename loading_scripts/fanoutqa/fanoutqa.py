@@ -9,8 +9,7 @@ from typing import Any
 import datasets
 
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
-from qabench.loading_scripts.fanoutqa.parse import parse_dev, parse_test
-from qabench.rows import read_json_list
+from qabench.loading_scripts.fanoutqa.parse import read_rows
 
 CITATION = """\
 @inproceedings{zhu-etal-2024-fanoutqa,
@@ -45,7 +44,7 @@ class FanOutQA(BenchmarkBuilder):
 
     def _info(self) -> datasets.DatasetInfo:
         features: dict[str, Any] = {"id": datasets.Value("string"), "question": datasets.Value("string")}
-        if not self._is_test:
+        if not self.config.name.startswith("test"):
             features |= {"answer": datasets.Value("string"), "decomposition": datasets.Value("string")}
         features |= {"necessary_evidence": datasets.List(PAGE), "categories": datasets.List(datasets.Value("string"))}
         return datasets.DatasetInfo(
@@ -56,10 +55,5 @@ class FanOutQA(BenchmarkBuilder):
             citation=CITATION,
         )
 
-    @property
-    def _is_test(self) -> bool:
-        return bool(self.config.name.startswith("test"))
-
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        parse = parse_test if self._is_test else parse_dev
-        return map(parse, read_json_list(path))
+        return read_rows(path, self.config.name)

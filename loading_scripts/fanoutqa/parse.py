@@ -1,15 +1,22 @@
-"""Rows of FanOutQA's files as rows of the dataset. Pure: no files, no ``datasets``."""
+"""Rows of FanOutQA's files as rows of the dataset. No ``datasets`` here: the command line reads rows without it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from qabench.answers import dumps, evidence_of
 from qabench.errors import DataError
-from qabench.rows import Row
+from qabench.rows import Row, read_json_list
 
 TO_BE_DETERMINED = "###TBD###"  # what the corrections of 2026 write for an id that nobody looked up
+
+
+def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
+    """The rows of a config's file as rows of the dataset, in order."""
+    return map(parse_test if config.startswith("test") else parse_dev, read_json_list(path))
 
 
 def parse_dev(row: Row) -> dict[str, Any]:

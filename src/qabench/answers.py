@@ -78,16 +78,17 @@ def _key(key: Any, where: str) -> str:
 
 
 def strings_of(answer: Any) -> Iterator[str]:
-    """The strings that the official scorer looks for: keys and values, items, or the one value; bools as yes or no."""
-    if isinstance(answer, dict):
-        for key, value in answer.items():
-            yield from strings_of(key)
-            yield from strings_of(value)
-    elif isinstance(answer, list):
-        for item in answer:
-            yield from strings_of(item)
+    """The strings that the official scorer looks for: keys, then values; items; or the one value; bools as yes or no."""
+    if isinstance(answer, dict | list):
+        for part in parts_of(answer):
+            yield from strings_of(part)
     else:
         yield text_of(answer) if isinstance(answer, bool) else str(answer)
+
+
+def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
+    """What a container's score is counted over: a list's items; a dict's keys and then its values."""
+    return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
 
 
 def text_of(answer: Any) -> str:

@@ -80,7 +80,7 @@ class Joined:
             ("answers that are not text", list(self.not_text)),
             ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),
         ]
-        return [f"{len(items)} {kind}: {_some(items)}" for kind, items in said if items]
+        return [f"{kind}: {len(items)} ({_some(items)})" for kind, items in said if items]
 
     def counts(self) -> dict[str, int]:
         """How many of each, for a report."""

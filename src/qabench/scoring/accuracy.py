@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import UNANSWERED, strings_of, text_of
+from qabench.answers import UNANSWERED, parts_of, strings_of, text_of
 from qabench.errors import InputError
 from qabench.scoring.pairs import check_pairs
 
@@ -80,14 +80,11 @@ def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> Ques
 
 
 def _found(reference: Any, candidate: str, forms: Mapping[str, str]) -> tuple[float, bool, list[str]]:
-    if isinstance(reference, dict):
-        parts = [part for item in reference.items() for part in item]
-    elif isinstance(reference, list):
-        parts = reference
-    else:
+    if not isinstance(reference, dict | list):
         form = forms[text_of(reference) if isinstance(reference, bool) else str(reference)]
         found = contains_word(form, candidate)
         return int(found), found, [] if found else [form]
+    parts = parts_of(reference)
     missing = [text for part in parts for text in _found(part, candidate, forms)[2]]
     n_found = len(parts) - len(missing)
     return n_found / len(parts), n_found == len(parts), missing

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +17,11 @@ MAX_BYTES = 256 * 1024 * 1024
 DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"
 KEYS_PER_QUERY = 500
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
+SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS texts (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, form TEXT NOT NULL);
+"""
 
 
 class NormalizedTextCache:
@@ -65,30 +70,38 @@ class NormalizedTextCache:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection; where there can be none, one to an empty database in memory, and a warning the first time."""
+        """A connection; where the file cannot be used, one to an empty database in memory and, once, a warning."""
+        connection = None
         try:
-            with closing(self._open(self.path if self.usable else None)) as connection:
-                yield connection
+            connection = self._open(self.path if self.usable else None)
+            yield connection
         except (sqlite3.Error, OSError) as error:
-            if not self.usable:
-                raise
-            self.usable = False
-            warnings.warn(
-                f"the cache of normalised texts {self.path} cannot be used ({error}); going on without it. "
-                f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
-                stacklevel=2,
-            )
+            self._give_up(error)
+            if connection is None:
+                connection = self._open(None)
+                yield connection
+        finally:
+            if connection:
+                connection.close()
+
+    def _give_up(self, error: Exception) -> None:
+        self.usable = False
+        warnings.warn(
+            f"the cache of normalised texts {self.path} cannot be used ({error}); going on without it. "
+            f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
+            stacklevel=2,
+        )
 
     @staticmethod
     def _open(path: Path | None) -> sqlite3.Connection:
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path or ":memory:", timeout=SECONDS_TO_WAIT_FOR_OTHERS)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS texts (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, form TEXT NOT NULL)"
-        )
+        try:
+            connection.executescript(SCHEMA)
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
 

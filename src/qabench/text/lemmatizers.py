@@ -23,7 +23,7 @@ class Lemmatizer(Protocol):
 
     @property
     def name(self) -> str:
-        """Name and version, as they stand in a signature: ``spacy-en_core_web_sm-3.8.0``."""
+        """Name and versions, as they stand in a signature: ``en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b``."""
 
     @property
     def key(self) -> str:

@@ -7,7 +7,7 @@ the *work* differs: many texts at once, each distinct text once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from typing import Any
 
@@ -15,6 +15,7 @@ from qabench.text.cache import NormalizedTextCache
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
+CHARACTERS_PER_BLOCK = 1_000_000
 # A digit run can only begin where no digit stands before it, and gives nothing back: linear on any text.
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
@@ -65,24 +66,51 @@ class Normalizer:
         """What the normal form of a text depends on, for the cache."""
         return f"{self.name}/{self.lemmatizer.key}"
 
+    def signature(self) -> dict[str, str]:
+        """The fields by which a signature says what the normal forms depend on."""
+        lemmatizer = self.lemmatizer.name if self.lemmatizer.official else f"UNOFFICIAL {self.lemmatizer.name}"
+        return {"normalizer": self.name, "lemmatizer": lemmatizer}
+
     def __call__(self, text: Any) -> str:
         """One text, normalised."""
         return self.batch([text])[str(text)]
 
-    def batch(self, texts: Iterable[Any]) -> dict[str, str]:
-        """The normalised form of each distinct ``str(text)``. Empty input gives an empty dict."""
+    def batch(self, texts: Iterable[Any], progress: Callable[[int, int], None] | None = None) -> dict[str, str]:
+        """The normalised form of each distinct ``str(text)``. Empty input gives an empty dict.
+
+        Args:
+            texts: any objects; each is put through ``str``.
+            progress: is told the characters done and the characters in all, after each block of about a million.
+        """
         distinct = list(dict.fromkeys(map(str, texts)))
-        known = self.cache.get(self.key, distinct) if self.cache else {}
-        missing = [text for text in distinct if text not in known]
-        if missing:
-            prepared = [before_lemmas(text) for text in missing]
+        forms = self.cache.get(self.key, distinct) if self.cache else {}
+        missing = [text for text in distinct if text not in forms]
+        total, done = sum(map(len, missing)), 0
+        for block in _blocks(missing):
+            prepared = [before_lemmas(text) for text in block]
             wanted = list(dict.fromkeys(prepared))
             lemmas = dict(zip(wanted, self.lemmatizer(wanted), strict=True))
-            new = {text: after_lemmas(lemmas[ready]) for text, ready in zip(missing, prepared, strict=True)}
-            if self.cache:
+            new = {text: after_lemmas(lemmas[ready]) for text, ready in zip(block, prepared, strict=True)}
+            if self.cache:  # after each block, so that a run that is stopped goes on where it was
                 self.cache.put(self.key, new)
-            known = known | new
-        return known
+            forms |= new
+            done += sum(map(len, block))
+            if progress:
+                progress(done, total)
+        return forms
+
+
+def _blocks(texts: list[str]) -> Iterator[list[str]]:
+    block: list[str] = []
+    size = 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if size >= CHARACTERS_PER_BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:

@@ -41,16 +41,21 @@ class SpacyLemmatizer:
         self.folder = _model_folder(model)
         meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
         self.full_name = f"{meta['lang']}_{meta['name']}"
-        self.name = f"spacy-{self.full_name}-{meta['version']}"
         self.official = self.full_name == OFFICIAL_MODEL
+        self.versions = f"{self.full_name}-{meta['version']}+spacy-{metadata.version('spacy')}"
 
     @cached_property
-    def key(self) -> str:
-        """Name, spaCy's version and a digest of the model's files: two models may share a name and a version."""
+    def name(self) -> str:
+        """Model and spaCy with versions, and a digest of the model's files: models may share a name and a version."""
         digest = hashlib.sha256()
         for path in sorted(p for p in self.folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")):
             digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
-        return f"{self.name}/{digest.hexdigest()[:12]}/spacy-{metadata.version('spacy')}"
+        return f"{self.versions}+{digest.hexdigest()[:8]}"
+
+    @property
+    def key(self) -> str:
+        """The name says it all."""
+        return self.name
 
     @cached_property
     def _lemmas(self) -> Any:
@@ -59,6 +64,7 @@ class SpacyLemmatizer:
         from qabench.text.spacy_fast import FastLemmas
 
         nlp = spacy.load(self.model if find_spec_of(self.model) else self.folder, exclude=UNUSED)
+        nlp.max_length = sys.maxsize  # the limit is there for the memory of the entity recogniser
         return FastLemmas.of(nlp) or (
             lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
         )

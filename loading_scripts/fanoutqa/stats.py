@@ -1,0 +1,75 @@
+"""FanOutQA in figures, recomputed from the dataset's rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from qabench.answers import loads, subquestions, type_name
+from qabench.tables import Table
+
+# Zhu et al. 2024 count 310 development and 724 test questions.
+PUBLISHED_QUESTIONS = {"dev": 310, "test": 724}
+TYPES = ("dict", "list", "str", "int", "float", "bool")
+TOP_CATEGORIES = 10
+
+
+def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    """Questions, evidence and categories of every config; answers and decompositions where they are public."""
+    rows = [row for split in splits.values() for row in split]
+    made = [_questions(config, rows), _categories(rows)]
+    if rows and "answer" in rows[0]:
+        made[1:1] = _answers([loads(row["answer"]) for row in rows], [loads(row["decomposition"]) for row in rows])
+    return made
+
+
+def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
+    pages = [page for row in rows for page in row["necessary_evidence"]]
+    counts = [len(row["necessary_evidence"]) for row in rows]
+    published = PUBLISHED_QUESTIONS.get(config)
+    notes = []
+    if config == "test_nov23":
+        notes.append("The corrections of 2026 dropped question 36146d2306ce9ca3, so test has one question less.")
+    return Table(
+        f"FanOutQA {config}: questions and evidence",
+        ["figure", "published", "here"],
+        [
+            ["questions", published, len(rows)],
+            ["pages of evidence", None, len(pages)],
+            ["pages a question, mean", None, round(len(pages) / len(rows), 2) if rows else None],
+            ["pages a question, fewest", None, min(counts, default=None)],
+            ["pages a question, most", None, max(counts, default=None)],
+            ["different pages (titles)", None, len({page["title"] for page in pages})],
+            ["pages without a revid", None, sum(page["revid"] is None for page in pages)],
+            ["pages without a pageid", None, sum(page["pageid"] is None for page in pages)],
+        ],
+        notes,
+    )
+
+
+def _answers(answers: list[Any], decompositions: list[list[dict[str, Any]]]) -> list[Table]:
+    nodes = [item for decomposition in decompositions for item in subquestions(decomposition)]
+    kinds = Counter(map(type_name, answers))
+    values = Counter(type_name(v) for a in answers if isinstance(a, dict) for v in a.values())
+    items = Counter(type_name(v) for a in answers if isinstance(a, list) for v in a)
+    subs = Counter(type_name(node["answer"]) for _, node in nodes)
+    depths = Counter(depth for depth, _ in nodes)
+    by_type = [[kind, kinds[kind], values[kind], items[kind], subs[kind]] for kind in TYPES]
+    by_depth: list[list[Any]] = [[f"depth {depth}", depths[depth]] for depth in sorted(depths)]
+    without = sum(node["evidence"] is None for _, node in nodes)
+    return [
+        Table("Answers by type", ["type", "answers", "dict values", "list items", "sub-question answers"], by_type),
+        Table(
+            "Sub-questions",
+            ["where", "count"],
+            [*by_depth, ["all depths", len(nodes)], ["without evidence (they have sub-questions)", without]],
+        ),
+    ]
+
+
+def _categories(rows: list[Mapping[str, Any]]) -> Table:
+    counts = Counter(category for row in rows for category in row["categories"])
+    top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_CATEGORIES]
+    note = f"A question has one to {max((len(row['categories']) for row in rows), default=0)} of {len(counts)} categories."
+    return Table(f"The {len(top)} most frequent categories", ["category", "questions"], [list(item) for item in top], [note])

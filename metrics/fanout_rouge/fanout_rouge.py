@@ -1,0 +1,81 @@
+"""FanOutQA's ROUGE-1, ROUGE-2 and ROUGE-L as an ``evaluate`` metric."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import datasets
+import evaluate
+
+from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.scoring.rouge import rouge
+from qabench.signature import digest, signature
+
+_DESCRIPTION = """
+Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as text,
+with the Porter stemmer: equal to the official FanOutQA scorer's to the last digit.
+"""
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: a list with the answer's text for each question; None for an unanswered one, which scores 0.
+    references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
+        float, bool. A list is compared as its items, one a line; a dict as lines "key - value"; a bool as yes or no.
+    backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the fast one if installed).
+    per_question: also give each question's scores.
+    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+Returns:
+    rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
+    signature: everything the score depends on, in one line.
+    per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
+Raises:
+    InputError (a ValueError): nothing to score, or lists of unlike length. MissingExtra: the backend is not installed.
+Examples:
+    >>> import qabench
+    >>> metric = qabench.load_metric("fanout_rouge")
+    >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
+    >>> result["rouge1"]
+    {'precision': 0.5, 'recall': 0.5, 'fscore': 0.5}
+"""
+_CITATION = """
+@inproceedings{lin-2004-rouge,
+  title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
+  author = {Lin, Chin-Yew},
+  booktitle = {Text Summarization Branches Out},
+  year = {2004},
+  url = {https://aclanthology.org/W04-1013},
+}
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class FanoutRouge(JsonColumns, evaluate.Metric):
+    """See the module's description."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features({"predictions": text, "references": text}),
+            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[str],
+        references: list[str],
+        backend: str = "auto",
+        per_question: bool = False,
+        references_format: str = "auto",
+    ) -> dict[str, Any]:
+        answers = decode_references(references, references_format)
+        score = rouge(answers, decode_predictions(predictions), backend)
+        result: dict[str, Any] = score.as_dict()
+        result["signature"] = signature("fanout_rouge", references=digest(answers), rouge=score.backend, stemmer="porter")
+        if per_question:
+            result["per_question"] = [
+                {kind: asdict(prf) for kind, prf in question.items()} for question in score.per_question
+            ]
+        return result

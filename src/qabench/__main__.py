@@ -1,0 +1,5 @@
+"""``python -m qabench``."""
+
+from qabench.cli import main
+
+main()

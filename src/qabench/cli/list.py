@@ -1,0 +1,32 @@
+"""``qabench list``: the benchmarks, their configs and where their data would come from; the metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
+    """List benchmarks with their configs, and metrics."""
+    from qabench.cli.output import print_json, print_table
+    from qabench.loading_scripts import benchmark, benchmark_names, source_table
+    from qabench.metrics import metric_names
+    from qabench.sources import available
+    from qabench.tables import Table
+
+    rows = []
+    for name in benchmark_names():
+        for config in benchmark(name).configs.values():
+            places = {available(source_table(name)[file]) for file in config.files}
+            here = "shipped" if not places else "to fetch" if None in places else " and ".join(sorted(map(str, places)))
+            rows.append((name, config.name, list(config.splits), here, config.description))
+    if as_json:
+        keys = ("benchmark", "config", "splits", "data", "description")
+        print_json({"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metric_names()})
+        return
+    cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
+    columns = ["benchmark and config", "splits", "data", "what it is"]
+    print_table(Table("Benchmarks", columns, cells, ['load one: qabench.load_dataset("fanoutqa", "dev")']))
+    metrics = [[name] for name in metric_names()]
+    print_table(Table("Metrics", ["name"], metrics, ['load one: qabench.load_metric("fanout_acc")']))

@@ -1,0 +1,69 @@
+"""What all tests share: empty caches, no network, and the optional real data and model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No timed assertions: machines are shared.
+settings.register_profile("qabench", deadline=None)
+settings.load_profile("qabench")
+
+# Before datasets and evaluate are imported, which read these once: no test sees or touches a user's caches.
+_home = tempfile.TemporaryDirectory(prefix="qabench-tests-", ignore_cleanup_errors=True)
+os.environ["HF_HOME"] = str(Path(_home.name) / "huggingface")
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["QABENCH_CACHE"] = str(Path(_home.name) / "qabench")
+os.environ["QABENCH_OFFLINE"] = "1"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--runslow"):
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="takes minutes: --runslow"))
+
+
+@pytest.fixture(autouse=True)
+def _no_model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the fixture ``spacy_model`` a test runs as on a machine with no spaCy model."""
+    if "spacy_model" not in request.fixturenames:
+        monkeypatch.delenv("QABENCH_SPACY_MODEL", raising=False)
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """The folder with the real data."""
+    named = os.environ.get("QABENCH_MIRROR")
+    if not named or not Path(named).is_dir():
+        pytest.skip("needs the real data: set QABENCH_MIRROR to a mirror (qabench fetch --mirror DIR)")
+    return Path(named)
+
+
+_MODEL = os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")
+
+
+@pytest.fixture
+def spacy_model() -> str:
+    """A spaCy model of en_core_web_sm's architecture: an installed one, or QABENCH_SPACY_MODEL."""
+    spacy = pytest.importorskip("spacy", reason="needs the extra parity")
+    if not (spacy.util.is_package(_MODEL) or Path(_MODEL).is_dir()):
+        pytest.skip("needs a spaCy model: install en_core_web_sm, or set QABENCH_SPACY_MODEL")
+    return _MODEL
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache folder of this test alone."""
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    yield tmp_path / "cache"

@@ -1,0 +1,50 @@
+"""The official scorer, the package ``fanoutqa`` from PyPI, as an oracle.
+
+Its module of scores imports BLEURT and an LLM client, which are no part of what is compared here and do not install
+everywhere: stand-ins take their place, so that the code that is compared runs unchanged.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@functools.cache
+def _official() -> ModuleType:
+    pytest.importorskip("fanoutqa", reason="needs the extra parity")
+    for name in ("bleurt", "bleurt.score", "kani", "kani.engines", "kani.engines.openai"):
+        module = sys.modules.setdefault(name, ModuleType(name))
+        for attribute in ("BleurtScorer", "Kani", "OpenAIEngine"):
+            setattr(module, attribute, lambda *args, **kwargs: None)
+    import fanoutqa.eval.scorer
+    import fanoutqa.norm
+
+    return fanoutqa
+
+
+def official(spacy_model: str) -> ModuleType:
+    """The package, with its lemmatiser set to a model."""
+    import spacy
+
+    package = _official()
+    if package.norm.nlp.pipe is None:
+        package.norm.nlp.pipe = spacy.load(spacy_model)
+    return package
+
+
+def scorer(spacy_model: str, questions: list[dict[str, Any]], answers: list[dict[str, Any]], **options: Any) -> Any:
+    """The official ``Scorer`` of questions as they stand in the source and answers as they stand in a file."""
+    package = official(spacy_model)
+    made = [package.models.DevQuestion.from_dict(question) for question in questions]
+    return package.eval.scorer.Scorer(made, answers, **options)
+
+
+def remember_normal_forms(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the official scorer normalise each distinct text once: the same code, minutes instead of an hour."""
+    package = official(spacy_model)
+    monkeypatch.setattr(package.eval.string, "normalize", functools.cache(package.norm.normalize))

@@ -1,0 +1,60 @@
+"""Every branch of the accuracy by hand; the parity tests hold it against the official code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError
+from qabench.scoring.accuracy import accuracy
+
+
+def lower(texts: Iterable[Any]) -> dict[str, str]:
+    return {str(text): str(text).lower() for text in texts}
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "loose", "strict"),
+    [
+        ("Paris", "it is paris, of course", 1, True),
+        ("Paris", "parisian", 0, False),
+        (1998, "in 1998", 1, True),
+        (1.14, "1.14 and 11.4", 1, True),
+        (True, "Yes.", 1, True),
+        (False, "nobody knows", 0, False),
+        (["a", "b", "c", "d"], "a c", 0.5, False),
+        ({"France": "Paris", "Peru": "Lima"}, "France Paris Peru", 0.75, False),
+        ({"k": ["a", "b"]}, "k", 0.0, False),  # two missing of two
+        ({"k": ["a", "b", "c"]}, "k", -0.5, False),  # three missing of two: below zero, as upstream
+        ([["a", "b"]], "a b", 1.0, True),
+        ("None", None, 1, True),  # a null is the text "None" upstream
+        ("x", "", 0, False),
+        ("x", UNANSWERED, 0, False),
+    ],
+)
+def test_one_question(reference: Any, prediction: Any, loose: float, strict: bool) -> None:
+    (score,) = accuracy([reference], [prediction], lower).per_question
+    assert (score.loose, score.strict) == (loose, strict)
+
+
+def test_means_and_what_was_missed() -> None:
+    score = accuracy([["a", "b"], "c"], ["b", UNANSWERED], lower)
+    assert (score.loose, score.strict) == (0.25, 0.0)
+    assert [question.missing for question in score.per_question] == [("a",), ("c",)]
+
+
+@pytest.mark.parametrize(
+    ("references", "predictions", "message"),
+    [
+        ([], [], "nothing to score"),
+        (["a"], [], "0 predictions for 1 references"),
+        (["a", {}], ["a", "b"], "reference 1 is, or holds, an empty list or dict"),
+        ([{"a": []}], ["a"], "reference 0 is, or holds, an empty list or dict"),
+    ],
+)
+def test_what_is_undefined_is_an_error(references: list[Any], predictions: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        accuracy(references, predictions, lower)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench import answers
+from qabench.errors import InputError
+
+TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+PRIMITIVES = TEXT | st.integers() | st.floats() | st.booleans() | st.sampled_from(["1998", "true", "null", '"', "[1]"])
+ANSWERS = st.recursive(PRIMITIVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=20)
+
+
+@given(ANSWERS)
+def test_json_text_gives_the_answer_back_by_type_and_digit(answer: object) -> None:
+    text = answers.dumps(answer)
+    text.encode("utf-8")  # fits into Arrow
+    assert answers.equal(answers.loads(text), answer)
+
+
+def test_equal_tells_types_and_order_apart() -> None:
+    for a, b in [(1, 1.0), (True, 1), ("1", 1), ([1, 2], [2, 1]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "")]:
+        assert not answers.equal(a, b)
+    assert answers.equal({"a": [math.nan, 1.14]}, {"a": [math.nan, 1.14]})
+
+
+def test_numpy_scalars_and_odd_keys_become_plain() -> None:
+    given_answer = {True: np.float64(1.14), 3: np.int64(7), 1.5: np.bool_(False), None: np.str_("x")}
+    assert answers.loads(answers.dumps(given_answer)) == {"yes": 1.14, "3": 7, "1.5": False, "None": "x"}
+
+
+@pytest.mark.parametrize("bad", [(1, 2), {1, 2}, object(), b"x", {"a": [{"b": 1j}]}, {(1,): 2}])
+def test_other_types_are_refused_by_name(bad: object) -> None:
+    with pytest.raises(InputError, match=r"answer.* type|answer.* is a .*; allowed: dict, list, str, int, float, bool"):
+        answers.dumps(bad)
+
+
+def test_loads_says_what_is_no_json() -> None:
+    with pytest.raises(InputError, match="not the JSON text of an answer: 'Paris'"):
+        answers.loads("Paris")
+
+
+def test_text_of_and_strings_of() -> None:
+    answer = {"France": ["Paris", True], "Peru": {"Lima": 1.5}}
+    assert answers.text_of(answer) == "France - Paris\nyes\nPeru - Lima - 1.5"
+    assert list(answers.strings_of(answer)) == ["France", "Peru", "Paris", "yes", "Lima", "1.5"]
+    assert [answers.text_of(a) for a in (None, answers.UNANSWERED, False, 7)] == ["", "", "no", "7"]
+
+
+def test_evidence_is_depth_first() -> None:
+    def node(name: str, *children: dict) -> dict:
+        return {"evidence": {"title": name} if name else None, "decomposition": list(children)}
+
+    tree = [node("a", node("b"), node("", node("c"))), node("d")]
+    assert [page["title"] for page in answers.evidence_of(tree)] == ["a", "b", "c", "d"]
+    assert [depth for depth, _ in answers.subquestions(tree)] == [1, 2, 2, 3, 1]
+
+
+def test_the_trap_that_json_text_avoids() -> None:
+    """datasets' own Json feature changes answers; if this fails, it was mended, and the card can say so."""
+    import datasets
+
+    features = datasets.Features({"answer": datasets.Json()})
+    back = datasets.Dataset.from_dict({"answer": [1.14, "1998"]}, features=features)["answer"][:]
+    assert back != [1.14, "1998"]
+    assert [answers.loads(json.dumps(answer)) for answer in (1.14, "1998")] == [1.14, "1998"]

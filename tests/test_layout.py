@@ -1,0 +1,99 @@
+"""The architecture, held: layers, packages, packaging lists, lazy imports, cheap start."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts", "metrics": "qabench.metrics"}
+FOLDERS["retrieval"] = "qabench.retrieval"
+
+# From the bottom up: a module imports from its own layer and those before it.
+LAYERS = [
+    ["errors", "paths", "files", "tables", "rows", "answers", "signature", "stats", "generations"],
+    ["text", "scoring", "sources"],
+    ["retrieval"],
+    ["loading_scripts"],
+    ["loading", "metrics"],
+    ["hub", "evaluation", "imaginary"],
+    ["cli", "__main__"],
+]
+PURE = ("qabench.scoring", "qabench.answers", "qabench.stats")
+FRAMEWORKS = {"datasets", "evaluate", "openai", "huggingface_hub", "httpx2"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for folder, package in FOLDERS.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join([package, *(part for part in parts if part != "__init__")])] = path
+    return found
+
+
+def imports_of(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names.add(node.module or "")
+            if node.module == "qabench":
+                names |= {f"qabench.{alias.name}" for alias in node.names}
+    return names
+
+
+def layer_of(module: str) -> int:
+    if module == "qabench":
+        return len(LAYERS)  # the facade imports lazily from everywhere
+    part = module.split(".")[1]
+    return next(i for i, layer in enumerate(LAYERS) if part in layer)
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_imports_go_down(module: str) -> None:
+    if module == "qabench":
+        return
+    for name in imports_of(modules()[module]):
+        if name.startswith("qabench."):
+            assert layer_of(name) <= layer_of(module), f"{module} imports {name}, which stands above it"
+        if module.startswith("qabench.metrics.") and name.startswith("qabench.metrics."):
+            assert name.count(".") == 2, f"{module} imports another metric: {name}"
+    if module.startswith(PURE):
+        assert not {name.split(".")[0] for name in imports_of(modules()[module])} & FRAMEWORKS
+
+
+def test_the_packaging_lists_every_package() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    packages = {name.rpartition(".")[0] if path.name != "__init__.py" else name for name, path in modules().items()}
+    assert sorted(packages) == settings["packages"]
+    assert settings["package-dir"] == {package: folder for folder, package in FOLDERS.items()}
+
+
+def test_folders_have_no_hyphens_and_the_core_no_twin() -> None:
+    assert not [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if "-" in path.stem and path.is_dir()]
+    assert not (ROOT / "qabench").exists(), "a folder ./qabench would shadow the Hub name qabench/fanoutqa"
+
+
+def test_help_waits_for_no_framework() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from qabench.cli import app; "
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"datasets", "evaluate", "numpy", "pandas", "spacy", "httpx2", "sqlite3", "rich"} & set(loaded)
+
+
+def test_importing_qabench_is_cheap_and_its_names_are_there() -> None:
+    code = "import sys, qabench; assert 'datasets' not in sys.modules; [getattr(qabench, n) for n in qabench.__all__]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        __import__("qabench").nope  # noqa: B018
