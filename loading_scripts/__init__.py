@@ -72,7 +72,9 @@ def benchmark(name: str) -> Benchmark:
         raise InputError(f"there is no benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
     table = json.loads((FOLDER / name / "configs.json").read_text(encoding="utf-8"))
     configs = {
-        config: Config(name, config, row["description"], {split: tuple(files) for split, files in row["splits"].items()})
+        config: Config(
+            name, config, row["description"], {split: tuple(files) for split, files in row["splits"].items()}
+        )
         for config, row in table["configs"].items()
     }
     return Benchmark(name, table["title"], table["default"], configs)

@@ -1,4 +1,4 @@
-"""What all dataset builders share: configs and files from the tables, verified data, a cache key that tells data apart."""
+"""What all dataset builders share: configs and files from the tables, verified data, a cache key made of both."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     BENCHMARK: ClassVar[str]
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        # Not dl_manager's downloads: their checksums are never checked, and they know no mirror.
-        config = benchmark(self.BENCHMARK).config(self.config.name)
+        splits = benchmark(self.BENCHMARK).config(self.config.name).splits
+        if not dl_manager.is_streaming:  # which needs the files of the one split that is read, when it is read
+            for files in splits.values():
+                for file in files:
+                    open_path(self.BENCHMARK, file)
         return [
-            datasets.SplitGenerator(
-                name=split,
-                gen_kwargs={"split": split, "files": [str(open_path(self.BENCHMARK, file)) for file in files]},
-            )
-            for split, files in config.splits.items()
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, "files": list(files)})
+            for split, files in splits.items()
         ]
 
     def _generate_examples(self, split: str, files: list[str]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
         for number, file in enumerate(files):
-            for i, row in enumerate(self._rows(Path(file), split)):
+            # Not dl_manager's downloads: their checksums are never checked, and they know no mirror.
+            for i, row in enumerate(self._rows(open_path(self.BENCHMARK, file), split)):
                 yield (number, i), row
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
@@ -61,9 +62,9 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     for split, files in benchmark(builder.BENCHMARK).config(config).splits.items():
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
-    code = sorted((FOLDER / builder.BENCHMARK).glob("*.py")) + [Path(inspect.getfile(m)) for m in (Row, BenchmarkBuilder)]
+    code = sorted((FOLDER / builder.BENCHMARK).glob("*.py")) + [
+        Path(inspect.getfile(m)) for m in (Row, BenchmarkBuilder)
+    ]
     for path in code:
         total.update(path.read_bytes())
     return total.hexdigest()
-
-

@@ -31,7 +31,9 @@ class JsonColumns:
         encoded = {name: _encode(name, column) for name, column in columns.items()}
         counts = {name: len(column) for name, column in encoded.items()}
         if len(set(counts.values())) > 1:
-            raise InputError(f"{counts['predictions']} predictions for {counts['references']} references; give one each")
+            raise InputError(
+                f"{counts['predictions']} predictions for {counts['references']} references; give one each"
+            )
         super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:

@@ -41,7 +41,13 @@ def test_quickstart_ranks_the_sample_systems(tmp_path: Path) -> None:
     assert [c["significant"] for c in report["comparisons"]] == [False, True]
     assert all("simplemma" in system["unofficial"] for system in report["systems"].values())
     text = qabench("quickstart", QABENCH_MIRROR="").stdout
-    for part in ("careful", "is better than hasty", "UNOFFICIAL", "qabench fetch fanoutqa", "qabench score fanoutqa dev"):
+    for part in (
+        "careful",
+        "is better than hasty",
+        "UNOFFICIAL",
+        "qabench fetch fanoutqa",
+        "qabench score fanoutqa dev",
+    ):
         assert part in text
 
 
@@ -63,7 +69,9 @@ def test_list() -> None:
 
 def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
     files = ("--output", tmp_path / "out/report.json", "--per-question", tmp_path / "rows.jsonl")
-    done = qabench("score", "fanoutqa", "sample", GENERATIONS / "hasty.jsonl", "--by", "category", "--by", "type", *files)
+    done = qabench(
+        "score", "fanoutqa", "sample", GENERATIONS / "hasty.jsonl", "--by", "category", "--by", "type", *files
+    )
     for part in ("acc.loose", "95 % interval", "By category", "questions without an answer: 1", "empty answers: 1"):
         assert part in done.stdout
     report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
@@ -143,7 +151,13 @@ def test_stats(mirror: Path) -> None:
     cells = {table["title"]: {row[0]: row[1:] for row in table["rows"]} for table in tables}
     assert cells["FanOutQA dev: questions and evidence"]["questions"] == [310, 310]
     assert cells["FanOutQA dev: questions and evidence"]["pages without a revid"] == [None, 83]
-    assert [cells["Answers by type"][kind][0] for kind in ("dict", "str", "list", "int", "bool")] == [274, 13, 12, 10, 1]
+    assert [cells["Answers by type"][kind][0] for kind in ("dict", "str", "list", "int", "bool")] == [
+        274,
+        13,
+        12,
+        10,
+        1,
+    ]
     # The facts count dict values of questions and sub-questions together: 1203 of str.
     assert [cells["Answers by type"][kind][1] for kind in ("str", "int", "float", "bool")] == [1095, 298, 83, 18]
     assert [cells["Sub-questions"][f"depth {n}"] for n in (1, 2, 3)] == [[2013], [206], [6]]

@@ -41,7 +41,14 @@ def test_a_messy_file_loses_nothing_but_its_bad_lines(tmp_path: Path) -> None:
     ]
     assert [b.line for b in read.bad_lines] == [4, 5, 6, 7, 8, 9]
     reasons = " | ".join(b.reason for b in read.bad_lines)
-    for reason in ("not JSON", "not UTF-8 at byte", "a JSON list", "id is not a string: 3", "without 'answer'", "deeply"):
+    for reason in (
+        "not JSON",
+        "not UTF-8 at byte",
+        "a JSON list",
+        "id is not a string: 3",
+        "without 'answer'",
+        "deeply",
+    ):
         assert reason in reasons
 
 
@@ -78,7 +85,9 @@ def test_only_score_answered_keeps_the_order_of_the_answers() -> None:
     assert joined.predictions == ("a", "b")
     with pytest.raises(InputError, match=r"old \(line 2\).*--ignore-unknown"):
         join(IDS, generations(("q3", "a"), ("old", "b")), only_score_answered=True)
-    assert join(IDS, generations(("q3", "a"), ("old", "b")), only_score_answered=True, ignore_unknown=True).ids == ("q3",)
+    assert join(IDS, generations(("q3", "a"), ("old", "b")), only_score_answered=True, ignore_unknown=True).ids == (
+        "q3",
+    )
 
 
 def test_a_file_of_another_benchmark_is_refused() -> None:
@@ -98,7 +107,9 @@ def test_join_keeps_every_question_once_and_the_last_answer(pairs: list[tuple[st
     assert kept + len(joined.missing) == len(IDS)
 
 
-@given(st.lists(st.text() | st.binary().map(lambda b: b.decode("latin-1")) | st.just(json.dumps({"id": "q", "answer": 1}))))
+@given(
+    st.lists(st.text() | st.binary().map(lambda b: b.decode("latin-1")) | st.just(json.dumps({"id": "q", "answer": 1})))
+)
 def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     path = tmp_path_factory.mktemp("any") / "a.jsonl"
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))

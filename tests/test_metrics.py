@@ -35,7 +35,7 @@ def metric(name: str) -> Any:
 
 def test_there_are_metrics() -> None:
     assert {"fanout_acc", "fanout_rouge"} <= set(metrics.metric_names())
-    with pytest.raises(InputError, match="no metric 'nope'; allowed: .*fanout_acc"):
+    with pytest.raises(InputError, match=r"no metric 'nope'; allowed: .*fanout_acc"):
         qabench.load_metric("nope")
 
 

@@ -240,7 +240,7 @@ class TestManyFiles:
         assert [(result.state, result.detail) for result in results[1:]] == [("ok", "written"), ("ok", "was there")]
         assert results[0].state == "missing"
         assert (tmp_path / "to" / good.mirror_path).read_bytes() == CONTENT
-        assert not [path for path in (tmp_path / "to").rglob(".*")]
+        assert not list((tmp_path / "to").rglob(".*"))
 
     def test_write_mirror_mends_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         source = make_source()

@@ -71,5 +71,9 @@ def _answers(answers: list[Any], decompositions: list[list[dict[str, Any]]]) -> 
 def _categories(rows: list[Mapping[str, Any]]) -> Table:
     counts = Counter(category for row in rows for category in row["categories"])
     top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_CATEGORIES]
-    note = f"A question has one to {max((len(row['categories']) for row in rows), default=0)} of {len(counts)} categories."
-    return Table(f"The {len(top)} most frequent categories", ["category", "questions"], [list(item) for item in top], [note])
+    note = (
+        f"A question has one to {max((len(row['categories']) for row in rows), default=0)} of {len(counts)} categories."
+    )
+    return Table(
+        f"The {len(top)} most frequent categories", ["category", "questions"], [list(item) for item in top], [note]
+    )

@@ -73,7 +73,9 @@ class FanoutRouge(JsonColumns, evaluate.Metric):
         answers = decode_references(references, references_format)
         score = rouge(answers, decode_predictions(predictions), backend)
         result: dict[str, Any] = score.as_dict()
-        result["signature"] = signature("fanout_rouge", references=digest(answers), rouge=score.backend, stemmer="porter")
+        result["signature"] = signature(
+            "fanout_rouge", references=digest(answers), rouge=score.backend, stemmer="porter"
+        )
         if per_question:
             result["per_question"] = [
                 {kind: asdict(prf) for kind, prf in question.items()} for question in score.per_question

@@ -78,7 +78,7 @@ def _key(key: Any, where: str) -> str:
 
 
 def strings_of(answer: Any) -> Iterator[str]:
-    """The strings that the official scorer looks for: keys, then values; items; or the one value; bools as yes or no."""
+    """The strings that the official scorer looks for: keys, then values; items; the one value; bools as yes or no."""
     if isinstance(answer, dict | list):
         for part in parts_of(answer):
             yield from strings_of(part)

@@ -1,4 +1,4 @@
-"""The exceptions a user of qabench can meet. Every message says what was wrong, where, what is allowed and how to mend it."""
+"""The exceptions of qabench. Every message says what was wrong, where, what is allowed and how to mend it."""
 
 from __future__ import annotations
 

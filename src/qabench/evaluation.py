@@ -53,10 +53,11 @@ def load_questions(name: str, config: str | None = None) -> Questions:
     if table.name != "fanoutqa":
         raise InputError(f"qabench cannot score {table.title} yet; allowed: fanoutqa")
     chosen = table.config(config)
-    if "test" in chosen.splits:
+    public = [config.name for config in table.configs.values() if "test" not in config.splits]
+    if chosen.name not in public:
         raise InputError(
             f"the answers of {table.title} {chosen.name} are not public; its authors score submissions for their "
-            f"leaderboard. Configs with answers: {', '.join(c.name for c in table.configs.values() if 'test' not in c.splits)}"
+            f"leaderboard. Configs with answers: {', '.join(public)}"
         )
     ((file,),) = chosen.splits.values()
     rows = list(read_rows(open_path(table.name, file), chosen.name))
@@ -103,7 +104,7 @@ class Evaluation:
         return {name: bootstrap_mean(values) for name, values in self.columns().items()}
 
     def by(self, grouping: str) -> dict[str, dict[str, float]]:
-        """Means by group: "category" (a question counts in each of its own), "type" (of the answer), "evidence" (pages).
+        """Means by group: "category" (a question counts in each of its own), "type" (of answer), "evidence" (pages).
 
         Returns:
             {group: {"questions": n, "acc.loose": mean, ...}}, the largest group first.
@@ -118,7 +119,8 @@ class Evaluation:
         columns = self.columns()
         ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
         return {
-            group: {"questions": len(of)} | {name: sum(values[i] for i in of) / len(of) for name, values in columns.items()}
+            group: {"questions": len(of)}
+            | {name: sum(values[i] for i in of) / len(of) for name, values in columns.items()}
             for group, of in ordered
         }
 

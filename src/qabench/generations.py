@@ -112,7 +112,7 @@ def read_generations(path: str | Path) -> Generations:
     if not answers:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         raise InputError(
-            f'{path} holds no answers{first}. Each line must be a JSON object such as {{"id": "7dcb...", "answer": "..."}}'
+            f'{path} holds no answers{first}. Each line must be a JSON object such as {{"id": "7d...", "answer": "..."}}'
         )
     return Generations(str(path), tuple(answers), tuple(bad))
 
@@ -129,7 +129,9 @@ def _parse(number: int, line: bytes) -> Generation | BadLine:
     if not isinstance(row, dict):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
     if lacking := [key for key in ("id", "answer") if key not in row]:
-        return BadLine(number, f"without {' and '.join(map(repr, lacking))} (keys: {', '.join(map(repr, row)) or 'none'})")
+        return BadLine(
+            number, f"without {' and '.join(map(repr, lacking))} (keys: {', '.join(map(repr, row)) or 'none'})"
+        )
     if not isinstance(row["id"], str):
         return BadLine(number, f"the id is not a string: {row['id']!r:.60}")
     return Generation(number, row["id"], row["answer"])

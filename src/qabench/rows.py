@@ -77,14 +77,7 @@ def read_json_list(path: Path) -> Iterator[Row]:
     Raises:
         DataError: the file is not UTF-8, not JSON (with line and column), or not a list of objects.
     """
-    try:
-        data = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
-    except RecursionError:
-        raise DataError(f"{path}: JSON nested too deeply") from None
+    data = _parse(path.read_bytes(), "utf-8-sig", str(path))
     if not isinstance(data, list):
         raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
     for i, value in enumerate(data):
@@ -92,7 +85,7 @@ def read_json_list(path: Path) -> Iterator[Row]:
 
 
 def read_json_lines(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL file, one object a line, in order; ``where`` counts lines from 1. Blank lines are passed over.
+    """The rows of a JSONL file, one object a line, in order; ``where`` counts lines from 1. Blank lines are skipped.
 
     NaN is read as Python's ``float("nan")``: some sources hold it, and their parsers say where it is allowed.
 
@@ -101,17 +94,23 @@ def read_json_lines(path: Path) -> Iterator[Row]:
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-                if text:
-                    yield Row.of(json.loads(text), where)
-            except UnicodeDecodeError as error:
-                raise DataError(f"{where}: not UTF-8 at byte {error.start}") from None
-            except json.JSONDecodeError as error:
-                raise DataError(f"{where}, column {error.colno}: not JSON ({error.msg})") from None
-            except RecursionError:
-                raise DataError(f"{where}: JSON nested too deeply") from None
+            if line.strip():
+                where = f"{path}, line {number}"
+                yield Row.of(_parse(line, "utf-8-sig" if number == 1 else "utf-8", where), where)
+
+
+def _parse(data: bytes, encoding: str, where: str) -> Any:
+    try:
+        return json.loads(data.decode(encoding))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        line = f", line {error.lineno}" if b"\n" in data.strip() else ""
+        raise DataError(f"{where}{line}, column {error.colno}: not JSON ({error.msg})") from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise DataError(f"{where}: not JSON that can be read ({error})") from None
+    except RecursionError:
+        raise DataError(f"{where}: JSON nested too deeply") from None
 
 
 def _shown(value: Any) -> str:

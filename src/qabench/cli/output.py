@@ -61,7 +61,12 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -71,5 +76,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 def plain_warnings() -> Iterator[None]:
     """Warnings as one line for a person, without file names and source lines."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: errors().print(f"warning: {message}", style="yellow", markup=False)
+        warnings.showwarning = lambda message, *_, **__: errors().print(
+            f"warning: {message}", style="yellow", markup=False
+        )
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,7 +59,7 @@ def _comparisons(ranked: dict[str, Evaluation]) -> list[dict[str, object]]:
 
     names = list(ranked)
     compared: list[dict[str, object]] = []
-    for better, worse in zip(names, names[1:], strict=False):
+    for better, worse in pairwise(names):
         difference = paired_bootstrap(ranked[better].columns()["acc.loose"], ranked[worse].columns()["acc.loose"])
         compared.append(
             {
@@ -82,7 +83,10 @@ def _print(questions: Questions, ranked: dict[str, Evaluation]) -> None:
     for name, evaluation in ranked.items():
         loose, scores = evaluation.intervals()["acc.loose"], evaluation.scores()
         interval = f"{loose.low:.3f} to {loose.high:.3f}"
-        figures = [scores["acc"]["strict"], *(scores["rouge"][kind]["fscore"] for kind in ("rouge1", "rouge2", "rougeL"))]
+        figures = [
+            scores["acc"]["strict"],
+            *(scores["rouge"][kind]["fscore"] for kind in ("rouge1", "rouge2", "rougeL")),
+        ]
         unanswered = evaluation.joined.counts()["missing"]
         rows.append([name, f"{loose.mean:.3f}", interval, *(f"{figure:.3f}" for figure in figures), unanswered])
     columns = ["system", "loose", "95 % interval", "strict", "ROUGE-1", "ROUGE-2", "ROUGE-L", "unanswered"]

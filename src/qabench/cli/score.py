@@ -20,14 +20,17 @@ def score(
     metrics: Annotated[str, typer.Option(help="Which scores, separated by commas: acc, rouge.")] = "acc,rouge",
     by: Annotated[
         list[str] | None,
-        typer.Option(metavar="GROUP", help="Also scores by group: category, type (of answer), evidence. May be repeated."),
+        typer.Option(
+            metavar="GROUP", help="Also scores by group: category, type (of answer), evidence. May be repeated."
+        ),
     ] = None,
     lemmatizer: Annotated[str, typer.Option(help="auto, spacy (official) or simplemma.")] = "auto",
     only_score_answered: Annotated[
         bool, typer.Option("--only-score-answered", help="Average over the answered questions only.")
     ] = False,
     ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", help="With --only-score-answered, pass over answers to unknown questions.")
+        bool,
+        typer.Option("--ignore-unknown", help="With --only-score-answered, pass over answers to unknown questions."),
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 2 when the file has any problem or the scores are unofficial.")

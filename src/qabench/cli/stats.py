@@ -10,7 +10,9 @@ import typer
 
 def stats(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark, such as fanoutqa.")],
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Which config; its default one if left out.")] = None,
+    config: Annotated[
+        str | None, typer.Argument(metavar="[CONFIG]", help="Which config; its default one if left out.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
 ) -> None:
     """Print a dataset's statistics, the published figures beside ours where there are any."""

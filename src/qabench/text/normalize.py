@@ -30,7 +30,8 @@ def repair(text: str) -> str:
         return text
     import ftfy
 
-    return ftfy.fix_text(text)
+    fixed: str = ftfy.fix_text(text)
+    return fixed
 
 
 def before_lemmas(text: Any) -> str:

@@ -73,7 +73,11 @@ class WindowEncoder:
     def _layer_of(residual: Model[Any, Any]) -> Model[Any, Any]:
         (inner,) = residual.layers
         window, layer = inner.layers
-        if not residual.name.startswith("residual") or window.name != "expand_window" or window.attrs["window_size"] != 1:
+        if (
+            not residual.name.startswith("residual")
+            or window.name != "expand_window"
+            or window.attrs["window_size"] != 1
+        ):
             raise ValueError(f"not a residual layer over windows of three tokens: {residual.name}")
         return layer
 
@@ -167,7 +171,7 @@ class TokenLemmas:
             seen = functools.reduce(operator.or_, places)
             if seen and any(seen & bits == bits for bits in self.longer):
                 # Perhaps a longer pattern matches: the pipeline's own components decide.
-                lemmas = [token.lemma_ for token in self.lemmatizer(self.pipeline_ruler(doc))]
+                lemmas = tuple(token.lemma_ for token in self.lemmatizer(self.pipeline_ruler(doc)))
             yield " ".join(lemmas)
 
     def _triples(self, doc: Doc) -> list[Triple]:

@@ -1,0 +1,98 @@
+"""ExpertQA as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+from qabench.rows import Row, read_json_lines
+
+CITATION = """\
+@inproceedings{malaviya-etal-2024-expertqa,
+  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
+  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
+  booktitle = {Proceedings of the 2024 Conference of the North American Chapter of the Association for Computational
+    Linguistics},
+  year = {2024},
+  url = {https://arxiv.org/abs/2309.07852},
+}
+"""
+DESCRIPTION = (
+    "Questions of experts from 32 fields, answers of six systems split into claims, and the experts' judgement of each "
+    "claim: its support, correctness, relevance, need of a citation and the reliability of its source."
+)
+TEXT = datasets.Value("string")
+NUMBER = datasets.Value("float64")
+CLAIM = {
+    "claim_string": TEXT,
+    "evidence": datasets.List(TEXT),
+    "support": TEXT,
+    "reason_missing_support": TEXT,
+    "informativeness": TEXT,
+    "worthiness": TEXT,
+    "correctness": TEXT,
+    "reliability": TEXT,
+    "revised_claim": TEXT,
+    "revised_evidence": datasets.List(TEXT),
+    "revised_evidence_is_text": datasets.Value("bool"),
+    "atomic_claims": datasets.List(TEXT),
+    "atomic_evidences": datasets.List(TEXT),
+    "fact_score": NUMBER,
+    "autoais_label": TEXT,
+    "source_reliability": TEXT,
+    "revised_claim_string": TEXT,
+    "optional_fields": datasets.List(TEXT),
+}
+ANSWER = {
+    "system": TEXT,
+    "answer_string": TEXT,
+    "attribution": datasets.List(TEXT),
+    "claims": datasets.List(CLAIM),
+    "revised_answer_string": TEXT,
+    "usefulness": TEXT,
+    "annotation_time": NUMBER,
+    "annotator_id": TEXT,
+}
+METADATA = {"question_type": datasets.List(TEXT), "field": TEXT, "specific_field": TEXT}
+QUESTION = {"question": TEXT, "annotator_id": TEXT, "metadata": METADATA}
+LFQA = {"example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT, "answer": TEXT}
+
+
+class ExpertQA(BenchmarkBuilder):
+    """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample (split train), random,
+    domain, lfqa_random and lfqa_domain (splits train, validation, test).
+
+    ``answers`` is a list of structs with the system's name; ``questions`` has none, and the ``lfqa`` configs are flat.
+    """
+
+    BENCHMARK = "expertqa"
+    BUILDER_CONFIGS = configs_of(BENCHMARK)
+    DEFAULT_CONFIG_NAME = "main"
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=DESCRIPTION,
+            features=datasets.Features(self._schema[0]),
+            homepage="https://github.com/chaitanyamalaviya/ExpertQA",
+            license="mit",
+            citation=CITATION,
+        )
+
+    @property
+    def _schema(self) -> tuple[dict[str, Any], Callable[[Row], dict[str, Any]]]:
+        """The columns of the config, and the function that makes a row of them."""
+        name = self.config.name
+        if name.startswith("lfqa_"):
+            return LFQA, parse_lfqa
+        if name == "questions":
+            return QUESTION, parse_question
+        parse = parse_collected if name.startswith("answers_") else parse_annotated
+        return QUESTION | {"answers": datasets.List(ANSWER)}, parse
+
+    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        return map(self._schema[1], read_json_lines(path))

@@ -1,0 +1,180 @@
+"""Rows of ExpertQA's files as rows of the dataset. Pure: no files, no ``datasets``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qabench.errors import DataError
+from qabench.rows import Row
+
+SYSTEMS = ("gpt4", "bing_chat", "rr_sphere_gpt4", "rr_gs_gpt4", "post_hoc_sphere_gpt4", "post_hoc_gs_gpt4")
+LABELS = {
+    "usefulness": ("Useful", "Partially useful", "Not useful at all"),
+    "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
+    "informativeness": ("Very relevant", "A bit relevant", "Not too important", "Uninformative"),
+    "worthiness": ("Yes", "No"),
+    "correctness": ("Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"),
+    "reliability": ("Reliable", "Somewhat reliable", "Not reliable at all", "Missing", "N/A"),
+    "autoais_label": ("Y", "N"),
+}
+ANSWER_KEYS = (
+    "answer_string",
+    "attribution",
+    "claims",
+    "revised_answer_string",
+    "usefulness",
+    "annotation_time",
+    "annotator_id",
+)
+CLAIM_KEYS = (
+    "claim_string",
+    "evidence",
+    "support",
+    "reason_missing_support",
+    "informativeness",
+    "worthiness",
+    "correctness",
+    "reliability",
+    "revised_claim",
+    "revised_evidence",
+)
+OPTIONAL_KEYS = (  # of a claim: some files have them, or some claims of a file
+    "atomic_claims",
+    "atomic_evidences",
+    "fact_score",
+    "autoais_label",
+    "source_reliability",
+    "revised_claim_string",
+)
+MOST_MILLISECONDS = 2**53  # the largest integers that a float64 holds exactly end here
+
+
+def parse_annotated(row: Row) -> dict[str, Any]:
+    """An answered and annotated question: a row of the ``r2_compiled`` files or of the splits made of them.
+
+    Returns:
+        question, annotator_id, answers (a list; the source's dict of one system's answer), metadata.
+
+    Raises:
+        DataError: names file, line, field and what was expected; also for a label or a system that is not known.
+    """
+    for system in row.get("answers", dict):
+        if system not in SYSTEMS:
+            raise DataError(f"{row.where}, field 'answers': unknown system {system!r:.60}; known: {', '.join(SYSTEMS)}")
+    return _question(row) | {"answers": _answers(row, complete=True)}
+
+
+def parse_collected(row: Row) -> dict[str, Any]:
+    """A question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
+
+    Like ``parse_annotated``, with two liberties: a system may have any name, and of an answer only answer_string, of
+    a claim only claim_string must be there. What is not there is null.
+    """
+    return _question(row) | {"answers": _answers(row, complete=False)}
+
+
+def parse_question(row: Row) -> dict[str, Any]:
+    """A question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
+    if row.get("answers", dict):
+        raise DataError(f"{row.where}, field 'answers': expected an empty object, which this file has throughout")
+    return _question(row)
+
+
+def parse_lfqa(row: Row) -> dict[str, Any]:
+    """A question of the long-form QA task with its reference answer: a row of an ``lfqa`` file."""
+    row.only("example_id", "context", "question", "answer")
+    number = row.get("example_id", int)
+    if not 0 <= number < 2**63:
+        raise DataError(f"{row.where}, field 'example_id': expected a position from 0 on, got {number}")
+    return {"example_id": number} | {key: row.get(key, str) for key in ("context", "question", "answer")}
+
+
+def _question(row: Row) -> dict[str, Any]:
+    row.only("question", "annotator_id", "answers", "metadata")
+    metadata = Row.of(row.get("metadata", dict), f"{row.where}, field 'metadata'")
+    metadata.only("question_type", "field", "specific_field")
+    return {
+        "question": row.get("question", str),
+        "annotator_id": row.get("annotator_id", str),
+        "metadata": {
+            # "a| b": with one space after each bar, so "| ".join gives the source's text back.
+            "question_type": [part.strip() for part in metadata.get("question_type", str).split("|")],
+            "field": metadata.get("field", str),
+            "specific_field": metadata.get("specific_field", str, None),
+        },
+    }
+
+
+def _answers(row: Row, *, complete: bool) -> list[dict[str, Any]]:
+    found = []
+    for system, value in row.get("answers", dict).items():
+        row.storable("answers", system)
+        answer = Row.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(*ANSWER_KEYS)
+        if not complete:
+            answer = _filled(answer, ANSWER_KEYS[1:])
+        found.append({"system": system} | _answer(answer, complete))
+    return found
+
+
+def _answer(row: Row, complete: bool) -> dict[str, Any]:
+    claims = None if row.get("claims", list, None) is None else list(row.rows("claims"))
+    return {
+        "answer_string": row.get("answer_string", str),
+        "attribution": _texts(row, "attribution"),
+        "claims": claims and [_claim(claim, complete) for claim in claims],
+        "revised_answer_string": row.get("revised_answer_string", str, None),
+        "usefulness": _label(row, "usefulness"),
+        "annotation_time": _number(row, "annotation_time", MOST_MILLISECONDS),
+        "annotator_id": row.get("annotator_id", str, None),
+    }
+
+
+def _claim(row: Row, complete: bool) -> dict[str, Any]:
+    row.only(*CLAIM_KEYS, *OPTIONAL_KEYS)
+    present = [key for key in OPTIONAL_KEYS if key in row.fields]
+    row = _filled(row, OPTIONAL_KEYS if complete else CLAIM_KEYS[1:] + OPTIONAL_KEYS)
+    revised = row.get("revised_evidence", str, list, None)
+    return {
+        "claim_string": row.get("claim_string", str),
+        "evidence": _texts(row, "evidence"),
+        "support": _label(row, "support"),
+        "reason_missing_support": row.get("reason_missing_support", str, None),
+        "informativeness": _label(row, "informativeness"),
+        "worthiness": _label(row, "worthiness"),
+        "correctness": _label(row, "correctness"),
+        "reliability": _label(row, "reliability"),
+        "revised_claim": row.get("revised_claim", str, None),
+        "revised_evidence": [revised] if isinstance(revised, str) else _texts(row, "revised_evidence"),
+        "revised_evidence_is_text": None if revised is None else isinstance(revised, str),
+        "atomic_claims": _texts(row, "atomic_claims"),
+        "atomic_evidences": _texts(row, "atomic_evidences"),
+        "fact_score": _number(row, "fact_score", 1),
+        "autoais_label": _label(row, "autoais_label"),
+        "source_reliability": row.get("source_reliability", str, None),
+        "revised_claim_string": row.get("revised_claim_string", str, None),
+        "optional_fields": present,
+    }
+
+
+def _filled(row: Row, keys: tuple[str, ...]) -> Row:
+    """The row with null for those of ``keys`` that it lacks."""
+    return Row(dict.fromkeys(keys) | dict(row.fields), row.where)
+
+
+def _texts(row: Row, key: str) -> list[str] | None:
+    return None if row.get(key, list, None) is None else row.texts(key)
+
+
+def _label(row: Row, key: str) -> str | None:
+    value: str | None = row.get(key, str, None)
+    if value is not None and value not in LABELS[key]:
+        allowed = ", ".join(LABELS[key])
+        raise DataError(f"{row.where}, field {key!r}: unknown label {value!r:.60}; allowed: {allowed}, or null")
+    return value
+
+
+def _number(row: Row, key: str, most: int) -> float | None:
+    value = row.get(key, int, float, None)
+    if value is not None and not 0 <= value <= most:  # NaN is not in the range either
+        raise DataError(f"{row.where}, field {key!r}: expected a number from 0 to {most}, got {value!s:.60}")
+    return None if value is None else float(value)

@@ -1,0 +1,105 @@
+"""fastbook-benchmark as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.fastbook.parse import (
+    KEYWORD_COLUMNS,
+    parse_chapter,
+    parse_keywords,
+    parse_qrels,
+    parse_question,
+)
+from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_questions
+
+CITATION = """\
+@misc{bakshi-2024-fastbook-benchmark,
+  title = {fastbook-benchmark: Information Retrieval {QA} Dataset},
+  author = {Bakshi, Vishal},
+  year = {2024},
+  howpublished = {\\url{https://github.com/vishalbakshi/fastbook-benchmark}},
+}
+"""
+DESCRIPTION = (
+    "191 end-of-chapter questions of the fastai book on seven of its chapters, their answers split into components, "
+    "and for each component the passages of the chapter that hold it: a test of retrieval, chapter by chapter."
+)
+STRING, INTEGER, BOOL = (datasets.Value(dtype) for dtype in ("string", "int64", "bool"))
+NUMBERED = {"chapter": INTEGER, "question_number": INTEGER}
+FLAGS = {"explicit_context": BOOL, "extraneous_answer": BOOL}
+FEATURES: dict[str, dict[str, Any]] = {
+    "questions": {
+        "id": STRING,
+        **NUMBERED,
+        "question_text": STRING,
+        "gold_standard_answer": STRING,
+        "answer_context": datasets.List(
+            {
+                "answer_component": datasets.List(STRING),
+                "scoring_type": STRING,
+                "context": datasets.List(STRING),
+                **FLAGS,
+            }
+        ),
+        "question_context": datasets.List({"question_component": STRING, "context": datasets.List(STRING)}),
+    },
+    "corpus": {
+        "chapter": INTEGER,
+        "title": STRING,
+        "file": STRING,
+        "text": STRING,
+        "cells": datasets.List({"position": INTEGER, "cell_type": STRING, "source": STRING}),
+    },
+    "keywords": {"id": STRING, **NUMBERED, "question_text": STRING, "keywords": STRING},
+    "qrels": {
+        "query_id": STRING,
+        **NUMBERED,
+        "component_index": INTEGER,
+        "context_index": INTEGER,
+        "context": STRING,
+        **FLAGS,
+    },
+}
+
+
+class Fastbook(BenchmarkBuilder):
+    """Configs questions, keywords, qrels (split test) and corpus (split corpus), and the same four of the sample.
+
+    ``id`` ("13-4": chapter and question number) joins questions with keywords and with the qrels' ``query_id``;
+    ``chapter`` joins them with the corpus.
+    """
+
+    BENCHMARK = "fastbook"
+    BUILDER_CONFIGS = configs_of(BENCHMARK)
+    DEFAULT_CONFIG_NAME = "questions"
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=DESCRIPTION,
+            features=datasets.Features(FEATURES[self._kind]),
+            homepage="https://github.com/vishalbakshi/fastbook-benchmark",
+            license="no licence file upstream; book text: see fastai/fastbook",
+            citation=CITATION,
+        )
+
+    @property
+    def _kind(self) -> str:
+        """Which of the four schemas the config has: "sample_corpus" is another corpus, "sample" other questions."""
+        name = str(self.config.name)
+        return "questions" if name == "sample" else name.removeprefix("sample_")
+
+    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        if self._kind == "corpus":
+            return iter([parse_chapter(read_object(path), path.name)])
+        if self._kind == "keywords":
+            return map(parse_keywords, read_csv(path, KEYWORD_COLUMNS))
+        if self._kind == "qrels":
+            return chain.from_iterable(map(parse_qrels, read_questions(path)))
+        return map(parse_question, read_questions(path))

@@ -1,0 +1,190 @@
+"""Rows of fastbook-benchmark's files as rows of the dataset. Pure: no files, no ``datasets``.
+
+Nothing of a question or a keyword query is lost: the flags are the words "true" and "false" as truth values, and an
+answer component that is one text becomes a list of it, while the source's own lists have two texts or more. Of a
+notebook the cells' types and sources are kept; outputs, execution counts, attachments and metadata are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any
+
+from qabench.errors import DataError
+from qabench.rows import Row
+
+KEYWORD_COLUMNS = ("chapter", "question_number", "question_text", "keywords")
+QUESTIONNAIRE = "## Questionnaire"
+CELL_TYPES = ("markdown", "code", "raw")
+FLAGS = {"true": True, "false": False}
+
+_LARGEST = 2**63 - 1  # int64, the type of the column
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,18}")
+_FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
+
+
+def parse_question(row: Row) -> dict[str, Any]:
+    """A question: an object of the list in ``fastbook-benchmark.json``.
+
+    Returns:
+        id (derived: "chapter-question_number"), the source's fields, and in answer_context truth values for the flags
+        and a list of texts for answer_component.
+
+    Raises:
+        DataError: names file, row, field and what was expected.
+    """
+    row.only(
+        "chapter", "question_number", "question_text", "gold_standard_answer", "answer_context", "question_context"
+    )
+    chapter, number = _number(row, "chapter"), _number(row, "question_number")
+    return {
+        "id": question_id(chapter, number),
+        "chapter": chapter,
+        "question_number": number,
+        "question_text": row.get("question_text", str),
+        "gold_standard_answer": row.get("gold_standard_answer", str),
+        "answer_context": [_component(item) for item in row.rows("answer_context")],
+        "question_context": [_question_context(item) for item in row.rows("question_context")],
+    }
+
+
+def parse_qrels(row: Row) -> list[dict[str, Any]]:
+    """The relevant passages of a question, in order; indexes count from 0. A component without passages gives none.
+
+    Raises:
+        DataError: as ``parse_question``.
+    """
+    question = parse_question(row)
+    return [
+        {
+            "query_id": question["id"],
+            "chapter": question["chapter"],
+            "question_number": question["question_number"],
+            "component_index": i,
+            "context_index": j,
+            "context": context,
+            "explicit_context": component["explicit_context"],
+            "extraneous_answer": component["extraneous_answer"],
+        }
+        for i, component in enumerate(question["answer_context"])
+        for j, context in enumerate(component["context"])
+    ]
+
+
+def parse_keywords(row: Row) -> dict[str, Any]:
+    """A keyword query: a row of ``fts_keywords.csv``, with the id of its question.
+
+    Raises:
+        DataError: names file, line, field and what was expected.
+    """
+    row.only(*KEYWORD_COLUMNS)
+    chapter, number = _number_in_text(row, "chapter"), _number_in_text(row, "question_number")
+    return {
+        "id": question_id(chapter, number),
+        "chapter": chapter,
+        "question_number": number,
+        "question_text": row.get("question_text", str),
+        "keywords": row.get("keywords", str),
+    }
+
+
+def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
+    """A chapter: a notebook of nbformat 4 and its file name, whose leading digits are the chapter's number.
+
+    Returns:
+        chapter, title (the first top-level heading of a markdown cell), file, text (see ``chapter_text``), and cells:
+        all of them, those from the questionnaire on too, each with position (from 0), cell_type and source.
+
+    Raises:
+        DataError: names file, field and what was expected.
+    """
+    notebook.only("cells", "metadata", "nbformat", "nbformat_minor")
+    name = _FILE_NAME.fullmatch(file)
+    if not name:
+        raise DataError(f"{notebook.where}: expected a name such as 01_intro.ipynb, to know the chapter's number")
+    cells = [_cell(row, position) for position, row in enumerate(notebook.rows("cells"))]
+    return {
+        "chapter": int(name[1]),
+        "title": _title(cells, notebook.where),
+        "file": file,
+        "text": chapter_text(cells),
+        "cells": cells,
+    }
+
+
+def chapter_text(cells: Iterable[Mapping[str, Any]]) -> str:
+    """The text that is searched: the sources of the chapter's markdown and code cells, a newline after each."""
+    return "".join(f"{cell['source']}\n" for cell in chapter_cells(cells) if cell["cell_type"] != "raw")
+
+
+def chapter_cells(cells: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The cells before the first markdown cell with "## Questionnaire" in a line; all where there is none."""
+    return takewhile(lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells)
+
+
+def question_id(chapter: int, number: int) -> str:
+    """The id of a question in all configs, such as "13-4"."""
+    return f"{chapter}-{number}"
+
+
+def _component(row: Row) -> dict[str, Any]:
+    row.only("answer_component", "scoring_type", "context", "explicit_context", "extraneous_answer")
+    answer = row.get("answer_component", str, list)
+    if isinstance(answer, list) and len(row.texts("answer_component")) < 2:
+        # It could not be told from a component that is one text.
+        raise DataError(f"{row.where}, field 'answer_component': expected text or a list of two texts or more")
+    return {
+        "answer_component": [answer] if isinstance(answer, str) else list(answer),
+        "scoring_type": row.get("scoring_type", str),
+        "context": row.texts("context"),
+        "explicit_context": _flag(row, "explicit_context"),
+        "extraneous_answer": _flag(row, "extraneous_answer"),
+    }
+
+
+def _question_context(row: Row) -> dict[str, Any]:
+    row.only("question_component", "context")
+    return {"question_component": row.get("question_component", str), "context": row.texts("context")}
+
+
+def _flag(row: Row, key: str) -> bool:
+    value = row.get(key, str)
+    if value not in FLAGS:
+        raise DataError(f'{row.where}, field {key!r}: expected the text "true" or "false", got {value!r:.60}')
+    return FLAGS[value]
+
+
+def _number(row: Row, key: str) -> int:
+    value = row.get(key, int)
+    if not 0 <= value <= _LARGEST:
+        raise DataError(f"{row.where}, field {key!r}: expected an integer of 0 to {_LARGEST}")
+    return int(value)
+
+
+def _number_in_text(row: Row, key: str) -> int:
+    value = row.get(key, str)
+    if not _INTEGER.fullmatch(value) or int(value) > _LARGEST:
+        raise DataError(f"{row.where}, field {key!r}: expected an integer of 0 to {_LARGEST}, got {value!r:.60}")
+    return int(value)
+
+
+def _cell(row: Row, position: int) -> dict[str, Any]:
+    row.only("cell_type", "source", "metadata", "id", "attachments", "execution_count", "outputs")
+    kind = row.get("cell_type", str)
+    if kind not in CELL_TYPES:
+        raise DataError(f"{row.where}, field 'cell_type': expected {', '.join(CELL_TYPES)}, got {kind!r:.60}")
+    source = row.get("source", str, list)  # nbformat's two forms: a text, or its lines with their line ends
+    if isinstance(source, list):
+        source = "".join(row.texts("source"))
+    return {"position": position, "cell_type": kind, "source": source}
+
+
+def _title(cells: list[dict[str, Any]], where: str) -> str:
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            for line in cell["source"].split("\n"):
+                if line.startswith("# "):
+                    return str(line[2:].strip())
+    raise DataError(f"{where}, field 'cells': expected a markdown cell with the chapter's title, such as '# Tides'")

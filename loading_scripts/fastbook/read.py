@@ -1,0 +1,76 @@
+"""The three file formats of fastbook-benchmark, read into rows: the questions' JSON, a notebook, the keywords' CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from qabench.errors import DataError
+from qabench.rows import Row
+
+
+def read_questions(path: Path) -> Iterator[Row]:
+    """The questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0.
+
+    Raises:
+        DataError: not UTF-8, not JSON (with line and column), or not an object whose one field is a list of objects.
+    """
+    for i, value in enumerate(read_object(path).only("questions").get("questions", list)):
+        yield Row.of(value, f"{path}, row {i}")
+
+
+def read_object(path: Path) -> Row:
+    """A file that is one JSON object, such as a notebook.
+
+    Raises:
+        DataError: not UTF-8, not JSON (with line and column), or not an object.
+    """
+    try:
+        return Row.of(json.loads(_text(path)), str(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
+    except ValueError as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not JSON that can be read ({error})") from None  # a number of thousands of digits
+    except RecursionError:
+        raise DataError(f"{path}: JSON nested too deeply") from None
+
+
+def read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    """The rows of a CSV file whose header is ``columns``, all fields texts; ``where`` is a row's first line, from 1.
+
+    Blank lines are passed over.
+
+    Raises:
+        DataError: not UTF-8, not CSV, another header, or a row with a field too many or too few.
+    """
+    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    line = 1
+    try:
+        header = next(reader, [])
+        if header != list(columns):
+            raise DataError(f"{path}, line 1: expected the columns {', '.join(columns)}, got {str(header)[:120]}")
+        line = reader.line_num + 1
+        for fields in reader:
+            where = f"{path}, line {line}"
+            line = reader.line_num + 1
+            if not fields:
+                continue
+            if len(fields) < len(columns):
+                raise DataError(f"{where}: the field {columns[len(fields)]!r} is missing")
+            if len(fields) > len(columns):
+                raise DataError(f"{where}: {len(fields)} fields where the header has {len(columns)}")
+            yield Row.of(dict(zip(columns, fields, strict=True)), where)
+    except csv.Error as error:
+        raise DataError(f"{path}, line {line}: not CSV ({error})") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None

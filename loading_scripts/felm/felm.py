@@ -1,0 +1,64 @@
+"""FELM as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.felm.parse import read_rows
+
+CITATION = """\
+@inproceedings{chen2023felm,
+  title = {{FELM}: Benchmarking Factuality Evaluation of Large Language Models},
+  author = {Chen, Shiqi and Zhao, Yiran and Zhang, Jinghan and Chern, I-Chun and Gao, Siyang and Liu, Pengfei and He, Junxian},
+  booktitle = {Advances in Neural Information Processing Systems 36, Datasets and Benchmarks Track},
+  year = {2023},
+  url = {https://arxiv.org/abs/2310.00741},
+}
+"""  # noqa: E501
+DESCRIPTION = (
+    "Responses of ChatGPT in five domains, cut into segments that people have labelled as factual or not, with error "
+    "types, comments and references: a test of programs that judge whether a text is factual."
+)
+TEXT = datasets.Value("string")
+TEXTS = datasets.List(TEXT)
+
+
+class FELM(BenchmarkBuilder):
+    """Configs all, one for each domain (wk, science, math, reasoning, writing_rec) and sample; split test.
+
+    ``segmented_response``, ``labels`` and ``comment`` are aligned lists; ``type`` is aligned with them or empty.
+    """
+
+    BENCHMARK = "felm"
+    BUILDER_CONFIGS = configs_of(BENCHMARK)
+    DEFAULT_CONFIG_NAME = "all"
+
+    def _info(self) -> datasets.DatasetInfo:
+        features = {
+            "index": TEXT,
+            "domain": TEXT,
+            "source": TEXT,
+            "prompt": TEXT,
+            "response": TEXT,
+            "segmented_response": TEXTS,
+            "labels": datasets.List(datasets.Value("bool")),
+            "comment": TEXTS,
+            "type": TEXTS,
+            "ref": TEXTS,
+            "ref_contents": TEXTS,
+        }
+        return datasets.DatasetInfo(
+            description=DESCRIPTION,
+            features=datasets.Features(features),
+            homepage="https://hkust-nlp.github.io/felm_website/",
+            license="cc-by-nc-sa-4.0",
+            citation=CITATION,
+        )
+
+    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        return read_rows(path, self.config.name)

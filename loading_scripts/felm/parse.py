@@ -1,0 +1,145 @@
+"""Rows of FELM's file as rows of the dataset, and back. No ``datasets`` here: whoever needs only the rows is quicker.
+
+The source writes "nothing" in several ways: NaN for a response, the empty text or the empty list where a list belongs.
+Which of them it writes follows from the rest of the row, so the dataset can have lists throughout and still lose
+nothing: ``parse_row`` refuses a row that breaks one of these rules, and ``to_source`` uses them to go back.
+
+- ``response`` is NaN where there is none, and never null.
+- ``type`` and ``ref`` are the empty text in the domain ``reasoning``, and lists in all others.
+- ``ref_contents`` is the empty text where the row has no references, and a list, perhaps empty, where it has some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import DataError
+from qabench.rows import Row, read_json_lines
+
+DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
+ERROR_TYPES = (None, "", "knowledge_error", "reasoning_error", "irrelevant_with_qst", "fooled")
+TEXT_FOR_LIST = "reasoning"  # the domain whose rows have "" for ``type`` and ``ref``
+FIELDS = (
+    "index", "domain", "source", "prompt", "response", "segmented_response", "labels", "comment", "type", "ref",
+    "ref_contents",
+)  # fmt: skip
+
+
+def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
+    """The rows of a config's file as rows of the dataset, in order; of a domain's config, those of the domain.
+
+    Raises:
+        DataError: a row, of whichever domain, is not as ``parse_row`` wants it.
+    """
+    rows = map(parse_row, read_json_lines(path))
+    return (row for row in rows if config not in DOMAINS or row["domain"] == config)
+
+
+def parse_row(row: Row) -> dict[str, Any]:
+    """A response with its annotation: a row of ``eval/all.jsonl``.
+
+    Returns:
+        The source's fields, in its order: ``response`` is text or None; ``segmented_response``, ``labels`` (true =
+        factual) and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and
+        ``ref_contents`` are lists, not always of one length.
+
+    Raises:
+        DataError: names file, line, field and what was expected.
+    """
+    row.only(*FIELDS)
+    segments = row.texts("segmented_response")
+    no_lists = _domain(row) == TEXT_FOR_LIST
+    ref = _texts(row, "ref", empty_text=no_lists)
+    return {
+        "index": row.get("index", str),
+        "domain": _domain(row),
+        "source": row.get("source", str),
+        "prompt": row.get("prompt", str),
+        "response": _response(row),
+        "segmented_response": segments,
+        "labels": _aligned(row, "labels", _labels(row), segments),
+        "comment": _aligned(row, "comment", row.texts("comment"), segments),
+        "type": _types(row, segments, empty_text=no_lists),
+        "ref": ref,
+        "ref_contents": _texts(row, "ref_contents", empty_text=not ref),
+    }
+
+
+def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the dataset as it stands in the source: the inverse of ``parse_row``.
+
+    Args:
+        row: a row as ``parse_row`` or the dataset gives it.
+
+    Returns:
+        The source's fields in its order, with NaN for a response that is None, and the empty text for the lists in
+        whose place the source has it.
+    """
+    source = {key: row[key] for key in FIELDS}
+    if row["response"] is None:
+        source["response"] = math.nan
+    if row["domain"] == TEXT_FOR_LIST:
+        source |= {"type": "", "ref": ""}
+    if not row["ref"]:
+        source["ref_contents"] = ""
+    return source
+
+
+def _domain(row: Row) -> str:
+    domain = row.get("domain", str)
+    if domain not in DOMAINS:
+        raise DataError(f"{row.where}, field 'domain': expected one of {', '.join(DOMAINS)}, got {domain!r:.60}")
+    return str(domain)
+
+
+def _response(row: Row) -> str | None:
+    response = row.get("response", str, float)
+    if isinstance(response, str):
+        return response
+    if not math.isnan(response):
+        raise DataError(f"{row.where}, field 'response': expected text or NaN, got number {response!r}")
+    return None
+
+
+def _labels(row: Row) -> list[bool]:
+    labels = row.get("labels", list)
+    for i, label in enumerate(labels):
+        if not isinstance(label, bool):
+            raise DataError(f"{row.where}, field 'labels'[{i}]: expected true or false, got {label!r:.60}")
+    return list(labels)
+
+
+def _types(row: Row, segments: list[str], *, empty_text: bool) -> list[str | None]:
+    if empty_text:
+        return _no_list(row, "type")
+    types = row.get("type", list)
+    for i, name in enumerate(types):
+        # By type too: 0 or false would not be found, but a list or an object must not get as far as the comparison.
+        if not isinstance(name, str | None) or name not in ERROR_TYPES:
+            allowed = ", ".join("null" if known is None else repr(known) for known in ERROR_TYPES)
+            raise DataError(f"{row.where}, field 'type'[{i}]: expected one of {allowed}, got {name!r:.60}")
+    return _aligned(row, "type", list(types), segments) if types else []
+
+
+def _aligned(row: Row, key: str, items: list[Any], segments: list[str]) -> list[Any]:
+    if len(items) != len(segments):
+        raise DataError(
+            f"{row.where}, field {key!r}: expected one entry for each of the {len(segments)} segments, got {len(items)}"
+        )
+    return items
+
+
+def _texts(row: Row, key: str, *, empty_text: bool) -> list[str]:
+    return _no_list(row, key) if empty_text else row.texts(key)
+
+
+def _no_list(row: Row, key: str) -> list[Any]:
+    """An empty list for the empty text that the source has in the place of the list ``key``."""
+    text = row.get(key, str)
+    if text:
+        why = f"the domain is {TEXT_FOR_LIST!r}" if key != "ref_contents" else "the row has no references"
+        raise DataError(f"{row.where}, field {key!r}: expected the empty text, as {why}, got {text!r:.60}")
+    return []
