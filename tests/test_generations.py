@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_or_holds_nothing(tmp_path: Path) -> None:
         read_generations(tmp_path / "nowhere.jsonl")
     with pytest.raises(InputError, match=r"holds no answers \(it is empty\)"):
         read_generations(write(tmp_path / "a.jsonl", ""))
-    with pytest.raises(InputError, match=r"holds no answers; line 1: not JSON .* Each line must be a JSON object"):
+    with pytest.raises(InputError, match=r"holds no answers; line 1: not JSON .* A line must be a JSON object"):
         read_generations(write(tmp_path / "a.jsonl", "id,answer", "1,2"))
 
 

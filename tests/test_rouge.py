@@ -13,11 +13,8 @@ from qabench.errors import InputError, MissingExtra
 from qabench.scoring import rouge as module
 from qabench.scoring.rouge import PRF, rouge
 
-WORDS = st.lists(
-    st.sampled_from(
-        ["the", "cats", "cat", "running", "runs", "flies", "happily", "1,234", "caresses", "a", "generalization", "é"]
-    )
-)
+VOCABULARY = ["the", "cats", "cat", "running", "runs", "flies", "happily", "1,234", "caresses", "generalization", "é"]
+WORDS = st.lists(st.sampled_from(VOCABULARY))
 TEXT = (
     WORDS.map(" ".join) | st.text(st.characters(exclude_categories=())) | st.text("aeiouyst'- \u0130\u212a\u1e9e\ufb01")
 )

@@ -112,7 +112,7 @@ def read_generations(path: str | Path) -> Generations:
     if not answers:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         raise InputError(
-            f'{path} holds no answers{first}. Each line must be a JSON object such as {{"id": "7d...", "answer": "..."}}'
+            f'{path} holds no answers{first}. A line must be a JSON object such as {{"id": "7d...", "answer": "..."}}'
         )
     return Generations(str(path), tuple(answers), tuple(bad))
 
