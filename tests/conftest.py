@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="takes minutes: --runslow"))
+
+
+@pytest.fixture
+def compared(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Says how much a parity test compared; all such lines stand at the end of the run."""
+    return lambda what: request.node.user_properties.append(("compared", what))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get("passed", [])
+    lines = [f"{r.nodeid}: {value}" for r in reports for name, value in r.user_properties if name == "compared"]
+    if lines:
+        terminalreporter.section("compared with the official code, all equal")
+        terminalreporter.write_line("\n".join(sorted(lines)))
 
 
 @pytest.fixture(autouse=True)

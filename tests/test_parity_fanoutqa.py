@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import official
 import pytest
 
 from qabench.answers import UNANSWERED
-from qabench.generations import Generation, Generations, join
+from qabench.generations import Generation, Generations, join, read_generations
 from qabench.scoring.accuracy import accuracy
 from qabench.scoring.rouge import ROUGE_TYPES, rouge
 from qabench.text import Normalizer
@@ -64,14 +65,16 @@ def compare(
     return len(joined.ids)
 
 
-def test_a_sample_of_all_styles(spacy_model: str, dev: list[dict[str, Any]], normalizer: Normalizer) -> None:
-    compared = 0
+def test_a_sample_of_all_styles(
+    spacy_model: str, dev: list[dict[str, Any]], normalizer: Normalizer, compared: Callable[[str], None]
+) -> None:
+    count = 0
     for style in answer_styles.STYLES:
         questions = random.Random(style.__name__).sample(dev, SAMPLED // len(answer_styles.STYLES) + 1)
         texts = answer_styles.answers(questions, style)
         answers = dict(zip([q["id"] for q in questions], texts, strict=True))
-        compared += compare(spacy_model, normalizer, questions, answers)
-    print(f"{compared} answers compared")
+        count += compare(spacy_model, normalizer, questions, answers)
+    compared(f"{count} answers")
 
 
 def test_unanswered_null_and_other_types(spacy_model: str, dev: list[dict[str, Any]], normalizer: Normalizer) -> None:
@@ -85,23 +88,30 @@ def test_unanswered_null_and_other_types(spacy_model: str, dev: list[dict[str, A
 @pytest.mark.slow
 @pytest.mark.parametrize("style", answer_styles.STYLES, ids=lambda style: style.__name__)
 def test_all_questions(
-    style: Any, spacy_model: str, dev: list[dict[str, Any]], normalizer: Normalizer, monkeypatch: pytest.MonkeyPatch
+    style: Any,
+    spacy_model: str,
+    dev: list[dict[str, Any]],
+    normalizer: Normalizer,
+    monkeypatch: pytest.MonkeyPatch,
+    compared: Callable[[str], None],
 ) -> None:
     official.remember_normal_forms(spacy_model, monkeypatch)
-    compared = 0
+    count = 0
     for seed in range(3):
         answers = dict(zip([q["id"] for q in dev], answer_styles.answers(dev, style, seed), strict=True))
-        compared += compare(spacy_model, normalizer, dev, answers)
-    print(f"{style.__name__}: {compared} answers compared")
+        count += compare(spacy_model, normalizer, dev, answers)
+    compared(f"{count} answers, accuracy and ROUGE")
 
 
 @pytest.mark.slow
-def test_normal_forms_of_real_generations(spacy_model: str, mirror: Path, normalizer: Normalizer) -> None:
+def test_normal_forms_of_real_generations(
+    spacy_model: str, mirror: Path, normalizer: Normalizer, compared: Callable[[str], None]
+) -> None:
     files = sorted((mirror / "zhudotexe/fanoutqa/leaderboard-submissions").glob("*-generations/*.jsonl"))
-    texts = [json.loads(line)["answer"] for file in files for line in file.open(encoding="utf-8")]
+    texts = [generation.answer for file in files for generation in read_generations(file).answers]
     random.Random(0).shuffle(texts)
     forms = normalizer.batch(texts)
     normalize = official.official(spacy_model).norm.normalize
     different = [text for text in dict.fromkeys(texts) if forms[text] != normalize(text)]
-    print(f"{len(forms)} real texts compared")
+    compared(f"{len(forms)} normal forms of leaderboard answers")
     assert different == []

@@ -15,6 +15,7 @@ import typer
 from qabench.cli.fetch import fetch
 from qabench.cli.list import list_all
 from qabench.cli.quickstart import quickstart
+from qabench.cli.register import register
 from qabench.cli.score import score
 from qabench.cli.stats import stats
 from qabench.errors import InputError, QabenchError
@@ -31,6 +32,7 @@ app.command("quickstart")(quickstart)
 app.command("fetch")(fetch)
 app.command("score")(score)
 app.command("stats")(stats)
+app.command("register")(register)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,97 @@
+"""``qabench register``: datasets and metrics under their Hub names for the stock libraries, on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qabench.errors import InputError
+
+if TYPE_CHECKING:
+    from qabench.hub.register import Registration
+
+
+def register(
+    benchmarks: Annotated[list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All benchmarks.")] = False,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this config of the one benchmark named; may repeat.")
+    ] = None,
+    status: Annotated[bool, typer.Option("--status", help="Only say what is registered.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what was registered, and nothing else.")] = False,
+    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Exit with 0 though data was missing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Let the stock load_dataset("qabench/...") and evaluate.load("qabench/...") work here without a Hub.
+
+    Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
+    """
+    from qabench.cli.output import print_json
+    from qabench.hub import register as hub
+    from qabench.loading_scripts import benchmark_names
+    from qabench.metrics import metric_names
+
+    if status and remove:
+        raise InputError("--status and --remove exclude each other")
+    if not (benchmarks or everything or status or remove):
+        raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or give --all")
+    configs = _configs(benchmarks or benchmark_names(), config or [])
+    if remove:
+        removed = [path for name, config_name in configs for path in hub.unregister_dataset(name, config_name)]
+        if not benchmarks:
+            removed += [path for name in metric_names() for path in hub.unregister_metric(name)]
+        _print_removed([str(path) for path in removed], as_json)
+        return
+    dataset, metric = (hub.dataset_status, hub.metric_status) if status else (hub.register_dataset, hub.register_metric)
+    rows = [dataset(name, config_name) for name, config_name in configs]
+    rows += [metric(name) for name in metric_names()]
+    if as_json:
+        print_json({"registrations": [row.as_dict() for row in rows]})
+    else:
+        _print(rows)
+    if any(row.state == "no data" for row in rows) and not skip_missing:
+        raise typer.Exit(1)
+
+
+def _configs(names: list[str], wanted: list[str]) -> list[tuple[str, str]]:
+    from qabench.hub.register import registrable
+    from qabench.loading_scripts import benchmark
+
+    if not wanted:
+        return registrable(names)
+    if len(names) != 1:
+        raise InputError(f"--config goes with exactly one benchmark, and here are {len(names)}: {', '.join(names)}")
+    table = benchmark(names[0])
+    return [(table.name, table.config(name).name) for name in wanted]
+
+
+def _print(rows: list[Registration]) -> None:
+    from qabench.cli.output import console, print_table
+    from qabench.tables import Table
+
+    cells = [[f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in rows]
+    print_table(Table("Under their Hub names", ["name", "kind", "state"], cells))
+    out = console()
+    for row in rows:
+        if row.detail:
+            out.print(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", style="yellow", markup=False)
+        if row.state == "shadowed":
+            text = f"{row.name} {row.config or ''}: a later copy in the cache wins, {row.path}; register again to mend it"
+            out.print(text, style="yellow", markup=False, soft_wrap=True)
+    out.print(
+        "Set HF_HUB_OFFLINE=1 where there is no network: without it the stock functions ask the Hub first, and try "
+        "again for some 20 seconds. Name the config: several are cached.",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def _print_removed(paths: list[str], as_json: bool) -> None:
+    from qabench.cli.output import console, print_json
+
+    if as_json:
+        print_json({"removed": paths})
+        return
+    for path in [*paths, f"{len(paths)} folders removed"]:
+        console().print(path, markup=False, soft_wrap=True)
