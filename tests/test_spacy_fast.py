@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import answer_styles
 import pytest
 
 from qabench import load_dataset
 from qabench.answers import loads
+from qabench.text import spacy_lemmatizer
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 ODD_TEXTS = [
@@ -41,6 +45,19 @@ def test_equals_the_pipeline_on_each_text(spacy_model: str, texts: list[str]) ->
     assert lemmatizer(texts) == expected
     assert lemmatizer(texts[::-1]) == expected[::-1]  # from what is remembered, in other batches
     assert SpacyLemmatizer(spacy_model, workers=2)(texts * 30) == expected * 30
+
+
+def test_a_killed_process_costs_a_warning(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spacy_lemmatizer, "_run", _die)
+    lemmatizer = SpacyLemmatizer(spacy_model, workers=2)
+    texts = [f"{i} cats were running" for i in range(5000)]
+    with pytest.warns(UserWarning, match="was killed"):
+        assert lemmatizer(texts)[7] == "7 cat be run"
+
+
+def _die(texts: list[str]) -> list[str]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return texts
 
 
 def test_another_shape_of_pipeline_is_run_as_it_is(spacy_model: str, texts: list[str]) -> None:

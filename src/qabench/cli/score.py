@@ -102,7 +102,7 @@ def _print(evaluation: Evaluation, by: list[str]) -> None:
     for problem in evaluation.joined.problems():
         out.print(problem, style="yellow", markup=False, soft_wrap=True)
     if evaluation.unofficial:
-        from qabench.text.lemmatizers import install_hint
+        from qabench.text.spacy_lemmatizer import install_hint
 
         text = f"UNOFFICIAL accuracy: lemmatized by {evaluation.unofficial}. For official scores: {install_hint()}"
         out.print(text, style="bold red", markup=False, soft_wrap=True)

@@ -12,9 +12,8 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from qabench.errors import InputError, MissingExtra
+from qabench.text.spacy_lemmatizer import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, install_hint
 
-OFFICIAL_MODEL = "en_core_web_sm"
-MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
 NAMES = ("auto", "spacy", "simplemma")
 
 
@@ -72,14 +71,6 @@ def _warn_unofficial(name: str) -> None:
     )
 
 
-def install_hint() -> str:
-    """How to install the official lemmatiser."""
-    return (
-        f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
-        f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
-    )
-
-
 def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
     """The lemmatiser that a name stands for.
 
@@ -111,6 +102,4 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 def _spacy(model: str) -> Lemmatizer:
     if find_spec("spacy") is None:
         raise MissingExtra(f"the spaCy lemmatizer needs spaCy, which is not installed: {install_hint()}")
-    from qabench.text.spacy_lemmatizer import SpacyLemmatizer
-
     return SpacyLemmatizer(model)

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property
 from importlib import metadata
 from importlib.util import find_spec
@@ -17,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import MissingExtra
-from qabench.text.lemmatizers import OFFICIAL_MODEL, install_hint
 
+OFFICIAL_MODEL = "en_core_web_sm"
+MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
 UNUSED = ["ner"]  # entities: no lemma depends on them, and they cost as much as all the rest
 CHARACTERS_PER_TASK = 40_000
 CHARACTERS_WORTH_A_PROCESS = 60_000
@@ -71,9 +73,14 @@ class SpacyLemmatizer:
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         workers = min(self._workers(), 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
-        if workers == 1:
-            return list(self._lemmas(texts))
-        return self._in_processes(texts, workers)
+        if workers > 1:
+            try:
+                return self._in_processes(texts, workers)
+            except BrokenProcessPool:
+                warnings.warn(
+                    "a lemmatising process was killed (out of memory?); going on in one process", stacklevel=2
+                )
+        return list(self._lemmas(texts))
 
     def _workers(self) -> int:
         # Without fork a child imports the user's main module again, which scripts without a __main__ guard do not
@@ -97,6 +104,14 @@ class SpacyLemmatizer:
                     for i, text in zip(task, lemmas, strict=True):
                         out[i] = text
         return out
+
+
+def install_hint() -> str:
+    """How to install the official lemmatiser."""
+    return (
+        f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
+        f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
+    )
 
 
 def find_spec_of(model: str) -> Any:
