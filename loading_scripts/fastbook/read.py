@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qabench.errors import DataError
-from qabench.rows import Row
+from qabench.rows import Row, read_json
 
 
 def read_questions(path: Path) -> Iterator[Row]:
@@ -28,16 +27,7 @@ def read_object(path: Path) -> Row:
     Raises:
         DataError: not UTF-8, not JSON (with line and column), or not an object.
     """
-    try:
-        return Row.of(json.loads(_text(path)), str(path))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
-    except ValueError as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path}: not JSON that can be read ({error})") from None  # a number of thousands of digits
-    except RecursionError:
-        raise DataError(f"{path}: JSON nested too deeply") from None
+    return Row.of(read_json(path), str(path))
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:

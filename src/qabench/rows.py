@@ -77,11 +77,20 @@ def read_json_list(path: Path) -> Iterator[Row]:
     Raises:
         DataError: the file is not UTF-8, not JSON (with line and column), or not a list of objects.
     """
-    data = _parse(path.read_bytes(), "utf-8-sig", str(path))
+    data = read_json(path)
     if not isinstance(data, list):
         raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
     for i, value in enumerate(data):
         yield Row.of(value, f"{path}, row {i}")
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds, with or without a byte order mark.
+
+    Raises:
+        DataError: the file is not UTF-8, or not JSON (with line and column).
+    """
+    return _parse(path.read_bytes(), "utf-8-sig", str(path))
 
 
 def read_json_lines(path: Path) -> Iterator[Row]:
