@@ -24,14 +24,17 @@ os.environ["QABENCH_OFFLINE"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--integration", action="store_true", help="also the tests that start real servers")
     parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--runslow"):
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="takes minutes: --runslow"))
+    left_out = {"slow": ("--runslow", "takes minutes"), "integration": ("--integration", "starts real servers")}
+    for mark, (option, why) in left_out.items():
+        if not config.getoption(option):
+            for item in items:
+                if mark in item.keywords:
+                    item.add_marker(pytest.mark.skip(reason=f"{why}: {option}"))
 
 
 @pytest.fixture

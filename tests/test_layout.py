@@ -17,11 +17,11 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 # From the bottom up: a module imports from its own layer and those before it.
 LAYERS = [
     ["errors", "paths", "files", "tables", "rows", "answers", "signature", "stats", "generations"],
-    ["text", "scoring", "sources"],
+    ["text", "scoring", "sources", "llm"],
     ["retrieval"],
     ["loading_scripts"],
     ["loading", "metrics"],
-    ["hub", "evaluation", "imaginary"],
+    ["hub", "evaluation", "imaginary", "retrieve"],
     ["cli", "__main__"],
 ]
 PURE = ("qabench.scoring", "qabench.answers", "qabench.stats")
