@@ -72,6 +72,12 @@ def test_another_shape_of_pipeline_is_run_as_it_is(spacy_model: str, texts: list
     assert FastLemmas.of(spacy.blank("en")) is None
 
 
+def test_without_the_fast_path(spacy_model: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = SpacyLemmatizer(spacy_model)(texts[:40])
+    monkeypatch.setattr("qabench.text.spacy_fast.FastLemmas.of", lambda nlp: None)
+    assert SpacyLemmatizer(spacy_model)(texts[:40]) == expected
+
+
 def test_name_and_key_need_no_spacy_pipeline(spacy_model: str) -> None:
     lemmatizer = SpacyLemmatizer(spacy_model)
     assert lemmatizer.official == (lemmatizer.full_name == "en_core_web_sm")
