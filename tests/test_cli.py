@@ -158,8 +158,9 @@ def test_stats(mirror: Path) -> None:
         10,
         1,
     ]
-    # The facts count dict values of questions and sub-questions together: 1203 of str.
-    assert [cells["Answers by type"][kind][1] for kind in ("str", "int", "float", "bool")] == [1095, 298, 83, 18]
+    by_type = [cells["Answers by type"][kind] for kind in ("str", "int", "float", "bool")]
+    assert [row[1] for row in by_type] == [1095, 298, 83, 18]
+    assert [row[1] + row[4] for row in by_type] == [1203, 326, 83, 27]  # with those of sub-questions
     assert [cells["Sub-questions"][f"depth {n}"] for n in (1, 2, 3)] == [[2013], [206], [6]]
     assert cells["The 10 most frequent categories"]["Geography"] == [94]
     test = as_json("stats", "fanoutqa", "test")["tables"]

@@ -51,21 +51,30 @@ def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
 def _answers(answers: list[Any], decompositions: list[list[dict[str, Any]]]) -> list[Table]:
     nodes = [item for decomposition in decompositions for item in subquestions(decomposition)]
     kinds = Counter(map(type_name, answers))
-    values = Counter(type_name(v) for a in answers if isinstance(a, dict) for v in a.values())
+    values = _dict_values(answers)
+    sub_values = _dict_values(node["answer"] for _, node in nodes)
     items = Counter(type_name(v) for a in answers if isinstance(a, list) for v in a)
     subs = Counter(type_name(node["answer"]) for _, node in nodes)
     depths = Counter(depth for depth, _ in nodes)
-    by_type = [[kind, kinds[kind], values[kind], items[kind], subs[kind]] for kind in TYPES]
+    by_type = [[kind, kinds[kind], values[kind], items[kind], subs[kind], sub_values[kind]] for kind in TYPES]
     by_depth: list[list[Any]] = [[f"depth {depth}", depths[depth]] for depth in sorted(depths)]
     without = sum(node["evidence"] is None for _, node in nodes)
     return [
-        Table("Answers by type", ["type", "answers", "dict values", "list items", "sub-question answers"], by_type),
+        Table(
+            "Answers by type",
+            ["type", "answers", "dict values", "list items", "sub-question answers", "their dict values"],
+            by_type,
+        ),
         Table(
             "Sub-questions",
             ["where", "count"],
             [*by_depth, ["all depths", len(nodes)], ["without evidence (they have sub-questions)", without]],
         ),
     ]
+
+
+def _dict_values(answers: Iterable[Any]) -> Counter[str]:
+    return Counter(type_name(value) for answer in answers if isinstance(answer, dict) for value in answer.values())
 
 
 def _categories(rows: list[Mapping[str, Any]]) -> Table:
