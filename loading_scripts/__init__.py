@@ -37,12 +37,16 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark's folder, read: its title, its default config and its configs by name."""
+    """A benchmark's folder, read: its title, its default config and its configs by name.
+
+    ``restriction`` says why rows made of the upstream files must not be published; None where they may be.
+    """
 
     name: str
     title: str
     default: str
     configs: dict[str, Config]
+    restriction: str | None = None
 
     def config(self, name: str | None) -> Config:
         """The config of that name, or the default one. Raises InputError that lists the allowed names."""
@@ -77,7 +81,7 @@ def benchmark(name: str) -> Benchmark:
         )
         for config, row in table["configs"].items()
     }
-    return Benchmark(name, table["title"], table["default"], configs)
+    return Benchmark(name, table["title"], table["default"], configs, table.get("restriction"))
 
 
 @functools.cache

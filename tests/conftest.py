@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("passed", [])
     lines = [f"{r.nodeid}: {value}" for r in reports for name, value in r.user_properties if name == "compared"]
     if lines:
-        terminalreporter.section("compared with the official code, all equal")
+        terminalreporter.section("compared, all equal")
         terminalreporter.write_line("\n".join(sorted(lines)))
 
 

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from qabench.cli.build import build
 from qabench.cli.fetch import fetch
 from qabench.cli.list import list_all
 from qabench.cli.quickstart import quickstart
@@ -33,6 +34,7 @@ app.command("fetch")(fetch)
 app.command("score")(score)
 app.command("stats")(stats)
 app.command("register")(register)
+app.command("build")(build)
 
 
 def _print_version(wanted: bool) -> None:

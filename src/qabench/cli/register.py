@@ -77,7 +77,9 @@ def _print(rows: list[Registration]) -> None:
         if row.detail:
             out.print(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", style="yellow", markup=False)
         if row.state == "shadowed":
-            text = f"{row.name} {row.config or ''}: a later copy in the cache wins, {row.path}; register again to mend it"
+            text = (
+                f"{row.name} {row.config or ''}: a later copy in the cache wins, {row.path}; register again to mend it"
+            )
             out.print(text, style="yellow", markup=False, soft_wrap=True)
     out.print(
         "Set HF_HUB_OFFLINE=1 where there is no network: without it the stock functions ask the Hub first, and try "

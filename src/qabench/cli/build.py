@@ -1,0 +1,96 @@
+"""``qabench build``: dataset repositories for the Hub, which the stock ``load_dataset`` reads from disk as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qabench.errors import InputError
+
+if TYPE_CHECKING:
+    from qabench.hub.build import Built
+
+
+def build(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", file_okay=False, help="The folder in which OUT/BENCHMARK is written.")
+    ],
+    benchmarks: Annotated[
+        list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks; all of them by default.")
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this config of the one benchmark named; may be repeated."),
+    ] = None,
+    skip_missing: Annotated[
+        bool,
+        typer.Option("--skip-missing", help="Exit with 0 though configs are left out because their data is missing."),
+    ] = False,
+    max_shard_size: Annotated[
+        str, typer.Option(metavar="SIZE", help="The size of a shard's rows before compression.")
+    ] = "300MB",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+) -> None:
+    """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
+
+    The same data gives the same bytes. A folder that qabench did not write is never replaced.
+    Exit code: 0 all right, 1 the data of a config is missing or damaged, 2 wrong usage.
+    """
+    import datasets
+
+    from qabench.cli.output import errors, print_json, progress_bar
+    from qabench.hub.build import build as build_all
+
+    size = _bytes(max_shard_size)
+    datasets.disable_progress_bars()  # one bar for the whole instead
+    with progress_bar("building") as progress:
+        built = build_all(
+            out,
+            benchmarks or [],
+            config or [],
+            skip_missing=skip_missing,
+            max_shard_bytes=size,
+            progress=progress,
+        )
+    if as_json:
+        print_json({"repositories": [one.as_dict() for one in built]})
+    else:
+        _print(built)
+    for one in built:
+        if one.restriction and one.written:
+            errors().print(f"warning: do not upload {one.path}: {one.restriction}", style="yellow", markup=False)
+    if any(one.missing for one in built) and not skip_missing:
+        raise typer.Exit(1)
+
+
+def _bytes(size: str) -> int:
+    from datasets.utils.py_utils import convert_file_size_to_int
+
+    try:
+        return int(convert_file_size_to_int(size))
+    except ValueError:
+        raise InputError(f"--max-shard-size is {size!r}; it must be a size such as 300MB or 1GB") from None
+
+
+def _print(built: list[Built]) -> None:
+    from qabench.cli.output import console, errors, print_table
+    from qabench.tables import Table
+
+    columns = ["repository", "configs", "rows", "bytes"]
+    cells = [
+        [str(one.path), len(one.rows), sum(sum(splits.values()) for splits in one.rows.values()), one.size]
+        for one in built
+        if one.written
+    ]
+    print_table(Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/fanoutqa", "dev")']))
+    for one in built:
+        if one.missing:
+            kept = f"; the older build at {one.path}, which has some of them, was kept" if not one.written else ""
+            errors().print(f"{one.benchmark}: no data for {', '.join(one.missing)}{kept}", style="red", markup=False)
+    if any(one.missing for one in built):
+        console().print(
+            "Missing data: `qabench fetch` where there is a network, or set QABENCH_MIRROR; --skip-missing accepts it.",
+            markup=False,
+        )
