@@ -1,61 +1,250 @@
+"""Intervals, corrections and kappa beside other implementations and published examples, and how often they hold.
+
+Published examples are numbers only; the source stands with each.
+"""
+
 from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from resampling_cases import f1, in_questions, unsafe_f1, verdicts
 
 from qabench.errors import InputError
-from qabench.stats import bootstrap_mean, paired_bootstrap
+from qabench.stats import adjust, bootstrap, bootstrap_mean, cohens_kappa, paired_randomization, resampling
+
+SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)
+
+
+@pytest.fixture(scope="module")
+def sklearn_metrics() -> Any:
+    return pytest.importorskip("sklearn.metrics")
 
 
 def test_the_interval_of_a_mean_is_near_the_normal_one() -> None:
     values = np.random.default_rng(1).normal(0.5, 0.2, 400).tolist()
-    interval = bootstrap_mean(values)
     error = float(np.std(values, ddof=1)) / 20
-    assert interval.mean == pytest.approx(np.mean(values))
-    assert interval.standard_error == pytest.approx(error, rel=0.05)
-    assert interval.low == pytest.approx(interval.mean - 1.96 * error, abs=error / 5)
-    assert interval.high == pytest.approx(interval.mean + 1.96 * error, abs=error / 5)
+    for method in ("percentile", "bca"):
+        interval = bootstrap_mean(values, method=method)
+        assert interval.mean == pytest.approx(np.mean(values))
+        assert interval.standard_error == pytest.approx(error, rel=0.05)
+        assert interval.low == pytest.approx(interval.mean - 1.96 * error, abs=error / 5)
+        assert interval.high == pytest.approx(interval.mean + 1.96 * error, abs=error / 5)
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+@pytest.mark.parametrize(("method", "low", "high"), [("percentile", 100.8, 233.9), ("bca", 115.8, 259.6)])
+def test_the_published_intervals_of_a_variance(method: str, low: float, high: float) -> None:
+    """Efron and Tibshirani 1993, spatial data, table 14.2 (90 %, 2000 resamples; hence the tolerance)."""
+    a = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
+    interval = bootstrap(
+        [(1, x, x * x) for x in a],
+        lambda n, x, xx: xx / n - (x / n) ** 2,
+        confidence=0.9,
+        method=method,
+        resamples=50_000,
+    )
+    assert interval.mean == pytest.approx(171.5, abs=0.05)
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=4)
+
+
+def test_the_published_standard_errors_of_a_mean() -> None:
+    """Efron and Tibshirani 1993, mouse data: 86.86 and 56.22, with infinitely many resamples 23.36 and 13.33."""
+    treated = bootstrap_mean([94, 197, 16, 38, 99, 141, 23])
+    control = bootstrap_mean([52, 104, 146, 10, 51, 30, 40, 27, 46])
+    assert (treated.mean, control.mean) == pytest.approx((86.86, 56.22), abs=0.005)
+    assert (treated.standard_error, control.standard_error) == pytest.approx((23.36, 13.33), rel=0.02)
+
+
+@pytest.mark.parametrize("method", ["percentile", "BCa"])
+def test_intervals_equal_scipys(method: str) -> None:
+    scipy_stats = pytest.importorskip("scipy.stats")
+    skewed = np.random.default_rng(5).beta(6, 1, 60)
+    counts = verdicts(80, 6)
+    cases: list[tuple[Any, Any, Any]] = [
+        (bootstrap_mean(skewed.tolist(), method=method.lower()), (skewed,), np.mean),
+        (
+            bootstrap(counts, f1, method=method.lower()),
+            tuple(counts.T),
+            lambda tp, fp, fn, axis: f1(tp.sum(axis), fp.sum(axis), fn.sum(axis)),
+        ),
+    ]
+    for ours, data, statistic in cases:
+        theirs = scipy_stats.bootstrap(data, statistic, paired=True, n_resamples=10_000, method=method, rng=1)
+        error = theirs.standard_error
+        assert ours.standard_error == pytest.approx(error, rel=0.03)
+        assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=error / 8)
+        assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=error / 8)
+
+
+def test_the_clustered_standard_error_equals_the_sandwich() -> None:
+    api = pytest.importorskip("statsmodels.api")
+    values, clusters = in_questions(150, 4, seed=7)
+    clusters = [min(c, 140) for c in clusters]  # one larger cluster: sizes differ
+    fit = api.OLS(values, np.ones(len(values))).fit(
+        cov_type="cluster", cov_kwds={"groups": np.array(clusters), "use_correction": False}
+    )
+    clustered = bootstrap_mean(values.tolist(), clusters=clusters)
+    assert clustered.mean == pytest.approx(fit.params[0])
+    assert clustered.standard_error == pytest.approx(fit.bse[0], rel=0.05)
+    assert clustered.standard_error > 1.5 * bootstrap_mean(values.tolist()).standard_error
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_cover_the_truth_as_often_as_they_say(method: str) -> None:
     rng = np.random.default_rng(0)
-    covered = 0
-    for seed in range(300):
-        interval = bootstrap_mean(rng.binomial(1, 0.3, 120).tolist(), confidence=0.9, resamples=500, seed=seed)
+    covered = clustered = 0
+    for seed in range(250):
+        interval = bootstrap_mean(
+            rng.binomial(1, 0.3, 120).tolist(), confidence=0.9, resamples=400, seed=seed, method=method
+        )
         covered += interval.low <= 0.3 <= interval.high
-    assert 0.85 <= covered / 300 <= 0.95
+        values, clusters = in_questions(40, 3, seed)
+        interval = bootstrap_mean(
+            values.tolist(), clusters=clusters, confidence=0.9, resamples=400, seed=seed, method=method
+        )
+        clustered += interval.low <= 0.5 <= interval.high
+    assert 0.85 <= covered / 250 <= 0.95
+    assert 0.84 <= clustered / 250 <= 0.95
 
 
 def test_the_same_seed_gives_the_same_figures_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.random.default_rng(2).random(50).tolist()
-    first = bootstrap_mean(values, resamples=300)
-    assert bootstrap_mean(values, resamples=300) == first
-    assert bootstrap_mean(values, resamples=300, seed=1) != first
-    monkeypatch.setattr("qabench.stats.CELLS_AT_ONCE", 100)
-    assert bootstrap_mean(values, resamples=300).low == pytest.approx(first.low, abs=0.05)
+    a, b = np.random.default_rng(2).integers(0, 2, (2, 50)).tolist()
+    first = bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)
+    assert (bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)) == first
+    assert bootstrap_mean(a, resamples=300, seed=1) != first[0]
+    monkeypatch.setattr(resampling, "CELLS_AT_ONCE", 130)
+    assert (bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)) == first
 
 
-def test_paired_bootstrap_finds_a_difference_and_none_where_there_is_none() -> None:
-    rng = np.random.default_rng(3)
-    hard = rng.random(200)
-    same = paired_bootstrap((hard + rng.normal(0, 0.1, 200)).tolist(), (hard + rng.normal(0, 0.1, 200)).tolist())
-    better = paired_bootstrap((hard + 0.05 + rng.normal(0, 0.1, 200)).tolist(), hard.tolist())
-    assert not same.significant
-    assert better.significant
-    assert better.interval.low > 0
-    assert paired_bootstrap([1, 0, 1], [1, 0, 1]).p_value == 1.0
+def test_memory_is_bounded() -> None:
+    values = np.random.default_rng(2).random(20_000).tolist()
+    tracemalloc.start()
+    try:
+        bootstrap_mean(values, resamples=1000)
+        assert tracemalloc.get_traced_memory()[1] < 16e6  # all counts at once would be 160 MB
+    finally:
+        tracemalloc.stop()
 
 
-def test_the_p_value_is_uniform_when_nothing_differs() -> None:
-    rng = np.random.default_rng(4)
-    p = [paired_bootstrap(rng.random(60).tolist(), rng.random(60).tolist(), resamples=400).p_value for _ in range(300)]
-    assert 0.02 < np.mean(np.array(p) < 0.05) < 0.1
+@given(SCORES, st.integers(1, 4))
+def test_items_that_only_repeat_their_question_tell_nothing_new(values: list[float], times: int) -> None:
+    once = bootstrap_mean(values, resamples=50)
+    assert bootstrap_mean(values, clusters=list(range(len(values))), resamples=50) == once
+    repeated = bootstrap_mean(
+        [v for v in values for _ in range(times)],
+        clusters=[i for i in range(len(values)) for _ in range(times)],
+        resamples=50,
+    )
+    assert (repeated.mean, repeated.low, repeated.high) == pytest.approx((once.mean, once.low, once.high))
 
 
-def test_bad_input() -> None:
-    with pytest.raises(InputError, match="no questions"):
-        bootstrap_mean([])
-    with pytest.raises(InputError, match="aligned: 1 and 2"):
-        paired_bootstrap([1], [1, 2])
-    with pytest.raises(InputError, match=r"between 0 and 1, such as 0\.95"):
-        bootstrap_mean([1.0], confidence=95)
+@given(SCORES, st.sampled_from(["percentile", "bca"]))
+def test_an_interval_stays_within_the_values(values: list[float], method: str) -> None:
+    interval = bootstrap_mean(values, resamples=50, method=method)
+    assert min(values) - 1e-9 <= interval.low <= interval.high <= max(values) + 1e-9
+
+
+# Corrections
+
+
+PUBLISHED = [
+    0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0,
+]  # fmt: skip
+
+
+def test_the_published_corrections() -> None:
+    """Benjamini and Hochberg 1995, section 4: theirs finds four of fifteen, bounding any false finding three."""
+    assert sum(p <= 0.05 for p in adjust(PUBLISHED, "bh")) == 4
+    assert sum(p <= 0.05 for p in adjust(PUBLISHED, "holm")) == 3
+    assert adjust(PUBLISHED, "none") == PUBLISHED
+    assert adjust([], "holm") == adjust([], "bh") == []
+    assert adjust([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
+    assert adjust([0.01, 0.04, 0.03], "bh") == pytest.approx([0.03, 0.04, 0.04])
+
+
+def test_corrections_equal_statsmodels() -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    rng = np.random.default_rng(11)
+    for number in range(1, 60):
+        p_values = np.round(rng.random(number) ** 3, 2).tolist()  # with ties, zeros and ones
+        for ours, theirs in (("holm", "holm"), ("bh", "fdr_bh")):
+            expected = multitest.multipletests(p_values, method=theirs)[1]
+            assert adjust(p_values, ours) == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+# Agreement
+
+
+def labels(square: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    cells = [(i, j) for i, row in enumerate(square) for j, count in enumerate(row) for _ in range(count)]
+    return [i for i, _ in cells], [j for _, j in cells]
+
+
+def test_the_published_kappa() -> None:
+    """Fleiss, Statistical Methods for Rates and Proportions, 1981, chapter 13: 0.68, standard error 0.087."""
+    kappa = cohens_kappa(*labels([[75, 1, 4], [5, 4, 1], [0, 0, 10]]))
+    assert (kappa.agreement, kappa.chance) == pytest.approx((0.89, 0.66))
+    assert kappa.interval.mean == pytest.approx(0.68, abs=0.005)
+    assert kappa.interval.standard_error == pytest.approx(0.087, abs=0.004)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=40))
+def test_kappa_equals_sklearns(sklearn_metrics: Any, pairs: list[tuple[str, str]]) -> None:
+    first, second = map(list, zip(*pairs, strict=True))
+    if len({*first, *second}) == 1:
+        with pytest.raises(InputError, match="every item the label"):
+            cohens_kappa(first, second)
+        return
+    ours = cohens_kappa(first, second, resamples=200)
+    assert ours.interval.mean == pytest.approx(sklearn_metrics.cohen_kappa_score(first, second))
+    assert ours.undefined < 200
+
+
+def test_kappa_with_its_interval_equals_statsmodels() -> None:
+    inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
+    square = [[120, 15, 9], [20, 80, 12], [4, 18, 60]]
+    theirs = inter_rater.cohens_kappa(np.array(square))
+    ours = cohens_kappa(*labels(square)).interval
+    assert ours.mean == pytest.approx(theirs.kappa)
+    assert ours.standard_error == pytest.approx(theirs.std_kappa, rel=0.03)
+    assert (ours.low, ours.high) == pytest.approx((theirs.kappa_low, theirs.kappa_upp), abs=theirs.std_kappa / 8)
+
+
+def test_kappa_by_question_is_less_sure() -> None:
+    first, second = labels([[40, 5], [5, 40]])
+    questions = [i // 5 for i in range(90)]
+    clustered = cohens_kappa(first, second, clusters=questions)
+    assert clustered.interval.mean == cohens_kappa(first, second).interval.mean
+    assert clustered.interval.standard_error > 1.5 * cohens_kappa(first, second).interval.standard_error
+    rare = cohens_kappa(["no"] * 19 + ["yes"], ["no"] * 18 + ["yes", "yes"], resamples=1000)
+    assert 50 < rare.undefined < 200  # neither of the two: (18/20)**20 of the resamples
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap_mean([]), "no questions"),
+        (lambda: bootstrap_mean([0.5, float("nan")]), r"item 1 has a statistic that is not finite"),
+        (lambda: bootstrap_mean([[1.0]]), "one number an item"),  # type: ignore[list-item]
+        (lambda: bootstrap_mean([1.0], confidence=95), r"between 0 and 1, such as 0\.95"),
+        (lambda: bootstrap_mean([1.0], resamples=1), "1 resamples; allowed: 2 or more"),
+        (lambda: bootstrap_mean([1.0], method="BCa"), "unknown method 'BCa'; allowed: percentile, bca"),
+        (lambda: bootstrap_mean([1.0, 2.0], clusters=["q"]), "1 names, 2 items"),
+        (lambda: bootstrap([[0, 0, 0]], unsafe_f1), "undefined .* on 1 of 1 samples"),
+        (lambda: bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1), "undefined .* resamples: let the function say"),
+        (lambda: bootstrap([[1, 0, 0]], lambda *_: 0.5), "one score for each"),  # type: ignore[arg-type, return-value]
+        (lambda: bootstrap([1.0], f1), "a row of numbers an item"),  # type: ignore[list-item]
+        (lambda: adjust([0.5], "bonferroni"), "unknown correction 'bonferroni'; allowed: holm, bh, none"),
+        (lambda: adjust([0.5, 1.5]), "between 0 and 1; got 1.5"),
+        (lambda: cohens_kappa([], []), "no items"),
+        (lambda: cohens_kappa(["a"], []), "aligned: 1 and 0"),
+    ],
+)
+def test_bad_input(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()

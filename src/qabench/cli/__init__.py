@@ -13,12 +13,14 @@ from typing import Annotated
 import typer
 
 from qabench.cli.build import build
+from qabench.cli.compare import compare
 from qabench.cli.fetch import fetch
 from qabench.cli.list import list_all
 from qabench.cli.quickstart import quickstart
 from qabench.cli.register import register
 from qabench.cli.score import score
 from qabench.cli.stats import stats
+from qabench.cli.wiki import wiki_app
 from qabench.errors import InputError, QabenchError
 
 app = typer.Typer(
@@ -32,9 +34,11 @@ app.command("list")(list_all)
 app.command("quickstart")(quickstart)
 app.command("fetch")(fetch)
 app.command("score")(score)
+app.command("compare")(compare)
 app.command("stats")(stats)
 app.command("register")(register)
 app.command("build")(build)
+app.add_typer(wiki_app, name="wiki")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,180 @@
+"""``qabench compare``: which of several systems is better on the same questions, and how surely."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.cli.score_files import Scores, matching, questions_of, read_scores, shared_ids
+from qabench.errors import InputError
+
+if TYPE_CHECKING:
+    from qabench.stats import Comparison
+
+RESAMPLES = 10_000  # that of qabench.stats, which loads NumPy
+
+
+def compare(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BENCHMARK CONFIG A.jsonl B.jsonl",
+            help="Files of answers, two or more, and what they answer, such as fanoutqa dev. With --scores only files.",
+        ),
+    ],
+    scores: Annotated[
+        bool,
+        typer.Option(
+            "--scores", help="The files hold scores, as score --per-question writes them; only shared ids count."
+        ),
+    ] = False,
+    metric: Annotated[
+        str, typer.Option(help="acc.loose, acc.strict, rouge1.fscore ...; any in --scores.")
+    ] = "acc.loose",
+    test: Annotated[
+        str, typer.Option(help="randomization (exact or nearly so on few questions) or bootstrap.")
+    ] = "randomization",
+    correction: Annotated[str, typer.Option(help="For several pairs: holm, bh (false discoveries) or none.")] = "holm",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="With --scores: the field that names an item's question, if several share it."
+        ),
+    ] = None,
+    lemmatizer: Annotated[str, typer.Option(help="auto, spacy (official) or simplemma.")] = "auto",
+    resamples: Annotated[int, typer.Option(help="How many.")] = RESAMPLES,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Compare systems on the same questions: means, paired differences with intervals, corrected p-values.
+
+    Without --scores every question of the config counts, an unanswered one with 0, as in the official mean.
+    """
+    from qabench import stats
+    from qabench.cli.output import print_json
+
+    paths = _paths(arguments, scores, cluster)
+    for name, of, allowed in (("test", test, tuple(stats.TESTS)), ("correction", correction, stats.CORRECTIONS)):
+        if of not in allowed:
+            raise InputError(f"unknown {name} {of!r}; allowed: {', '.join(allowed)}")
+    if scores:
+        systems = {name: read_scores(Path(path), metric, cluster) for name, path in paths.items()}
+    else:
+        systems = _evaluate(arguments[0], arguments[1], paths, metric, lemmatizer)
+    ids = shared_ids(systems)
+    values = {name: [system.values[i] for i in ids] for name, system in systems.items()}
+    clusters = questions_of(systems, ids) if cluster else None
+    settings: dict[str, Any] = {"test": test, "correction": correction, "resamples": resamples, "seed": seed}
+    compared = stats.compare(values, clusters=clusters, **settings)
+    settings["metric"] = metric
+    if as_json:
+        print_json(_report(settings, paths, systems, compared))
+    else:
+        _print(settings, systems, compared)
+
+
+def _paths(arguments: list[str], scores: bool, cluster: str | None) -> dict[str, str]:
+    """{name of the system: path of its file}: the files' stems, or their paths where stems are equal."""
+    if cluster and not scores:
+        raise InputError("--cluster names a field of files of scores: it needs --scores")
+    paths = arguments if scores else arguments[2:]
+    if len(paths) < 2:
+        usage = "--scores A.jsonl B.jsonl [C.jsonl ...]" if scores else "BENCHMARK CONFIG A.jsonl B.jsonl [C.jsonl ...]"
+        raise InputError(f"nothing to compare: give two files or more, as in qabench compare {usage}")
+    if len(set(paths)) < len(paths):
+        raise InputError(f"the same file twice: {next(path for path in paths if paths.count(path) > 1)}")
+    stems = [Path(path).stem for path in paths]
+    return dict(zip(stems if len(set(stems)) == len(stems) else paths, paths, strict=True))
+
+
+def _evaluate(benchmark: str, config: str, paths: dict[str, str], metric: str, lemmatizer: str) -> dict[str, Scores]:
+    """The systems' scores on all questions of the config."""
+    from qabench.cli.output import plain_warnings, progress_bar
+    from qabench.evaluation import evaluate, load_questions
+    from qabench.generations import read_generations
+    from qabench.scoring.rouge import ROUGE_TYPES
+    from qabench.text import Normalizer
+    from qabench.text.cache import NormalizedTextCache
+
+    kinds = {"acc.loose": "acc", "acc.strict": "acc", **{f"{kind}.fscore": "rouge" for kind in ROUGE_TYPES}}
+    column = matching(metric, kinds, "the scores")
+    files = {name: read_generations(path) for name, path in paths.items()}
+    questions = load_questions(benchmark, config)
+    systems = {}
+    with plain_warnings():
+        # None for ROUGE, which lemmatises nothing: no warning of a missing model either.
+        acc = kinds[column] == "acc"
+        normalizer = Normalizer(lemmatizer, NormalizedTextCache.default()) if acc else None
+    for name, generations in files.items():
+        with plain_warnings(), progress_bar(f"Scoring {name}") as progress:
+            evaluation = evaluate(
+                generations, questions, metrics=[kinds[column]], normalizer=normalizer, progress=progress
+            )
+        systems[name] = Scores(
+            dict(zip(evaluation.joined.ids, evaluation.columns()[column], strict=True)),
+            problems=evaluation.joined.problems(),
+            signature=evaluation.signatures[kinds[column]],
+            unofficial=evaluation.unofficial,
+        )
+    return systems
+
+
+def _report(
+    settings: dict[str, Any], paths: dict[str, str], systems: dict[str, Scores], compared: Comparison
+) -> dict[str, Any]:
+    """The comparison as JSON data."""
+    rows = []
+    for name, interval in compared.systems.items():
+        system = systems[name]
+        said = {"signature": system.signature, "unofficial": system.unofficial}
+        row = {"system": name, "file": paths[name], **asdict(interval), "problems": system.problems}
+        rows.append(row | {key: value for key, value in said.items() if value})
+    pairs = []
+    for pair in compared.pairs:
+        fields = asdict(pair)
+        difference = fields.pop("difference")
+        bounds = {key: difference["interval"][key] for key in ("standard_error", "low", "high")}
+        tested = {"difference": difference["interval"]["mean"], **bounds, "p_value": difference["p_value"]}
+        pairs.append(fields | tested | {"significant": pair.significant})
+    return {**settings, "items": compared.items, "questions": compared.questions, "systems": rows, "pairs": pairs}
+
+
+def _print(settings: dict[str, Any], systems: dict[str, Scores], compared: Comparison) -> None:
+    from qabench.cli.output import console, print_table
+    from qabench.tables import Table
+
+    of = f"{compared.items} items of " if compared.items != compared.questions else ""
+    rows: list[list[Any]] = [
+        [name, f"{found.mean:.4f}", f"{found.low:.4f} to {found.high:.4f}", f"{found.standard_error:.4f}"]
+        for name, found in compared.systems.items()
+    ]
+    title = f"{settings['metric']} on {of}{compared.questions} questions"
+    print_table(Table(title, ["system", "mean", "95 % interval", "standard error"], rows))
+    rows = []
+    for pair in compared.pairs:
+        found = pair.difference.interval
+        verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
+        p_values = [f"{p:.4f}" for p in (pair.difference.p_value, pair.corrected_p)]
+        counts = [pair.wins, pair.ties, pair.losses]
+        interval = f"{found.low:+.4f} to {found.high:+.4f}"
+        rows.append([f"{pair.first} - {pair.second}", f"{found.mean:+.4f}", interval, *p_values, *counts, verdict])
+    columns = ["pair", "difference", "95 % interval", "p", "corrected p", "wins", "ties", "losses", "verdict at 5 %"]
+    notes = [
+        f"p: paired {settings['test']} test, two-sided, {settings['resamples']:,} resamples, seed {settings['seed']}; "
+        f"correction: {settings['correction']}; intervals: bootstrap over questions, not corrected"
+    ]
+    print_table(Table("Pairs", columns, rows, notes))
+    _print_notes(console(), systems)
+
+
+def _print_notes(out: Any, systems: dict[str, Scores]) -> None:
+    for name, system in systems.items():
+        for problem in system.problems:
+            out.print(f"{name}: {problem}", style="yellow", markup=False, soft_wrap=True)
+    if unofficial := next((system.unofficial for system in systems.values() if system.unofficial), None):
+        out.print(f"UNOFFICIAL accuracy: lemmatized by {unofficial}.", style="bold red", markup=False, soft_wrap=True)
+    for signature in dict.fromkeys(system.signature for system in systems.values() if system.signature):
+        out.print(f"signature: {signature}", style="dim", markup=False, soft_wrap=True)

@@ -1,0 +1,85 @@
+"""Agreement of two judges beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qabench.errors import InputError
+from qabench.stats.bootstrap import Interval, interval
+from qabench.stats.resampling import RESAMPLES, Array, check, drawn_sums, scores, units
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's kappa of two judges.
+
+    Attributes:
+        interval: kappa, 1 for full agreement and 0 for what chance gives, with its bootstrap interval.
+        agreement: the fraction of items with equal labels.
+        chance: the fraction that chance would give, each judge labelling as often as it does.
+        undefined: how many resamples had one label only; they are left out of the interval.
+    """
+
+    interval: Interval
+    agreement: float
+    chance: float
+    undefined: int
+
+
+def cohens_kappa(
+    first: Sequence[Hashable],
+    second: Sequence[Hashable],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Kappa:
+    """How far two judges agree on the same items beyond chance; nominal labels, no weights.
+
+    A label is any value, None as well: leave out items that a judge did not label, and say how many.
+
+    Args:
+        first: a label an item.
+        second: the other judge's, aligned.
+        clusters: each item's question where one question gives several items. The rest: as ``bootstrap``.
+
+    Raises:
+        InputError: no items, lists of unlike length, or both judges give all items one and the same label, for which
+            kappa is undefined.
+
+    Source: Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
+    """
+    if len(first) != len(second):
+        raise InputError(f"labels must be aligned: {len(first)} and {len(second)} labels")
+    if len(first) == 0:
+        raise InputError("kappa of no items is undefined")
+    check(confidence, resamples)
+    labels = {label: i for i, label in enumerate(dict.fromkeys([*first, *second]))}
+    kinds = len(labels)
+    # An item's statistics: whether the labels are equal, and a one for the label of each judge.
+    ours, theirs = (np.eye(kinds)[[labels[label] for label in judge]] for judge in (first, second))
+    rows = units(np.column_stack([(ours * theirs).sum(axis=1), ours, theirs]), clusters)
+
+    def shares(equal: Array, *counts: Array) -> tuple[Array, Array]:
+        labelled = np.stack(counts).reshape(2, kinds, -1)
+        items = labelled[0].sum(axis=0)
+        return equal / items, (labelled[0] * labelled[1]).sum(axis=0) / items**2
+
+    def kappa(*statistics: Array) -> Array:
+        agreement, chance = shares(*statistics)
+        return np.where(chance < 1, (agreement - chance) / (1 - chance), np.nan)
+
+    if kinds == 1:
+        raise InputError(f"kappa is undefined: both judges gave every item the label {next(iter(labels))!r}")
+    total = rows.sum(axis=0, keepdims=True)
+    agreement, chance = shares(*total.T)
+    values = scores(kappa, drawn_sums(rows, resamples, seed))
+    kept = values[np.isfinite(values)]
+    if len(kept) < 2:
+        raise InputError(f"kappa's interval is undefined: all {resamples} resamples have one label only")
+    found = interval(float(scores(kappa, total)[0]), kept, confidence)
+    return Kappa(found, float(agreement[0]), float(chance[0]), len(values) - len(kept))

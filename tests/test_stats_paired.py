@@ -1,0 +1,176 @@
+"""Paired tests beside other implementations and published examples, and how often they are wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from resampling_cases import f1, in_questions, verdicts
+
+from qabench.errors import InputError
+from qabench.stats import adjust, bootstrap, compare, paired_bootstrap, paired_randomization
+
+
+def test_paired_bootstrap_finds_a_difference_and_none_where_there_is_none() -> None:
+    rng = np.random.default_rng(3)
+    hard = rng.random(200)
+    for test in (paired_bootstrap, paired_randomization):
+        same = test((hard + rng.normal(0, 0.1, 200)).tolist(), (hard + rng.normal(0, 0.1, 200)).tolist())
+        better = test((hard + 0.05 + rng.normal(0, 0.1, 200)).tolist(), hard.tolist())
+        assert not same.significant
+        assert better.significant
+        assert better.interval.low > 0
+        assert test([1, 0, 1], [1, 0, 1]).p_value == 1.0
+
+
+def test_the_published_randomisation_test() -> None:
+    """Fisher, The Design of Experiments, 1935, section 21, on Darwin's maize: 1726 of the 32,768 ways."""
+    differences = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+    exact = paired_randomization(differences, [0] * 15, resamples=32_768)
+    assert exact.p_value == 1726 / 32_768
+    assert paired_randomization(differences, [0] * 15).p_value == pytest.approx(exact.p_value, abs=0.01)
+
+
+@pytest.mark.parametrize("items", [9, 40])
+def test_randomisation_equals_scipys(items: int) -> None:
+    scipy_stats = pytest.importorskip("scipy.stats")
+    a, b = verdicts(items, 1), verdicts(items, 2)
+    both = np.vstack([a, b])
+
+    def difference(x: Any, y: Any, axis: int) -> Any:
+        return f1(*np.moveaxis(both[x].sum(-2), -1, 0)) - f1(*np.moveaxis(both[y].sum(-2), -1, 0))
+
+    names = np.arange(2 * items).reshape(2, items)  # scipy swaps names of rows, as it knows no rows of several numbers
+    x, y = np.random.default_rng(8).normal(0.1, 0.3, (2, items))
+    pairs: list[tuple[float, Any]] = [
+        (
+            paired_randomization(x, y).p_value,
+            scipy_stats.permutation_test(
+                (x, y), lambda x, y, axis: (x - y).mean(axis), permutation_type="samples", rng=3
+            ),
+        ),
+        (
+            paired_randomization(a, b, function=f1).p_value,
+            scipy_stats.permutation_test((names[0], names[1]), difference, permutation_type="samples", rng=3),
+        ),
+    ]
+    for ours, theirs in pairs:
+        exact = 2**items < 9999
+        assert ours == pytest.approx(theirs.pvalue, abs=1e-12 if exact else 0.025)
+
+
+def test_p_values_are_uniform_when_nothing_differs() -> None:
+    rng = np.random.default_rng(4)
+    for test in (paired_bootstrap, paired_randomization):
+        p = [test(rng.random(60).tolist(), rng.random(60).tolist(), resamples=400).p_value for _ in range(300)]
+        assert 0.02 < np.mean(np.array(p) < 0.05) < 0.1
+        assert 0.4 < np.mean(np.array(p) < 0.5) < 0.6
+
+
+def test_items_of_one_question_are_no_independent_evidence() -> None:
+    found = {"clustered": 0, "as if independent": 0}
+    for seed in range(200):
+        a, clusters = in_questions(25, 5, 2 * seed)
+        b, _ = in_questions(25, 5, 2 * seed + 1)
+        found["clustered"] += paired_randomization(a, b, clusters=clusters, resamples=300).significant
+        found["as if independent"] += paired_randomization(a, b, resamples=300).significant
+    assert 2 <= found["clustered"] <= 20
+    assert found["as if independent"] > 50
+
+
+def test_randomisation_keeps_its_level_on_few_questions_where_the_bootstrap_does_not() -> None:
+    rng = np.random.default_rng(9)
+    wrong = {paired_bootstrap: 0, paired_randomization: 0}
+    for _ in range(400):
+        a, b = rng.random((2, 8)) ** 3
+        for test in wrong:
+            wrong[test] += test(a, b, resamples=300).significant
+    assert wrong[paired_randomization] / 400 < 0.07 < wrong[paired_bootstrap] / 400
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 5)), min_size=1, max_size=25))
+def test_both_tests_are_symmetric_and_exact_p_values_have_the_right_grain(rows: list[tuple[int, int, int]]) -> None:
+    a, b, clusters = map(list, zip(*rows, strict=True))
+    one = paired_randomization(a, b, clusters=clusters, resamples=64)
+    other = paired_randomization(b, a, clusters=clusters, resamples=64)
+    assert one.p_value == other.p_value  # at most six questions: exact
+    assert (one.p_value * 64).is_integer()
+    assert one.interval.mean == pytest.approx(-other.interval.mean)
+    bootstrapped = [paired_bootstrap(x, y, clusters=clusters, resamples=64).p_value for x, y in ((a, b), (b, a))]
+    assert bootstrapped[0] == bootstrapped[1]
+    assert 0 < bootstrapped[0] <= 1
+
+
+# sacreBLEU: a score of summed n-gram counts
+
+SUBJECTS = ("the old bridge", "a small town", "this river", "the second king", "her first book")
+TAILS = ("was built in 1894", "has a long history", "lies near the border", "was never finished", "is well known here")
+REFERENCES = [f"{subject} {tail} and people still like it" for subject in SUBJECTS for tail in TAILS]
+
+
+def bleu(counts: Any, *sums: Any) -> Any:
+    """BLEU-4 of summed hypothesis length, reference length, 4 matches and 4 totals."""
+    matches, totals = np.array(sums[1:5]), np.array(sums[5:9])
+    brevity = np.minimum(0, 1 - sums[0] / counts)
+    return 100 * np.exp(brevity + np.log(matches / totals).mean(axis=0))
+
+
+def hypotheses(seed: int, errors: float) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(w if rng.random() > errors else "so" for w in text.split()) for text in REFERENCES]
+
+
+def test_bleu_its_interval_and_tests_equal_sacrebleus() -> None:
+    metrics = pytest.importorskip("sacrebleu.metrics")
+    significance = pytest.importorskip("sacrebleu.significance")
+    metric = metrics.BLEU(references=[REFERENCES])
+    texts = {"a": hypotheses(1, 0.12), "b": hypotheses(2, 0.17)}
+    statistics = {name: metric._extract_corpus_statistics(text, None) for name, text in texts.items()}
+    ours = bootstrap(statistics["a"], bleu)
+    theirs = metric.corpus_score(texts["a"], None, n_bootstrap=4000)
+    assert ours.mean == pytest.approx(theirs.score)
+    assert (ours.high - ours.low) / 2 == pytest.approx(theirs._ci, rel=0.06)
+    for kind, test in (("bs", paired_bootstrap), ("ar", paired_randomization)):
+        _, results = significance.PairedTest(list(texts.items()), {"BLEU": metric}, None, kind, n_samples=4000)()
+        p_value = test(statistics["a"], statistics["b"], function=bleu).p_value
+        assert p_value == pytest.approx(results["BLEU"][1].p_value, abs=0.03)
+
+
+def test_compare_ranks_tests_and_counts() -> None:
+    rng = np.random.default_rng(10)
+    hard = rng.random(120)
+    scores = {name: np.round(hard + shift + rng.normal(0, 0.2, 120), 1) for name, shift in (("a", 0), ("b", 0.3))}
+    scores["c"] = scores["a"].copy()
+    compared = compare(scores)
+    assert list(compared.systems) == ["b", "a", "c"]
+    assert [(p.first, p.second) for p in compared.pairs] == [("b", "a"), ("b", "c"), ("a", "c")]
+    assert [p.significant for p in compared.pairs] == [True, True, False]
+    p = [pair.difference.p_value for pair in compared.pairs]
+    assert [pair.corrected_p for pair in compared.pairs] == adjust(p, "holm")
+    win, _, same = compared.pairs
+    assert win.wins == (scores["b"] > scores["a"] + 1e-9).sum()
+    assert win.wins + win.ties + win.losses == 120
+    assert (same.wins, same.ties, same.losses) == (0, 120, 0)
+    grouped = compare(scores, clusters=[i // 3 for i in range(120)], test="bootstrap", correction="none")
+    assert (grouped.items, grouped.questions) == (120, 40)
+    assert grouped.pairs[0].wins + grouped.pairs[0].ties + grouped.pairs[0].losses == 40
+    assert grouped.pairs[0].corrected_p == grouped.pairs[0].difference.p_value
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: paired_bootstrap([1], [1, 2]), "aligned: 1 and 2"),
+        (lambda: paired_randomization([], []), "no questions"),
+        (lambda: paired_randomization([[1, 2]], [[1]], function=f1), "as many columns: 2 and 1"),
+        (lambda: compare({"a": [1.0]}), "1 system; give two or more"),
+        (lambda: compare({"a": [1.0], "b": [1.0]}, test="t"), "unknown test 't'; allowed: randomization, bootstrap"),
+        (lambda: compare({"a": [1.0], "b": [1.0, 2.0]}), "aligned"),
+    ],
+)
+def test_bad_input(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
