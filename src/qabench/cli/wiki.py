@@ -1,0 +1,169 @@
+"""``qabench wiki``: Wikipedia's pages at the dataset's epoch, and the cache of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.errors import InputError
+
+if TYPE_CHECKING:
+    from qabench.retrieval.wiki_import import Imported
+    from qabench.retrieval.wiki_prefetch import Prefetched
+
+LISTED = 20
+
+wiki_app = typer.Typer(
+    help="Wikipedia at the dataset's epoch, and the cache of its pages.", no_args_is_help=True, rich_markup_mode=None
+)
+
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache", metavar="DIR", file_okay=False, help="The cache's folder, instead of QABENCH_WIKICACHE or our own."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@wiki_app.command("import-cache")
+def import_cache(
+    tarball: Annotated[Path, typer.Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")],
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read a tarball of pages, such as the FanOutQA authors', into the cache. Goes on where an earlier run stopped.
+
+    Exit code: 0 all pages are in the cache, 1 some were refused or the tarball is damaged, 2 it is no tarball.
+    """
+    from qabench.cli.output import print_json, progress_bar
+    from qabench.retrieval.wiki_cache import WikiCache
+    from qabench.retrieval.wiki_import import import_cache as read_tarball
+
+    folder = WikiCache(cache)
+    with progress_bar("Reading pages") as progress:
+        done = read_tarball(tarball, folder, progress)
+    if as_json:
+        refused = [{"name": name, "reason": reason} for name, reason in done.refused]
+        print_json({"cache": str(folder.folder), **vars(done), "refused": refused})
+    else:
+        _print_imported(done, folder.folder)
+    if done.refused:
+        raise typer.Exit(1)
+
+
+@wiki_app.command("prefetch")
+def prefetch(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="fanoutqa.")],
+    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Such as dev, the default, or test.")] = None,
+    cache: CacheFolder = None,
+    at_once: Annotated[int, typer.Option(min=1, max=8, help="Requests under way at once; be kind to the wiki.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Get all evidence pages of a benchmark into the cache. Goes on where an earlier run was stopped.
+
+    Exit code: 0 all pages are in the cache, 1 some are missing or failed (listed), 2 wrong usage.
+    """
+    from qabench.cli.output import print_json, progress_bar
+    from qabench.retrieval.wiki_cache import WikiCache
+    from qabench.retrieval.wiki_http import PoliteClient
+    from qabench.retrieval.wiki_mediawiki import MediaWiki
+    from qabench.retrieval.wiki_prefetch import prefetch as get_pages
+
+    evidences = _evidences(benchmark, config)
+    wiki = MediaWiki(cache=WikiCache(cache), client=PoliteClient(at_once))
+    with progress_bar("Fetching pages") as progress:
+        done = get_pages(evidences, wiki, progress)
+    if as_json:
+        print_json(_document(done, wiki.cache.folder))
+    else:
+        _print_prefetched(done, wiki.cache.folder)
+    if not done.complete:
+        raise typer.Exit(1)
+
+
+@wiki_app.command("search")
+def search(
+    query: Annotated[str, typer.Argument(help="What to search for.")],
+    results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The most pages to list.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Search Wikipedia, or the Kiwix book that the environment names."""
+    from qabench.cli.output import print_json
+    from qabench.retrieval.wiki import wiki_search
+
+    pages = wiki_search(query, results)
+    if as_json:
+        print_json([{"title": page.title, "pageid": page.pageid, "url": page.url} for page in pages])
+        return
+    for page in pages:
+        print(page.title if page.pageid is None else f"{page.title}\t{page.pageid}")
+
+
+@wiki_app.command("page")
+def page(
+    title: Annotated[str, typer.Argument(help="The page's title.")],
+    pageid: Annotated[int | None, typer.Option(min=1, help="Its id: by this instead, title or not.")] = None,
+) -> None:
+    """Print a page's Markdown at the epoch. Exit code 1 where there was none."""
+    from qabench.retrieval.wiki import wiki_content
+
+    print(wiki_content({"title": title, "pageid": pageid}))
+
+
+def _evidences(benchmark: str, config: str | None) -> list[dict[str, Any]]:
+    """The evidence pages of a config's questions; without ``datasets``, whose import takes seconds."""
+    from qabench import loading_scripts
+    from qabench.loading_scripts.fanoutqa.parse import read_rows
+
+    table = loading_scripts.benchmark(benchmark)
+    if table.name != "fanoutqa":
+        raise InputError(f"the questions of {table.name} name no Wikipedia pages; allowed: fanoutqa")
+    chosen = table.config(config)
+    files = [loading_scripts.open_path(table.name, path) for paths in chosen.splits.values() for path in paths]
+    return [page for file in files for row in read_rows(file, chosen.name) for page in row["necessary_evidence"]]
+
+
+def _document(done: Prefetched, folder: Path) -> dict[str, Any]:
+    def entry(page: Any, reason: str) -> dict[str, Any]:
+        return {"title": page.title, "pageid": page.pageid, "revid": page.revid, "reason": reason}
+
+    return {
+        "cache": str(folder),
+        "pages": done.in_all,
+        "cached": done.cached,
+        "fetched": done.fetched,
+        "missing": [entry(error.page, error.reason) for error in done.missing],
+        "failed": [entry(page, str(error)) for page, error in done.failed],
+        "not_tried": done.not_tried,
+    }
+
+
+def _print_prefetched(done: Prefetched, folder: Path) -> None:
+    print(f"{done.cached + done.fetched} of {done.in_all} pages are in {folder}: {done.fetched} fetched now")
+    _list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
+    _list("failed", [f"{page}: {error}" for page, error in done.failed])
+    if done.not_tried:
+        print(f"gave up with {done.not_tried} pages not tried, after failures in a row; run it again to go on")
+
+
+def _print_imported(done: Imported, folder: Path) -> None:
+    print(f"{done.written} pages written to {folder}, {done.present} were there")
+    if done.blank or done.ignored:
+        print(f"passed over: {done.blank} pages without text, {done.ignored} other files and folders")
+    _list("refused", [f"{name}: {reason}" for name, reason in done.refused])
+
+
+def _list(what: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    print(f"{len(lines)} {what}:")
+    # In a pipe all of them: a program or a pager reads.
+    shown = lines[:LISTED] if sys.stdout.isatty() else lines
+    for line in shown:
+        print(f"  {line}")
+    if len(shown) < len(lines):
+        print(f"  and {len(lines) - len(shown)} more; --json lists all")
