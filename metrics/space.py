@@ -11,7 +11,7 @@ from qabench.loading import load_metric
 
 
 def page(metric: str) -> Any:
-    """A gradio page: predictions and references in, scores out, the card below.
+    """A gradio page: predictions and references in (at first those of ``example.json``), scores out, the card below.
 
     Raises:
         MissingExtra: gradio is not installed.
@@ -20,10 +20,13 @@ def page(metric: str) -> Any:
         import gradio
     except ImportError:
         raise MissingExtra("the page of a metric needs gradio: pip install gradio") from None
-    card = (Path(__file__).parent / metric / "README.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
+    folder = Path(__file__).parent / metric
+    card = (folder / "README.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
+    example = json.loads((folder / "example.json").read_text(encoding="utf-8"))
+    shown = {name: json.dumps(rows, ensure_ascii=False) for name, rows in example.items()}
     with gradio.Blocks(title=metric) as blocks:
-        predictions = gradio.Textbox('["France: Paris"]', label="Predictions: a JSON list of texts", lines=4)
-        references = gradio.Textbox('[{"France": "Paris"}]', label="References: a JSON list of answers", lines=4)
+        predictions = gradio.Textbox(shown["predictions"], label="Predictions: a JSON list", lines=4)
+        references = gradio.Textbox(shown["references"], label="References: a JSON list", lines=4)
         button = gradio.Button("Score", variant="primary")
         button.click(lambda *texts: score(metric, *texts), [predictions, references], gradio.JSON(label="Scores"))
         gradio.Markdown(card)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,32 @@ from qabench.errors import InputError
 from qabench.metrics.space import score
 
 FOLDER = Path(metrics.__file__).parent
-OPTIONS: dict[str, dict[str, Any]] = {"fanout_acc": {"lemmatizer": "simplemma"}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fanout_acc": {"lemmatizer": "simplemma"},
+    "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
+}
 ANSWERS = [{"a": 1.14, "b": [True, "x"]}, ["1998", 1998], "true", 3.141592653589793, 7, False, "\ud800 x", "caf\u00e9"]
 PREDICTIONS = ["a 1.14 yes", "1998", None, "", "7", "no", "\ud800 x", "cafe\u0301"]
+COMPONENTS = [
+    [{"context": ["a"], "explicit_context": True}, {"context": ["\ud800 x", "caf\u00e9"]}],
+    [{"context": []}],
+    [{"context": ["1.14"]}],
+]
+PASSAGES = [["x a", "cafe\u0301 y"], None, ["1.14", "\ud800"]]
+CLAIM = {"claim_string": "\ud800 caf\u00e9", "evidence": ["x"], "support": "Complete", "worthiness": "Yes"}
+CLAIMS = [CLAIM | {"correctness": "Unsure", "autoais_label": "Y", "fact_score": 1 / 3}, CLAIM | {"correctness": None}]
+ROWS = [{"answers": [{"system": "gpt4", "answer_string": text, "claims": CLAIMS}]} for text in ("a", "\ud800", "1.14")]
+# What a metric is tried on where answers and their texts do not fit it: references and predictions.
+EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
+    "answer_component_mrr": (COMPONENTS, PASSAGES),
+    "answer_component_recall": (COMPONENTS, PASSAGES),
+    "expertqa_autoais": (ROWS, [["Y", "N"], None, ROWS[2]]),
+    "expertqa_autoais_agreement": (ROWS, [["Y", "N"], None, ROWS[2]]),
+    "expertqa_factscore_agreement": (ROWS, [[0.1, 1], None, ROWS[2]]),
+    "fanout_judge": (ANSWERS, [None] * len(ANSWERS)),  # unanswered: no call is made; test_judge.py has the others
+    "expertqa_lfqa": (["caf\u00e9 \ud800 x", "1998", "b\nc"], ["cafe\u0301 x", None, "\ud800 c"]),
+    "felm_factuality": ([[True, False], [True], [False]], [[True, True], None, ["Answer: 1", "\ud800"]]),
+}
 
 
 @pytest.fixture(params=metrics.metric_names())
@@ -31,6 +55,12 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def metric(name: str) -> Any:
     return qabench.load_metric(name)
+
+
+@pytest.fixture
+def example(name: str) -> tuple[list[Any], list[Any]]:
+    """References and predictions that fit the metric."""
+    return EXAMPLES.get(name, (ANSWERS, PREDICTIONS))
 
 
 def test_there_are_metrics() -> None:
@@ -54,22 +84,25 @@ def test_the_example_of_the_docstring_runs(name: str) -> None:
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-def test_answers_survive_the_trip_as_column_and_as_objects(name: str, metric: Any) -> None:
+def test_answers_survive_the_trip_as_column_and_as_objects(name: str, metric: Any, example: Any) -> None:
     options = OPTIONS.get(name, {}) | {"per_question": True}
-    objects = metric.compute(predictions=PREDICTIONS, references=ANSWERS, **options)
-    column = metric.compute(predictions=PREDICTIONS, references=[answers.dumps(a) for a in ANSWERS], **options)
+    references, predictions = example
+    objects = metric.compute(predictions=predictions, references=references, **options)
+    column = metric.compute(predictions=predictions, references=[answers.dumps(a) for a in references], **options)
     assert objects == column
     assert objects["signature"].startswith(f"{name}|references:")
-    assert len(objects["per_question"]) == len(ANSWERS)
-    for reference, prediction in zip(ANSWERS, PREDICTIONS, strict=True):
+    assert len(objects["raw" if name == "fanoutqa" else "per_question"]) == len(references)
+    for reference, prediction in zip(references, predictions, strict=True):
         metric.add(prediction=prediction, reference=reference)
     assert metric.compute(**options) == objects
-    metric.add_batch(predictions=np.array(PREDICTIONS[:2]), references=ANSWERS[:2])
-    metric.add_batch(predictions=PREDICTIONS[2:], references=tuple(ANSWERS[2:]))
+    metric.add_batch(predictions=np.array(predictions[:2], dtype=object), references=references[:2])
+    metric.add_batch(predictions=predictions[2:], references=tuple(references[2:]))
     assert metric.compute(**options) == objects
 
 
 def test_which_texts_are_json(name: str, metric: Any) -> None:
+    if name in EXAMPLES:
+        pytest.skip("its references are no answers: no text of theirs could be either")
     options = OPTIONS.get(name, {})
 
     def result(references: list[str], **more: str) -> Any:
@@ -102,14 +135,17 @@ def test_bad_input_says_what_and_where(metric: Any, given: dict[str, Any], messa
         metric.compute(**given)
 
 
-def test_loads_by_path_and_combines(name: str) -> None:
+def test_loads_by_path_and_combines(name: str, example: Any) -> None:
+    references, predictions = ([items[0]] for items in example)
     loaded = evaluate.load(str(FOLDER / name), keep_in_memory=True)
-    result = evaluate.combine([loaded]).compute(predictions=["a"], references=["a"], **OPTIONS.get(name, {}))
+    options = OPTIONS.get(name, {})
+    result = evaluate.combine([loaded]).compute(predictions=predictions, references=references, **options)
     assert result["signature"]
 
 
 def test_the_space_scores_and_explains(name: str) -> None:
-    assert "signature" in score(name, '["France: Paris"]', '[{"France": "Paris"}]')
+    shown = json.loads((FOLDER / name / "example.json").read_text(encoding="utf-8"))
+    assert "signature" in score(name, json.dumps(shown["predictions"]), json.dumps(shown["references"]))
     assert "not JSON" in score(name, "[", "[]")["error"]
     assert "1 predictions for 2" in score(name, '["a"]', '["a", "b"]')["error"]
 

@@ -75,8 +75,8 @@ def run(text: str, folder: Path, **environment: str) -> str:
 
 def test_readme(tmp_path: Path, model_url: str) -> None:
     out = run((ROOT / "README.md").read_text(encoding="utf-8"), tmp_path, MODEL_URL=model_url, HF_HUB_OFFLINE="0")
-    assert out.count("95 % interval") == 2
-    assert "fanout_acc|references:" in out
+    for printed in ("fanout_acc|references:", "By category", "mrr@3", "wins  ties  losses", "registered"):
+        assert printed in out
     assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 12
 
 

@@ -18,6 +18,7 @@ from qabench.cli.fetch import fetch
 from qabench.cli.list import list_all
 from qabench.cli.quickstart import quickstart
 from qabench.cli.register import register
+from qabench.cli.retrieve import retrieve
 from qabench.cli.score import score
 from qabench.cli.stats import stats
 from qabench.cli.wiki import wiki_app
@@ -38,6 +39,7 @@ app.command("compare")(compare)
 app.command("stats")(stats)
 app.command("register")(register)
 app.command("build")(build)
+app.command("retrieve")(retrieve)
 app.add_typer(wiki_app, name="wiki")
 
 

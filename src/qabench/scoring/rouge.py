@@ -60,7 +60,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
         MissingExtra: the backend is not installed.
     """
     check_pairs(references, predictions)
-    name = _resolve(backend)
+    name = resolve_backend(backend)
     answered = [i for i, prediction in enumerate(predictions) if prediction is not UNANSWERED]
     nothing = PRF(0, 0, 0)
     rows = [dict.fromkeys(ROUGE_TYPES, nothing) for _ in references]
@@ -79,7 +79,7 @@ def _mean(values: list[PRF]) -> PRF:
     )
 
 
-def _resolve(backend: str) -> str:
+def resolve_backend(backend: str) -> str:
     if backend == "auto":
         return "rouge_score_rs" if find_spec("rouge_score_rs") else "rouge_score"
     if backend not in BACKENDS:

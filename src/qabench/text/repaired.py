@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 from qabench.errors import InputError
-from qabench.text.normalize import repair
 
 MAX_CHARACTERS = 64_000_000
+# What ftfy could change in a line of ASCII, dashes and ellipses: control characters (but tab and newline) and HTML
+# entities. Dashes and ellipses are signs of damage only beside other characters that are not ASCII.
+NOT_PLAIN = re.compile(r"[^\t\n\x20-\x25\x27-\x7e\u2013\u2014\u2026]")
+
+
+def repair(text: str) -> str:
+    """``ftfy.fix_text(text)``, without the work on lines in which ftfy has nothing to change.
+
+    ftfy repairs each line by itself, but for one thing: from the first line with a "<" on, it takes the text for HTML
+    and leaves entities alone.
+    """
+    match = NOT_PLAIN.search(text)
+    if match is None:
+        return text
+    import ftfy
+
+    markup = text.find("<")
+    parts, done = [], 0
+    while match is not None:
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.start()) + 1 or len(text)
+        unescape = False if 0 <= markup < start else "auto"
+        parts += [text[done:start], ftfy.fix_text(text[start:end], unescape_html=unescape)]
+        done = end
+        match = NOT_PLAIN.search(text, end)
+    parts.append(text[done:])
+    return "".join(parts)
 
 
 class RepairedTexts:

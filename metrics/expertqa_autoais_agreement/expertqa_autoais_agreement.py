@@ -1,0 +1,91 @@
+"""The agreement of ExpertQA's AutoAIS labels with the experts as an ``evaluate`` metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.scoring.autoais import FIELDS, autoais_agreement
+from qabench.scoring.expertqa import scored_part
+from qabench.signature import digest, signature
+
+_DESCRIPTION = """
+How well AutoAIS labels agree with experts: over the claims that need a citation, a model's Y against the experts'
+support Complete, as accuracy, precision, recall and F1, overall and by system.
+"""
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: for each row its labels: the row itself with `autoais_label` ("Y", "N" or None) in its claims, as
+        config `autoais` has it; or a list of labels, one a claim, over all answers of the row; or None: no labels.
+    references: rows of the dataset, with `answers` and in their claims evidence, support and worthiness.
+    on_unlabelled: what to make of a claim with evidence but no label: "N" (official) or "exclude". One without evidence
+        is N in any case.
+    per_question: also give each claim's two verdicts.
+    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+Returns:
+    accuracy, precision, recall, f1: floats in [0, 1], of support Complete; None where undefined.
+    claims: how many are counted. skipped: how many are not, by reason. positives: how many have support Complete.
+    tp, tn, fp, fn: counts of claims. unlabelled: how many claims with evidence have no label.
+    by_system: the same for each system.
+    signature: everything the scores depend on, in one line.
+    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one a claim.
+Raises:
+    InputError (a ValueError): nothing to score, lists of unlike length, a row, claim or label of another shape, no
+    label at all, an unknown option.
+Examples:
+    >>> import qabench
+    >>> metric = qabench.load_metric("expertqa_autoais_agreement")
+    >>> claims = [
+    ...     {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"},
+    ...     {"evidence": ["a page"], "support": "Partial", "worthiness": "Yes"},
+    ... ]
+    >>> row = {"answers": [{"system": "bing_chat", "answer_string": "An answer [1][2].", "claims": claims}]}
+    >>> result = metric.compute(predictions=[["Y", "Y"]], references=[row])
+    >>> result["accuracy"], result["precision"], result["recall"]
+    (0.5, 0.5, 1.0)
+"""
+_CITATION = """
+@inproceedings{malaviya-etal-2024-expertqa,
+  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
+  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
+  booktitle = {Proceedings of NAACL 2024},
+  year = {2024},
+  url = {https://arxiv.org/abs/2309.07852},
+}
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class ExpertqaAutoaisAgreement(JsonColumns, evaluate.Metric):
+    """See the module's description."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features({"predictions": text, "references": text}),
+            reference_urls=["https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[str],
+        references: list[str],
+        on_unlabelled: str = "N",
+        per_question: bool = False,
+        references_format: str = "auto",
+    ) -> dict[str, Any]:
+        rows = decode_references(references, references_format)
+        score = autoais_agreement(rows, decode_predictions(predictions), on_unlabelled=on_unlabelled)
+        result = score.as_dict()
+        result["signature"] = signature(
+            "expertqa_autoais_agreement", references=digest(scored_part(rows, FIELDS)), unlabelled=on_unlabelled
+        )
+        if per_question:
+            result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
+        return result

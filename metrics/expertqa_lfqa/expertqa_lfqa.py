@@ -1,0 +1,86 @@
+"""ROUGE of ExpertQA's long-form answers as an ``evaluate`` metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.scoring.lfqa import lfqa_rouge
+from qabench.signature import digest, signature
+
+_DESCRIPTION = """
+ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's revised answers: the figures
+of evaluate's own metric "rouge" with its defaults, which ExpertQA uses, with a fixed seed.
+"""
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: the answers, a text a question; None for an unanswered one, which scores 0.
+    references: the `answer` column of config lfqa_random or lfqa_domain: texts.
+    backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast one if installed).
+    seed: of the bootstrap.
+    per_question: also give each question's F-measures.
+    references_format: "python": texts as they are; "json": JSON texts of them; "auto": the latter when all are.
+Returns:
+    rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples of the mean.
+    mean: the means themselves by type, which depend on no seed. interval: [low, high] by type, of 95 %.
+    unanswered: how many predictions are None.
+    signature: everything the scores depend on, in one line.
+    per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"} in the input's order.
+Raises:
+    InputError (a ValueError): nothing to score, lists of unlike length, an item that is no text. MissingExtra: the
+    backend is not installed.
+Examples:
+    >>> import qabench
+    >>> metric = qabench.load_metric("expertqa_lfqa")
+    >>> result = metric.compute(predictions=["Water boils."], references=["Water freezes."])
+    >>> result["rouge1"], result["mean"]["rouge2"]
+    (0.5, 0.0)
+"""
+_CITATION = """
+@inproceedings{malaviya-etal-2024-expertqa,
+  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
+  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
+  booktitle = {Proceedings of NAACL 2024},
+  year = {2024},
+  url = {https://arxiv.org/abs/2309.07852},
+}
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class ExpertqaLfqa(JsonColumns, evaluate.Metric):
+    """See the module's description."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features({"predictions": text, "references": text}),
+            reference_urls=["https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[str],
+        references: list[str],
+        backend: str = "auto",
+        seed: int = 0,
+        per_question: bool = False,
+        references_format: str = "auto",
+    ) -> dict[str, Any]:
+        answers = decode_references(references, references_format)
+        if references_format == "auto" and not all(isinstance(answer, str) for answer in answers):
+            answers = decode_references(references, "python")  # answers such as "42" are JSON only by chance
+        score = lfqa_rouge(answers, decode_predictions(predictions), backend=backend, seed=seed)
+        result = score.as_dict()
+        result["signature"] = signature(
+            "expertqa_lfqa", references=digest(answers), rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed
+        )
+        if per_question:
+            result["per_question"] = list(score.per_question)
+        return result

@@ -1,0 +1,221 @@
+"""Answer Component MRR@k and Recall@k of fastbook-benchmark: how far down a ranking the whole answer stands.
+
+Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-benchmark), whose figures these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError
+from qabench.scoring.pairs import check_pairs
+from qabench.text.repaired import RepairedTexts
+
+OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
+REPAIRED = RepairedTexts()
+"""What every call shares unless it brings its own: the second system over a corpus finds its passages repaired."""
+
+Component = Mapping[str, Any]
+Ranks = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerComponentScores:
+    """Where each question's components were retrieved; the figures at a cutoff follow from that.
+
+    Attributes:
+        cutoffs: the k's that were asked for.
+        ranks: for each question the first rank (from 1) at which each component that counts was retrieved; None where
+            it was not within the largest cutoff. None for a question of whose components the options leave none.
+        options: the options that were on; () gives the official figures.
+    """
+
+    cutoffs: tuple[int, ...]
+    ranks: tuple[Ranks | None, ...]
+    options: tuple[str, ...]
+
+    @property
+    def skipped(self) -> int:
+        """How many questions count in no mean, because the options leave no component of theirs."""
+        return sum(ranks is None for ranks in self.ranks)
+
+    def mrr_per_question(self, k: int) -> list[float | None]:
+        """1 / the largest of the components' ranks if all were retrieved in the top k, else 0; None: skipped."""
+        self._check(k)
+        return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
+
+    def recall_per_question(self, k: int) -> list[float | None]:
+        """The share of the components that were retrieved in the top k; None: skipped.
+
+        Raises:
+            InputError: a question has no components, so that its recall is undefined.
+        """
+        self._check(k)
+        return [None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)]
+
+    def mrr(self, k: int) -> float:
+        """Answer Component MRR@k: the mean of ``mrr_per_question``, a fraction."""
+        return _mean(self.mrr_per_question(k))
+
+    def recall(self, k: int) -> float:
+        """Answer Component Recall@k: the mean of ``recall_per_question``, a fraction. Raises as that does."""
+        return _mean(self.recall_per_question(k))
+
+    def signature(self) -> dict[str, Any]:
+        """The fields by which a signature says how it was scored."""
+        return {
+            "k": self.cutoffs,
+            "repair": f"ftfy-{metadata.version('ftfy')}",
+            "options": "+".join(self.options) or "official",
+        }
+
+    def _check(self, k: int) -> None:
+        if k not in self.cutoffs:
+            raise InputError(f"not scored at k={k}; scored at: {', '.join(map(str, self.cutoffs))}")
+
+
+def answer_component_scores(
+    references: Sequence[Sequence[Component]],
+    predictions: Sequence[Any],
+    k: int | Sequence[int] = 10,
+    *,
+    skip_empty_contexts: bool = False,
+    skip_extraneous: bool = False,
+    explicit_only: bool = False,
+    repaired: Callable[[str], str] | None = None,
+) -> AnswerComponentScores:
+    """Ranks at which the components of each question's answer are retrieved.
+
+    A component is retrieved by a passage that contains one of its contexts, both repaired by ``ftfy.fix_text`` first.
+    A component without context is never retrieved. A question without components has MRR 0 and no recall.
+
+    Args:
+        references: each question's ``answer_context``: its components, dicts with ``context``, a list of texts, and
+            for the options ``explicit_context`` and ``extraneous_answer``, truth values.
+        predictions: each question's passages, the best first: a list of texts. None, ``UNANSWERED`` and an empty list
+            are a question for which nothing was retrieved.
+        k: the cutoff, or several.
+        skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
+        skip_extraneous: unofficial: leave out components that go beyond what the question asks.
+        explicit_only: unofficial: leave out components that their contexts do not say outright. A question that an
+            option leaves without components counts in no mean and is None in the lists.
+        repaired: gives the repaired form of a text; by default a memory that calls share.
+
+    Raises:
+        InputError: no questions, lists of unlike length, k not a positive integer, or an item of another shape.
+    """
+    check_pairs(references, predictions)
+    cutoffs = check_cutoffs(k)
+    repaired = REPAIRED if repaired is None else repaired
+    on = {
+        "skip_empty_contexts": skip_empty_contexts,
+        "skip_extraneous": skip_extraneous,
+        "explicit_only": explicit_only,
+    }
+    options = tuple(name for name in OPTIONS if on[name])
+    ranks: list[Ranks | None] = []
+    for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
+        components = _components(reference, f"references[{i}]")
+        wanted = [component for component in components if _counts(component, options, f"references[{i}]")]
+        passages = [repaired(passage) for passage in _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]]
+        ranks.append(None if components and not wanted else _ranks(wanted, passages, repaired))
+    return AnswerComponentScores(cutoffs, tuple(ranks), options)
+
+
+def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
+    """The cutoffs, each once, ascending. Raises InputError where one is not an integer of 1 or more."""
+    given = [k] if isinstance(k, int) or not isinstance(k, Sequence) else list(k)
+    if not given or not all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in given):
+        raise InputError(f"k is {k!r:.80}; allowed: an integer of 1 or more, or a list of such")
+    return tuple(sorted(set(given)))
+
+
+def _ranks(components: Sequence[Component], passages: list[str], repaired: Callable[[str], str]) -> Ranks:
+    found: dict[str, int | None] = {}  # two components can have the same context
+    ranks = []
+    for component in components:
+        for context in component.get("context", ()):
+            if context not in found:
+                found[context] = _first(repaired(context), passages)
+        known = [found[context] for context in component.get("context", ())]
+        ranks.append(min((rank for rank in known if rank is not None), default=None))
+    return tuple(ranks)
+
+
+def _first(context: str, passages: list[str]) -> int | None:
+    for rank, passage in enumerate(passages, 1):
+        if context in passage:
+            return rank
+    return None
+
+
+def _reciprocal(ranks: Ranks, k: int) -> float:
+    largest = 0
+    for rank in ranks:
+        if rank is None or rank > k:
+            return 0.0
+        largest = max(largest, rank)
+    return 1.0 / largest if largest else 0.0
+
+
+def _share(ranks: Ranks, k: int, question: int) -> float:
+    if not ranks:
+        raise InputError(
+            f"references[{question}] has no components, so its recall is undefined (the official code divides by "
+            "zero); leave the question out"
+        )
+    return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
+
+
+def _mean(values: list[float | None]) -> float:
+    counted = [value for value in values if value is not None]
+    if not counted:
+        raise InputError("the options leave no question with a component: a mean over none is undefined")
+    # NumPy's sum and not the builtin: the source takes the mean of a pandas column, and the last digit depends on it.
+    return float(np.asarray(counted, dtype=np.float64).sum() / len(counted))
+
+
+def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
+    return not (
+        ("skip_empty_contexts" in options and not component.get("context"))
+        or ("skip_extraneous" in options and _flag(component, "extraneous_answer", where))
+        or ("explicit_only" in options and not _flag(component, "explicit_context", where))
+    )
+
+
+def _flag(component: Component, name: str, where: str) -> bool:
+    value = component.get(name)
+    if not isinstance(value, bool):  # the source's own files have the text "false", which is true in Python
+        raise InputError(f"{where}: {name} is {value!r:.60}; allowed: True, False, as the dataset's rows have it")
+    return value
+
+
+def _components(reference: Any, where: str) -> Sequence[Component]:
+    if not isinstance(reference, Sequence) or isinstance(reference, str):
+        raise InputError(f"{where} is a {type(reference).__name__}; give a question's answer_context: a list of dicts")
+    for component in reference:
+        contexts = component.get("context", ()) if isinstance(component, Mapping) else None
+        if not _is_texts(contexts):
+            raise InputError(
+                f"{where}: a component is {component!r:.80}; allowed: a dict with 'context', a list of texts"
+            )
+    return reference
+
+
+def _passages(prediction: Any, where: str) -> Sequence[str]:
+    if prediction is None or prediction is UNANSWERED:
+        return ()
+    if not _is_texts(prediction):
+        raise InputError(f"{where} is {prediction!r:.80}; allowed: a list of passages (texts), or None")
+    passages: Sequence[str] = prediction
+    return passages
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)

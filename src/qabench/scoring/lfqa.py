@@ -1,0 +1,112 @@
+"""ROUGE of long-form answers, as ExpertQA reports it: what ``evaluate.load("rouge")`` gives with its defaults.
+
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its
+repository; Lin, ROUGE, 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import Any
+
+import numpy as np
+
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError
+from qabench.scoring.pairs import check_pairs
+from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
+
+LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+
+
+@dataclass(frozen=True, slots=True)
+class LfqaRouge:
+    """ROUGE F-measures by type, fractions in [0, 1].
+
+    Attributes:
+        rouge: the official figure: the median over 1,000 bootstrap samples of the mean over questions.
+        low, high: the bounds of the 95 % interval, from the same samples.
+        mean: the mean over questions itself, which depends on no seed.
+        per_question: each question's, in the order of the input.
+        unanswered: how many questions have no answer; they count as the empty text, which scores 0.
+        backend: the package that computed it, with its version.
+    """
+
+    rouge: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    mean: dict[str, float]
+    per_question: tuple[dict[str, float], ...]
+    unanswered: int
+    backend: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The official figures by their names, mean, interval ([low, high] by type) and unanswered."""
+        interval = {kind: [self.low[kind], self.high[kind]] for kind in LFQA_ROUGE_TYPES}
+        return self.rouge | {"mean": self.mean, "interval": interval, "unanswered": self.unanswered}
+
+
+def lfqa_rouge(
+    references: Sequence[str], predictions: Sequence[Any], *, backend: str = "auto", seed: int = 0
+) -> LfqaRouge:
+    """ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
+
+    ``evaluate``'s metric does not give the mean over questions but the median of bootstrapped means, from NumPy's
+    global random numbers: without a seed its figures change from run to run. Here they are those of
+    ``evaluate.load("rouge", seed=seed)`` to the last digit, and the mean stands beside them.
+
+    Args:
+        references: the reference answers' texts.
+        predictions: the answers' texts; None or ``UNANSWERED`` for none.
+        backend: "rouge_score", the reference; "rouge_score_rs", equal and faster (extra ``fast``); "auto": the fast
+            one where installed.
+        seed: of the bootstrap, from 0 to 2**32 - 1.
+
+    Raises:
+        InputError: no questions, lists of unlike length, an item that is no text, an unknown backend, a bad seed.
+        MissingExtra: the backend is not installed.
+    """
+    check_pairs(references, predictions)
+    targets = [_text(text, f"references[{i}]") for i, text in enumerate(references)]
+    answers = [None if text is None or text is UNANSWERED else text for text in predictions]
+    texts = ["" if text is None else _text(text, f"predictions[{i}]") for i, text in enumerate(answers)]
+    name = resolve_backend(backend)
+    scorer = import_module(f"{name}.rouge_scorer").RougeScorer(LFQA_ROUGE_TYPES)
+    scores = [scorer.score(target, text) for target, text in zip(targets, texts, strict=True)]
+    aggregator = import_module(f"{name}.scoring").BootstrapAggregator()
+    for score in scores:
+        aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})  # in this order: they share a stream
+    with _seeded(seed):
+        bounds = aggregator.aggregate()
+    low, mid, high = (
+        {kind: float(getattr(bounds[kind], bound).fmeasure) for kind in LFQA_ROUGE_TYPES}
+        for bound in ("low", "mid", "high")
+    )
+    rows = tuple({kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores)
+    mean = {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES}
+    return LfqaRouge(
+        mid, low, high, mean, rows, answers.count(None), f"{BACKENDS[name]}-{metadata.version(BACKENDS[name])}"
+    )
+
+
+def _text(text: Any, where: str) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"{where} is {text!r:.80}; allowed: text")
+    # Rust strings cannot hold a lone surrogate; to ROUGE it separates words like a space.
+    return SURROGATE.sub(" ", text)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """NumPy's global random numbers from a seed, and afterwards as they were: the aggregators take no generator."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        raise InputError(f"seed is {seed!r}; allowed: an integer from 0 to {2**32 - 1}")
+    state = np.random.get_state()
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(state)

@@ -1,0 +1,498 @@
+"""ExpertQA's scores: every rule by hand, and on the real rows with scikit-learn and code written down once more.
+
+The rows at hand have the experts' labels but no model's: those are made up here, from a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import qabench
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError
+from qabench.loading_scripts.expertqa import parse
+from qabench.scoring.autoais import autoais, autoais_agreement
+from qabench.scoring.expertqa import ABSTENTIONS, LABELS
+from qabench.scoring.factscore import VOID_PHRASES, fact_score, factscore_agreement, is_void, reply_is_true
+from qabench.scoring.lfqa import LFQA_ROUGE_TYPES, lfqa_rouge
+
+Row = dict[str, Any]
+
+
+def claim(**fields: Any) -> Row:
+    """A claim that counts in every score."""
+    counted = {
+        "claim_string": "It is so.",
+        "evidence": ["[1] a page"],
+        "support": "Complete",
+        "worthiness": "Yes",
+        "correctness": "Probably correct",
+    }
+    return counted | fields
+
+
+def answer(*claims: Row, system: str = "bing_chat", text: str = "It is so [1].") -> Row:
+    return {"system": system, "answer_string": text, "claims": list(claims)}
+
+
+def row(*answers: Row) -> Row:
+    return {"question": "Is it so?", "answers": list(answers)}
+
+
+def test_the_labels_are_the_dataset_s() -> None:
+    assert LABELS.items() <= parse.LABELS.items()
+
+
+class TestAutoAIS:
+    def test_macro_is_over_answers_and_micro_over_claims(self) -> None:
+        rows = [row(answer(claim(), claim())), row(answer(*[claim()] * 4)), row(answer(claim(support="Partial")))]
+        result = autoais(rows, [["Y", "N"], ["Y"] * 4, ["Y"]]).as_dict()
+        assert (result["macro"], result["micro"]) == (3 / 4, 5 / 6)
+        assert (result["answers"], result["claims"], result["counted_claims"]) == (3, 7, 6)
+        assert result["by_system"] == {"bing_chat": {key: result[key] for key in result if key != "by_system"}}
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"evidence": []}, {"evidence": None}, {"support": "Partial"}, {"support": None}, {"support": "N/A"},
+         {"worthiness": "No"}, {"worthiness": None}],
+    )  # fmt: skip
+    def test_claims_that_do_not_count(self, fields: Row) -> None:
+        result = autoais([row(answer(claim(**fields), claim()))], [["Y", "N"]]).as_dict()
+        assert (result["micro"], result["counted_claims"], result["claims"]) == (0.0, 1, 2)
+        assert result["claims_without_evidence"] == (not fields.get("evidence", True))
+
+    def test_links_of_gpt4_alone_are_passed_over(self) -> None:
+        linked = claim(evidence=["[1] a page", "see https://example.org"])
+        rows = [row(answer(linked, claim(), system=system)) for system in ("gpt4", "rr_gs_gpt4")]
+        result = autoais(rows, [["Y", "N"], ["Y", "N"]]).as_dict()
+        assert [result["by_system"][system]["micro"] for system in ("gpt4", "rr_gs_gpt4")] == [0.0, 0.5]
+
+    @pytest.mark.parametrize("phrase", ABSTENTIONS)
+    def test_abstaining_answers(self, phrase: str) -> None:
+        rows = [row(answer(claim(), text=f"Well: {phrase} ...")), row(answer(claim(), text=phrase.upper() + "?"))]
+        result = autoais(rows, [["Y"], ["N"]]).as_dict()
+        assert (result["abstaining_answers"], result["answers"]) == (1, 2)
+        assert (result["macro"], result["macro_without_abstentions"]) == (0.5, 0.0)
+        assert (result["micro"], result["micro_without_abstentions"]) == (0.5, 0.0)
+
+    def test_what_has_no_mean_is_none(self) -> None:
+        result = autoais([row(answer(claim(support="Missing"), text="I don't know"))], [["N"]]).as_dict()
+        names = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions")
+        assert [result[name] for name in names] == [None] * 4
+
+    def test_claims_without_label(self) -> None:
+        rows = [row(answer(claim(), claim())), row(answer(claim(), claim(support="Partial")))]
+        labels = [["Y", None], [None, None]]
+        official = autoais(rows, labels).as_dict()
+        assert (official["macro"], official["micro"], official["counted_claims"]) == (0.25, 1 / 3, 3)
+        excluded = autoais(rows, labels, on_unlabelled="exclude").as_dict()
+        assert (excluded["macro"], excluded["micro"], excluded["counted_claims"]) == (1.0, 1.0, 1)
+        assert official["unlabelled"] == excluded["unlabelled"] == 2
+
+    def test_rows_with_several_answers_or_none(self) -> None:
+        rows = [row(answer(claim()), answer(claim(), claim(), system="gpt4")), row(), row(answer() | {"claims": None})]
+        score = autoais(rows, [["Y", "N", "Y"], None, []])
+        result = score.as_dict()
+        assert {system: part["macro"] for system, part in result["by_system"].items()} == {"bing_chat": 1, "gpt4": 0.5}
+        assert [len(answers) for answers in score.per_question] == [2, 0, 1]
+        assert (result["macro"], result["answers"]) == (0.75, 3)
+
+
+class TestAutoAISAgreement:
+    def test_figures(self) -> None:
+        claims = [claim(), claim(), claim(support="Partial"), claim(support=None, worthiness=None), claim()]
+        result = autoais_agreement([row(answer(*claims))], [["Y", "N", "Y", "N", "Y"]]).as_dict()
+        assert (result["tp"], result["tn"], result["fp"], result["fn"]) == (2, 1, 1, 1)
+        assert (result["accuracy"], result["precision"], result["recall"], result["f1"]) == (0.6, 2 / 3, 2 / 3, 2 / 3)
+        assert (result["claims"], result["positives"], result["skipped"]) == (5, 3, {})
+
+    def test_claims_not_worth_a_citation_are_skipped(self) -> None:
+        score = autoais_agreement([row(answer(claim(worthiness="No"), claim()))], [["N", "Y"]])
+        assert (score.as_dict()["accuracy"], score.as_dict()["skipped"]) == (1.0, {"not worth a citation": 1})
+        assert [judged.as_dict() for judged in score.per_question[0]] == [
+            {"predicted": None, "gold": None, "skipped": "not worth a citation"},
+            {"predicted": True, "gold": True, "skipped": None},
+        ]
+
+    def test_claims_without_label(self) -> None:
+        rows = [row(answer(claim(), claim(evidence=[], support="Missing"), claim()))]
+        official = autoais_agreement(rows, [[None, None, "Y"]]).as_dict()
+        assert (official["accuracy"], official["claims"], official["unlabelled"]) == (2 / 3, 3, 1)
+        excluded = autoais_agreement(rows, [[None, None, "Y"]], on_unlabelled="exclude").as_dict()
+        assert (excluded["accuracy"], excluded["claims"], excluded["unlabelled"]) == (1.0, 2, 1)
+        assert excluded["skipped"] == {"unlabelled": 1}
+
+    def test_what_is_undefined_is_none(self) -> None:
+        result = autoais_agreement([row(answer(claim(support="Partial")))], [["N"]]).as_dict()
+        assert [result[name] for name in ("accuracy", "precision", "recall", "f1")] == [1.0, None, None, None]
+        result = autoais_agreement([row(answer(claim(worthiness="No")))], [["N"]]).as_dict()
+        assert result["accuracy"] is None
+
+
+class TestFactScoreAgreement:
+    def test_figures_of_both_classes(self) -> None:
+        labels = ["Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"]
+        rows = [row(answer(*[claim(correctness=label) for label in labels]))]
+        result = factscore_agreement(rows, [[0.5, 0.49, 1, 0.0, 0.25]]).as_dict()
+        assert result["accuracy"] == result["micro_f1"] == 3 / 5
+        assert result["correct"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
+        assert result["not_correct"] == {"precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3, "support": 3}
+        assert result["by_system"]["bing_chat"]["claims"] == 5
+
+    def test_what_is_skipped_and_why(self) -> None:
+        rows = [
+            row(answer(claim(correctness=None), text="I don't know")),
+            row(answer(claim(correctness=None), claim(), claim(claim_string="Hello, this is Bing."), claim())),
+        ]
+        score = factscore_agreement(rows, [[1.0], [None, None, 1.0, 1.0]])
+        result = score.as_dict()
+        assert result["skipped"] == {"abstaining answer": 1, "no correctness": 1, "no fact score": 1, "void claim": 1}
+        assert (result["claims"], result["accuracy"]) == (1, 1.0)
+        assert [len(claims) for claims in score.per_question] == [1, 4]
+
+    def test_a_system_with_nothing_counted_has_no_figures(self) -> None:
+        rows = [row(answer(claim(), text="The context doesn't say.")), row(answer(claim(), system="gpt4"))]
+        result = factscore_agreement(rows, [[1], [1]]).as_dict()
+        assert result["by_system"]["bing_chat"]["accuracy"] is None
+        assert result["by_system"]["gpt4"]["not_correct"] == {
+            "precision": None, "recall": None, "f1": None, "support": 0,
+        }  # fmt: skip
+
+    def test_void_claims(self) -> None:
+        assert all(is_void(f"So, {phrase} - yes") for phrase in VOID_PHRASES)
+        assert len(VOID_PHRASES) == len(set(VOID_PHRASES)) == 41
+        for text in ("hello", "bing", "glad you", "", "The question is settled."):
+            assert is_void(text) == (text == "glad you")
+
+    @pytest.mark.parametrize(
+        ("reply", "verdict"),
+        [
+            ("True", True), ("FALSE.", False), ("This is true.", True), ("untrue", True),
+            ("False. No, true.", True), ("True, not false.", False), ("false true false", True),
+            ("", True), ("It holds.", True), ("It does not hold.", False), ("Cannot say", False),
+            ("It is unknown.", False), ("No information!", False), ("nothing known", True), ("n-o-t", False),
+            ("can't", True), ("informational", True),
+        ],
+    )  # fmt: skip
+    def test_replies_are_read_as_the_official_script_does(self, reply: str, verdict: bool) -> None:
+        assert reply_is_true(reply) is verdict
+
+    def test_fact_score_is_the_share_of_true_ones(self) -> None:
+        assert fact_score([True, False, True]) == 2 / 3
+        assert fact_score([]) is None
+
+
+@pytest.mark.parametrize("score", [autoais, autoais_agreement, factscore_agreement])
+class TestInput:
+    GOOD = staticmethod(lambda score: [[1.0]] if score is factscore_agreement else [["Y"]])
+
+    def test_three_ways_to_give_verdicts(self, score: Callable[..., Any]) -> None:
+        field, values = ("fact_score", [0.2, None]) if score is factscore_agreement else ("autoais_label", ["N", None])
+        rows = [row(answer(claim(), claim())), row(answer(claim()))]
+        judged = [row(answer(*[claim() | {field: value} for value in values])), row(answer(claim()))]
+        for predictions in ([judged[0], None], [values, UNANSWERED], judged, [tuple(values), [None]]):
+            assert score(rows, predictions).as_dict() == score(rows, judged).as_dict()
+
+    @pytest.mark.parametrize(
+        ("references", "message"),
+        [
+            ([], "nothing to score"),
+            ([row(), row()], "1 predictions for 2 references"),
+            (["x"], r"references\[0\] is 'x'; allowed: a row of the dataset"),
+            ([{"answers": {"gpt4": {}}}], r"references\[0\] is .*the source's files have a dict by system"),
+            ([{"answers": ["x"]}], r"references\[0\]\['answers'\]\[0\] is 'x'; allowed: a dict with system"),
+            ([row({"system": "gpt4", "answer_string": "x"})], r"\['answers'\]\[0\] is .*claims \(a list or None\)"),
+            ([row(answer(system=3))], r"\['answers'\]\[0\] is"),  # type: ignore[arg-type]
+            ([row(answer(text=None))], r"\['answers'\]\[0\] is"),  # type: ignore[arg-type]
+            ([row(answer("x"))], r"references\[0\]\['answers'\]\[0\]\['claims'\]\[0\] is 'x'"),  # type: ignore[arg-type]
+        ],
+    )
+    def test_bad_rows(self, score: Callable[..., Any], references: Any, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            score(references, self.GOOD(score) if references else [])
+
+    @pytest.mark.parametrize(
+        ("prediction", "message"),
+        [
+            (3, r"predictions\[1\] is 3; allowed: a row of the dataset, a list of verdicts, None"),
+            ("Y", r"predictions\[1\] is 'Y'"),
+            ([], r"predictions\[1\] has 0 verdicts for the 1 claims of references\[1\]"),
+            (["yes"], r"predictions\[1\], claim 0: \w+ is 'yes'; allowed: .*, None"),
+            ([True], r"predictions\[1\], claim 0: \w+ is True"),
+            ([1.5], r"predictions\[1\], claim 0: \w+ is 1.5"),
+            ([float("nan")], r"predictions\[1\], claim 0: \w+ is nan"),
+            ({}, r"predictions\[1\] is {}; allowed: a row of the dataset"),
+            (row(), r"predictions\[1\] has systems and numbers of claims \[\], but references\[1\]"),
+            (row(answer(claim(), system="gpt4")), r"predictions\[1\] has systems"),
+            (row(answer(claim(), claim())), r"predictions\[1\] has systems"),
+            (row(answer("x")), r"predictions\[1\], claim 0: \w+ is 'x'"),  # type: ignore[arg-type]
+        ],
+    )
+    def test_bad_verdicts(self, score: Callable[..., Any], prediction: Any, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            score([row(answer(claim()))] * 2, [*self.GOOD(score), prediction])
+
+    def test_no_verdict_at_all_is_an_error(self, score: Callable[..., Any]) -> None:
+        with pytest.raises(
+            InputError, match=r"no claim has a verdict: give predictions whose claims have (auto|fact_)"
+        ):
+            score([row(answer(claim()))], [row(answer(claim()))])
+
+
+@pytest.mark.parametrize(
+    ("score", "field", "value", "message"),
+    [
+        (autoais, "support", "complete", r"\['claims'\]\[1\]\['support'\] is 'complete'; allowed: Complete, Partial"),
+        (autoais, "worthiness", True, r"\['worthiness'\] is True; allowed: Yes, No, or None"),
+        (autoais, "evidence", "a page", r"\['evidence'\] is 'a page'; allowed: a list of texts, or None"),
+        (autoais, "evidence", [None], r"\['evidence'\] is \[None\]"),
+        (autoais_agreement, "support", ["Complete"], r"\['support'\] is \['Complete'\]"),
+        (factscore_agreement, "correctness", "Correct", r"\['correctness'\] is 'Correct'; allowed: Definitely correct"),
+        (factscore_agreement, "claim_string", None, r"\['claim_string'\] is None; allowed: text"),
+    ],
+)
+def test_bad_fields_of_claims(score: Callable[..., Any], field: str, value: Any, message: str) -> None:
+    verdicts = [[1.0, 1.0]] if score is factscore_agreement else [["Y", "Y"]]
+    with pytest.raises(InputError, match=message):
+        score([row(answer(claim(), claim(**{field: value})))], verdicts)
+    lacking = {name: kept for name, kept in claim().items() if name != field}
+    with pytest.raises(InputError, match=rf"\['claims'\]\[1\] has no '{field}'; give rows as the dataset has them"):
+        score([row(answer(claim(), lacking))], verdicts)
+
+
+def test_options_are_checked() -> None:
+    for score in (autoais, autoais_agreement):
+        with pytest.raises(InputError, match="unknown on_unlabelled 'Y'; allowed: N, exclude"):
+            score([row(answer(claim()))], [["Y"]], on_unlabelled="Y")
+
+
+# The real rows, with verdicts from a seed.
+
+
+@pytest.fixture(scope="module", params=["rand_val", "rand_test"])
+def raw(mirror: Path, request: pytest.FixtureRequest) -> list[Row]:
+    """The rows as they stand in the source's file, with synthetic ``autoais_label`` and ``fact_score``."""
+    rng = random.Random(request.param)
+    with (mirror / f"chaitanyamalaviya/ExpertQA/data/lfqa/{request.param}.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    for claim in (claim for _, answer in answers_of(rows) for claim in answer["claims"]):
+        likely = 0.75 if claim["support"] == "Complete" else 0.4
+        claim["autoais_label"] = ("Y" if rng.random() < likely else "N") if rng.random() < 0.97 else None
+        atomic = rng.randrange(5)
+        true = sum(rng.random() < (0.8 if claim["correctness"] == "Definitely correct" else 0.5) for _ in range(atomic))
+        claim["fact_score"] = true / atomic if atomic else None
+    return list(rows)
+
+
+def answers_of(rows: list[Row]) -> Iterator[tuple[str, Row]]:
+    for row in rows:
+        yield from row["answers"].items()
+
+
+def typed(rows: list[Row]) -> list[Row]:
+    """The rows as the dataset gives them, as far as the scores look."""
+    return [row | {"answers": [{"system": s, **answer} for s, answer in row["answers"].items()]} for row in rows]
+
+
+def computed(name: str, rows: list[Row], **options: Any) -> Any:
+    return qabench.load_metric(name).compute(predictions=typed(rows), references=typed(rows), **options)
+
+
+def test_autoais_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -> None:
+    result = computed("expertqa_autoais", raw, per_question=True)
+    systems = dict.fromkeys(system for system, _ in answers_of(raw))
+    assert list(result["by_system"]) == list(systems)
+    for name in systems:
+        frames = []
+        for system, answer in answers_of(raw):
+            if system == name:
+                counted = [
+                    int(c["autoais_label"] == "Y") for c in answer["claims"]
+                    if c["evidence"] and c["support"] == "Complete" and c["worthiness"] == "Yes"
+                    and not (name == "gpt4" and "http" in "|".join(c["evidence"]))
+                ]  # fmt: skip
+                frames.append((any(phrase in answer["answer_string"] for phrase in ABSTENTIONS), counted, answer))
+        kept = [frame for frame in frames if not frame[0]]
+        expected: dict[str, Any] = {}
+        for suffix, chosen in (("", frames), ("_without_abstentions", kept)):
+            means = [np.mean(counted) for _, counted, _ in chosen if counted]
+            values = [value for _, counted, _ in chosen for value in counted]
+            expected["macro" + suffix] = np.mean(means) if means else None
+            expected["micro" + suffix] = np.mean(values) if values else None
+        expected |= {
+            "answers": len(frames),
+            "abstaining_answers": len(frames) - len(kept),
+            "claims": sum(len(answer["claims"]) for *_, answer in frames),
+            "claims_without_evidence": sum(not c["evidence"] for *_, answer in frames for c in answer["claims"]),
+            "counted_claims": sum(len(counted) for _, counted, _ in frames),
+        }
+        part = result["by_system"][name]
+        assert {key: part[key] for key in expected} == expected
+    assert len(result["per_question"]) == len(raw)
+    assert result["unlabelled"] > 0
+    # All of gpt4's evidence that experts found complete is links, and those are passed over.
+    assert result["by_system"]["gpt4"]["counted_claims"] == 0
+    assert sum(part["macro"] is not None for part in result["by_system"].values()) == len(systems) - 1
+    compared(f"{9 * len(systems)} figures of {result['claims']} claims, written down once more")
+
+
+def check_with_sklearn(part: Row, gold: list[int], predicted: list[int]) -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn")
+    assert part["accuracy"] == metrics.accuracy_score(gold, predicted)
+    figures = metrics.precision_recall_fscore_support(gold, predicted, average=None, labels=[0, 1])
+    for i, name in enumerate(("not_correct", "correct")):
+        ours = part[name] if name in part else part | {"support": part["positives"]}
+        if name in part or i == 1:
+            assert [ours[key] for key in ("precision", "recall", "f1", "support")] == [column[i] for column in figures]
+    if "micro_f1" in part:
+        assert part["micro_f1"] == metrics.f1_score(gold, predicted, average="micro")
+
+
+def test_autoais_agreement_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -> None:
+    result = computed("expertqa_autoais_agreement", raw)
+    judged = [
+        (system, int(c["support"] == "Complete"), int(c["autoais_label"] == "Y"))
+        for system, answer in answers_of(raw)
+        for c in answer["claims"]
+        if c["worthiness"] != "No"
+    ]
+    for name in (None, *dict.fromkeys(system for system, _, _ in judged)):
+        part = result if name is None else result["by_system"][name]
+        chosen = [one for one in judged if name in (None, one[0])]
+        assert part["claims"] == len(chosen)
+        check_with_sklearn(part, [gold for _, gold, _ in chosen], [predicted for *_, predicted in chosen])
+    compared(f"agreement of {len(judged)} claims, with scikit-learn")
+
+
+def test_factscore_agreement_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -> None:
+    result = computed("expertqa_factscore_agreement", raw)
+    judged = [
+        (system, int(" correct" in c["correctness"]), int(c["fact_score"] >= 0.5))
+        for system, answer in answers_of(raw)
+        if not any(phrase in answer["answer_string"] for phrase in ABSTENTIONS)
+        for c in answer["claims"]
+        if c["correctness"] and c["fact_score"] is not None
+        and not any(phrase in c["claim_string"] for phrase in VOID_PHRASES)
+    ]  # fmt: skip
+    for name in (None, *dict.fromkeys(system for system, _, _ in judged)):
+        part = result if name is None else result["by_system"][name]
+        chosen = [one for one in judged if name in (None, one[0])]
+        assert part["claims"] == len(chosen)
+        check_with_sklearn(part, [gold for _, gold, _ in chosen], [predicted for *_, predicted in chosen])
+    assert set(result["skipped"]) == {"abstaining answer", "no correctness", "no fact score", "void claim"}
+    compared(f"agreement of {len(judged)} claims, with scikit-learn")
+
+
+def test_rows_of_the_dataset_are_what_the_metrics_take() -> None:
+    sample = qabench.load_dataset("expertqa", "sample", split="train")
+    for name in ("expertqa_autoais", "expertqa_autoais_agreement", "expertqa_factscore_agreement"):
+        metric = qabench.load_metric(name)
+        result = metric.compute(predictions=sample, references=sample, per_question=True)
+        field = "fact_score" if "factscore" in name else "autoais_label"
+        lists = [[c[field] for a in row["answers"] for c in a["claims"] or ()] for row in sample]
+        assert metric.compute(predictions=lists, references=list(sample), per_question=True) == result
+        assert len(result["by_system"]) > 1
+    # The signature is of what is scored: a row with another model's labels has the same references.
+    bare = [row | {"annotator_id": "someone"} for row in sample]
+    assert metric.compute(predictions=lists, references=bare)["signature"] == result["signature"]
+
+
+class TestLfqa:
+    TEXTS = (
+        st.lists(st.sampled_from(["the", "cats", "cat", "ran", "a b", "\n", "é", "1,234"])).map(" ".join)
+        | st.text(max_size=20)
+    )  # fmt: skip
+
+    @settings(max_examples=15)  # each is four bootstraps, twice
+    @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4))
+    def test_is_what_rouge_score_gives(self, pairs: list[tuple[str, str]]) -> None:
+        references, predictions = ([pair[side] for pair in pairs] for side in (0, 1))
+        ours = lfqa_rouge(references, predictions, backend="rouge_score", seed=3)
+        rouge, low, high = evaluates_rouge(references, predictions, 3)
+        assert (ours.rouge, ours.low, ours.high) == (rouge, low, high)
+
+    def test_both_backends_on_real_answers(self, mirror: Path, compared: Callable[[str], None]) -> None:
+        pytest.importorskip("rouge_score_rs")
+        with (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa/rand_lfqa_test.json").open(encoding="utf-8") as file:
+            references = [json.loads(line)["answer"] for line in file]
+        rng = random.Random(5)
+        predictions = [
+            "".join(word + rng.choice(" \n") for word in text.split() if rng.random() < 0.7) for text in references
+        ]
+        slow, fast = (
+            lfqa_rouge(references, predictions, backend=backend, seed=11)
+            for backend in ("rouge_score", "rouge_score_rs")
+        )
+        assert slow.as_dict() == fast.as_dict()
+        assert slow.per_question == fast.per_question
+        assert slow.rouge == evaluates_rouge(references, predictions, 11)[0]
+        compared(f"ROUGE of {len(references)} long-form answers, both backends, and rouge_score's own aggregator")
+
+    def test_the_mean_depends_on_no_seed_and_the_official_figure_does(self) -> None:
+        references, predictions = ["a b c d", "a b", "x"], ["a b", "a b", "y"]
+        first, second = (lfqa_rouge(references, predictions, seed=seed) for seed in (0, 1))
+        assert first.mean == second.mean
+        assert first.mean["rouge1"] == (2 / 3 + 1 + 0) / 3
+        assert first.low["rouge1"] <= first.rouge["rouge1"] <= first.high["rouge1"]
+        assert (first.rouge, first.low) != (second.rouge, second.low) or first.high != second.high
+
+    def test_numpy_s_random_numbers_go_on_as_if_nothing_was(self) -> None:
+        np.random.seed(5)
+        expected = np.random.random(3).tolist()
+        np.random.seed(5)
+        lfqa_rouge(["a"], ["a"], seed=9)
+        assert np.random.random(3).tolist() == expected
+
+    def test_lines_count_in_lsum_alone_and_words_are_not_stemmed(self) -> None:
+        score = lfqa_rouge(["cats run\nfish swim"], ["fish swim\ncats run"])
+        assert score.mean == {"rouge1": 1.0, "rouge2": 2 / 3, "rougeL": 0.5, "rougeLsum": 1.0}
+        assert lfqa_rouge(["cats"], ["cat"]).mean["rouge1"] == 0.0
+
+    def test_unanswered_counts_as_the_empty_text(self) -> None:
+        score = lfqa_rouge(["a b", "a b", "a \ud800"], ["a b", None, UNANSWERED])
+        assert (score.unanswered, score.mean["rouge1"]) == (2, 1 / 3)
+
+    @pytest.mark.parametrize(
+        ("references", "predictions", "options", "message"),
+        [
+            ([], [], {}, "nothing to score"),
+            (["a"], ["a", "b"], {}, "2 predictions for 1 references"),
+            (["a", None], ["a", "b"], {}, r"references\[1\] is None; allowed: text"),
+            (["a", "b"], ["a", 3], {}, r"predictions\[1\] is 3; allowed: text"),
+            (["a"], ["a"], {"backend": "x"}, "unknown ROUGE backend 'x'"),
+            (["a"], ["a"], {"seed": -1}, "seed is -1; allowed: an integer from 0 to 4294967295"),
+            (["a"], ["a"], {"seed": True}, "seed is True"),
+        ],
+    )
+    def test_bad_input(self, references: Any, predictions: Any, options: Row, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            lfqa_rouge(references, predictions, **options)
+
+    def test_references_that_are_json_by_chance_are_texts(self) -> None:
+        metric = qabench.load_metric("expertqa_lfqa")
+        assert metric.compute(predictions=["42"], references=["42"])["rouge1"] == 1.0
+        assert metric.compute(predictions=["[a]", "b"], references=["[1]", "b"])["mean"]["rouge1"] == 0.5
+
+
+def evaluates_rouge(references: list[str], predictions: list[str], seed: int) -> tuple[dict[str, float], ...]:
+    """What ``evaluate``'s metric "rouge" computes of its defaults, from the package that it calls: mid, low, high."""
+    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.scoring import BootstrapAggregator
+
+    scorer, aggregator = RougeScorer(["rouge1", "rouge2", "rougeL", "rougeLsum"]), BootstrapAggregator()
+    for reference, prediction in zip(references, predictions, strict=True):
+        aggregator.add_scores(scorer.score(reference, prediction))
+    np.random.seed(seed)
+    bounds = aggregator.aggregate()
+    return tuple(
+        {kind: getattr(bounds[kind], name).fmeasure for kind in LFQA_ROUGE_TYPES} for name in ("mid", "low", "high")
+    )

@@ -1,0 +1,263 @@
+"""FELM's scores: the reply protocol, the majority, the figures by hand, and on the real labels with scikit-learn."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qabench
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError
+from qabench.scoring.felm import Confusion, felm_scores
+from qabench.scoring.felm_replies import majority, parse_reply
+
+FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdicts"),
+    [
+        ("Answer: 2", (True, False, True)),
+        ("Answer: 1, 3", (False, True, False)),
+        ("Answer: 2 and 2 again", (True, False, True)),
+        ("Segment 1 is right. Answer: 3\nAnswer: 1", (False, True, False)),
+        ("Answer: 3, and 4 and 99", (True, True, False)),
+        ("Answer: 0, 3", (True, True, False)),
+        ("Answer: 03", (True, True, False)),
+        ("Answer: 2.", (True, False, True)),
+        ("Answer: \u0662", (True, False, True)),
+        ("Answer: ALL_CORRECT", (True, True, True)),
+        ("ALL_CORRECT, though 2 is odd. Answer: 2", (True, True, True)),
+        ("", None),
+        ("1 and 2 are wrong", None),
+        ("Answer:2", None),
+        ("answer: 2", None),
+        ("Answer: none", None),
+        ("Answer: 0", None),
+        ("Answer: 4", None),
+        ("Answer: " + "9" * 5000, None),
+        ("Answer: " + "0" * 5000, None),
+        ("ALL CORRECT", None),
+    ],
+)
+def test_a_reply_is_read_as_the_protocol_says(reply: str, verdicts: Any) -> None:
+    assert parse_reply(reply, 3) == verdicts
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdicts"),
+    [
+        ("2 is wrong", (True, False)),
+        ("2. Answer: 1", (False, False)),
+        (r"ALL\_CORRECT: 1 and 2", (True, True)),
+        ("ALL_CORRECT: 1 and 2", (True, True)),
+        ("nothing 3 to say", None),
+    ],
+)
+def test_vicuna_writes_ids_anywhere(reply: str, verdicts: Any) -> None:
+    assert parse_reply(reply, 2, "vicuna") == verdicts
+
+
+def test_the_majority_takes_the_earliest_among_equals() -> None:
+    assert majority([[True, False, True], [False, True, True], [False, True, False]]) == (False, True, True)
+    assert majority([[True, False], [False, True]]) == (True, False)
+    assert majority([[False, True], [True, False]]) == (False, True)
+    with pytest.raises(InputError, match=r"samples of one length; got lengths \[\]"):
+        majority([])
+    with pytest.raises(InputError, match=r"lengths \[1, 2\]"):
+        majority([[True], [True, False]])
+
+
+def test_the_four_counts_are_in_the_sense_of_the_official_script() -> None:
+    score = felm_scores([[True, False, False, True, True]], [[True, False, True, False, False]])
+    assert score.per_question[0].segments == Confusion(tp=1, tn=1, fp=1, fn=2)
+    result = score.as_dict()
+    assert (result["precision"], result["recall"], result["f1"]) == (1 / 3, 1 / 2, 0.4)
+    assert result["balanced_accuracy"] == (1 / 3 + 1 / 2) / 2
+    assert result["responses"] == Confusion(tn=1).as_dict()
+    assert result["responses"]["f1"] == 1.0
+    assert result["responses"]["balanced_accuracy"] is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "verdicts", "figures"),
+    [
+        ([True, False], [True, True], (None, None, 0.0, 0.5)),  # no error predicted
+        ([True, True], [True, False], (None, 0.0, None, None)),  # no error there
+        ([True, True], [True, True], (None, None, None, None)),
+        ([True, False], [False, True], (0.0, 0.0, 0.0, 0.0)),  # both 0: upstream divides by zero
+        ([False, False], [False, True], (2 / 3, 1.0, 0.5, None)),  # no true segment
+    ],
+)
+def test_what_is_undefined_is_none(labels: list[bool], verdicts: list[bool], figures: tuple[Any, ...]) -> None:
+    result = felm_scores([labels], [verdicts]).as_dict()
+    assert tuple(result[name] for name in FIGURES) == pytest.approx(figures)
+
+
+def test_unparsed_and_missing_replies_are_counted_apart() -> None:
+    labels = [[True, False]] * 4
+    replies = ["Answer: 2", "I cannot say", None, UNANSWERED]
+    score = felm_scores(labels, replies)
+    assert [response.verdicts for response in score.per_question] == [(True, False)] + [(True, True)] * 3
+    assert score.as_dict()["recall"] == 1 / 4
+    left_out = felm_scores(labels, replies, on_unparsed="exclude")
+    assert [response.verdicts for response in left_out.per_question] == [(True, False), None, None, None]
+    assert left_out.as_dict()["recall"] == 1.0
+    assert left_out.as_dict()["responses"]["tn"] == 1
+    for result in (score.as_dict(), left_out.as_dict()):
+        assert (result["unparsed"], result["unanswered"]) == (1, 2)
+
+
+def test_nothing_left_is_all_none() -> None:
+    result = felm_scores([[True]], ["?"], on_unparsed="exclude").as_dict()
+    assert [result[name] for name in FIGURES] == [None] * 4
+
+
+def test_samples_of_a_reply_are_taken_by_majority() -> None:
+    labels = [[False, True]]
+    samples = ["no idea", "Answer: 1", None, "Answer: 2", "Answer: 1"]
+    official = felm_scores(labels, [samples])
+    assert official.per_question[0].verdicts == (True, True)  # unread replies vote for true: 3 to 2, and 4 to 1
+    excluded = felm_scores(labels, [samples], on_unparsed="exclude")
+    assert excluded.per_question[0].verdicts == (False, True)
+    for score in (official, excluded):
+        assert (score.as_dict()["unparsed"], score.as_dict()["unanswered"]) == (1, 1)
+    # A tie between an unread reply and a read one goes to whichever came first.
+    assert felm_scores(labels, [["?", "Answer: 1"]]).per_question[0].verdicts == (True, True)
+    assert felm_scores(labels, [["Answer: 1", "?"]]).per_question[0].verdicts == (False, True)
+
+
+def test_figures_by_domain() -> None:
+    labels, verdicts = [[True, False], [False], [True, True]], [[True, False], [True], [True, False]]
+    result = felm_scores(labels, verdicts, domains=["wk", "math", "wk"]).as_dict()
+    assert list(result["by_domain"]) == ["wk", "math"]
+    math, wk = felm_scores(labels[1:2], verdicts[1:2]).as_dict(), felm_scores(labels[::2], verdicts[::2]).as_dict()
+    for domain, alone in (("math", math), ("wk", wk)):
+        assert "by_domain" not in alone
+        assert result["by_domain"][domain] | {"unparsed": 0, "unanswered": 0} == alone
+
+
+@pytest.mark.parametrize(
+    ("references", "predictions", "options", "message"),
+    [
+        ([], [], {}, "nothing to score"),
+        ([[True]], [], {}, "0 predictions for 1 references"),
+        ([[True], [True, False]], [[True], [True]], {}, r"predictions\[1\] has 1 verdicts for the 2 segments"),
+        ([[True]], [[]], {}, r"predictions\[0\] has 0 verdicts for the 1 segments"),
+        ([[True]], [[1]], {}, r"predictions\[0\] is \[1\]; allowed: a list of True and False"),
+        ([[True]], [[True, "x"]], {}, r"predictions\[0\] is \[True, 'x'\]"),
+        ([[True]], [3], {}, r"predictions\[0\] is 3"),
+        ([[True], [1]], [None, None], {}, r"references\[1\] is \[1\]; allowed: a list of True \(factual\) and False"),
+        ([[]], [[]], {}, r"references\[0\] is \[\]"),
+        (["True"], [[True]], {}, r"references\[0\] is 'True'"),
+        ([[True]], [[True]], {"domains": "wk"}, "domains is 'wk'; allowed: a list of 1 texts"),
+        ([[True]], [[True]], {"domains": ["wk", "wk"]}, "allowed: a list of 1 texts"),
+        ([[True]], [[True]], {"domains": [None]}, "allowed: a list of 1 texts"),
+        ([[True]], [[True]], {"on_unparsed": "wrong"}, "unknown on_unparsed 'wrong'; allowed: correct, exclude"),
+        ([[True]], [[True]], {"reply_format": "x"}, "unknown reply_format 'x'; allowed: answer, vicuna"),
+    ],
+)
+def test_bad_input_names_the_position(references: Any, predictions: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        felm_scores(references, predictions, **options)
+
+
+def naive(labels: list[bool], verdicts: list[bool]) -> dict[str, Any]:
+    """The facts' formulas, written down once more."""
+    outcome = Counter({(True, True): "TP", (False, False): "TN", (True, False): "FP", (False, True): "FN"}[pair]
+                      for pair in zip(verdicts, labels, strict=True))  # fmt: skip
+    tp, tn, fp, fn = (outcome[name] for name in ("TP", "TN", "FP", "FN"))
+    p = tn / (tn + fn) if tn + fn else None
+    r = tn / (tn + fp) if tn + fp else None
+    t = tp / (tp + fn) if tp + fn else None
+    f1 = None if p is None or r is None else 2 * p * r / (p + r) if p + r else 0.0
+    balanced = None if t is None or r is None else (t + r) / 2
+    figures = dict(zip(FIGURES, (f1, p, r, balanced), strict=True))
+    return figures | {"tp": tp, "tn": tn, "fp": fp, "fn": fn}
+
+
+def check_level(result: dict[str, Any], labels: list[bool], verdicts: list[bool]) -> int:
+    """Compares with the formulas, to the last digit, and with scikit-learn; gives the number of figures compared."""
+    metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn")
+    assert {name: result[name] for name in (*FIGURES, "tp", "tn", "fp", "fn")} == naive(labels, verdicts)
+    counts = metrics.confusion_matrix(labels, verdicts, labels=[False, True]).ravel().tolist()
+    assert counts == [result["tn"], result["fp"], result["fn"], result["tp"]]
+    assert result["precision"] == metrics.precision_score(labels, verdicts, pos_label=False)
+    assert result["recall"] == metrics.recall_score(labels, verdicts, pos_label=False)
+    # Another formula there, whose last digit differs.
+    assert result["f1"] == pytest.approx(metrics.f1_score(labels, verdicts, pos_label=False), rel=1e-15)
+    assert result["balanced_accuracy"] == pytest.approx(metrics.balanced_accuracy_score(labels, verdicts), rel=1e-15)
+    return 8
+
+
+@pytest.fixture(scope="module")
+def rows(mirror: Path) -> list[dict[str, Any]]:
+    with (mirror / "hkust-nlp/felm/eval/all.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("agreement", [0.55, 0.8, 0.97])
+def test_real_labels_against_independent_code(
+    rows: list[dict[str, Any]], agreement: float, compared: Callable[[str], None]
+) -> None:
+    rng = random.Random(agreement)
+    verdicts = [[label if rng.random() < agreement else not label for label in row["labels"]] for row in rows]
+    metric = qabench.load_metric("felm_factuality")
+    result = metric.compute(
+        predictions=verdicts,
+        references=[row["labels"] for row in rows],
+        domains=[row["domain"] for row in rows],
+        per_question=True,
+    )
+    figures = 0
+    for domain in (None, "wk", "science", "math", "reasoning", "writing_rec"):
+        chosen = [i for i, row in enumerate(rows) if domain in (None, row["domain"])]
+        part = result if domain is None else result["by_domain"][domain]
+        segments = [(label, said) for i in chosen for label, said in zip(rows[i]["labels"], verdicts[i], strict=True)]
+        figures += check_level(part, [label for label, _ in segments], [said for _, said in segments])
+        figures += check_level(
+            part["responses"], [all(rows[i]["labels"]) for i in chosen], [all(verdicts[i]) for i in chosen]
+        )
+    assert (len(rows), result["tp"] + result["fn"], result["tn"] + result["fp"]) == (847, 3639, 787)
+    assert [item["verdicts"] for item in result["per_question"]] == verdicts
+    compared(f"{figures} figures of {len(rows)} responses, 4426 segments: by the formulas again, and scikit-learn")
+
+
+def test_replies_that_say_the_verdicts_give_the_same_figures(rows: list[dict[str, Any]]) -> None:
+    rng = random.Random(7)
+    verdicts = [[rng.random() < 0.8 for _ in row["labels"]] for row in rows]
+    replies = [
+        "ALL_CORRECT" if all(one) else f"1 is odd. Answer: {', '.join(str(i) for i, ok in enumerate(one, 1) if not ok)}"
+        for one in verdicts
+    ]
+    labels = [row["labels"] for row in rows]
+    assert felm_scores(labels, replies).as_dict() == felm_scores(labels, verdicts).as_dict()
+    samples = [[reply, "Answer: 1", reply] for reply in replies]
+    assert felm_scores(labels, samples).as_dict() == felm_scores(labels, verdicts).as_dict()
+
+
+def test_the_dataset_s_columns_are_what_the_metric_takes() -> None:
+    sample = qabench.load_dataset("felm", "sample", split="test")
+    metric = qabench.load_metric("felm_factuality")
+    result = metric.compute(predictions=sample["labels"], references=sample["labels"], domains=sample["domain"])
+    assert (result["f1"], result["balanced_accuracy"]) == (1.0, 1.0)
+    assert set(result["by_domain"]) == set(sample["domain"])
+    assert "|domains:" in result["signature"]
+
+
+@given(st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4), min_size=1, max_size=6))
+def test_counts_add_up_and_figures_follow_from_them(responses: list[list[tuple[bool, bool]]]) -> None:
+    labels, verdicts = ([[pair[side] for pair in response] for response in responses] for side in (0, 1))
+    score = felm_scores(labels, verdicts)
+    result = score.as_dict()
+    flat = [[item for row in side for item in row] for side in (labels, verdicts)]
+    assert {name: result[name] for name in (*FIGURES, "tp", "tn", "fp", "fn")} == naive(*flat)
+    assert Confusion.total(response.segments for response in score.per_question).as_dict().items() <= result.items()
