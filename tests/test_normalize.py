@@ -14,10 +14,11 @@ from qabench.errors import InputError, MissingExtra
 from qabench.scoring.accuracy import contains_word
 from qabench.text import Normalizer, lemmatizers, normalize
 from qabench.text.cache import NormalizedTextCache
-from qabench.text.normalize import THOUSANDS, after_lemmas, before_lemmas, repair
+from qabench.text.normalize import THOUSANDS, after_lemmas, before_lemmas
+from qabench.text.repaired import repair
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
-PLAIN = st.text(st.sampled_from("ab &;<>\n\t\r\x00\x1b\x7f0,.é\u2019\ufb01#39ltamp[]m"))
+PLAIN = st.text(st.sampled_from("ab &;<>\n\t\r\x00\x1b\x7f0,.é\u2019\ufb01#39ltamp[]m\u2013\u2026â€œ\u009d\x85\u2028"))
 NUMBERS = st.text(st.sampled_from("0129,. a\u0663"))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
+from qabench.text.repaired import repair
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000
@@ -20,18 +21,6 @@ CHARACTERS_PER_BLOCK = 1_000_000
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
 WHITESPACE = re.compile(r"\s+")
-# What ftfy could change in a plain ASCII text: control characters (but tab and newline) and HTML entities.
-NOT_PLAIN = re.compile(r"[^\t\n\x20-\x25\x27-\x7e]")
-
-
-def repair(text: str) -> str:
-    """``ftfy.fix_text(text)``, without the work where ftfy has nothing to change."""
-    if NOT_PLAIN.search(text) is None:
-        return text
-    import ftfy
-
-    fixed: str = ftfy.fix_text(text)
-    return fixed
 
 
 def before_lemmas(text: Any) -> str:
