@@ -21,6 +21,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["QABENCH_CACHE"] = str(Path(_home.name) / "qabench")
 os.environ["QABENCH_OFFLINE"] = "1"
+# No test spends money.
+for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE", "FANOUTQA_JUDGE_MODEL"):
+    os.environ.pop(name, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -89,7 +89,7 @@ def test_help_waits_for_no_framework() -> None:
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"datasets", "evaluate", "numpy", "pandas", "spacy", "httpx2", "sqlite3", "rich"} & set(loaded)
+    assert not {"datasets", "evaluate", "numpy", "openai", "pandas", "spacy", "httpx2", "sqlite3", "rich"} & set(loaded)
 
 
 def test_importing_qabench_is_cheap_and_its_names_are_there() -> None:

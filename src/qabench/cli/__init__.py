@@ -15,6 +15,7 @@ import typer
 from qabench.cli.build import build
 from qabench.cli.compare import compare
 from qabench.cli.fetch import fetch
+from qabench.cli.judge import judge
 from qabench.cli.list import list_all
 from qabench.cli.quickstart import quickstart
 from qabench.cli.register import register
@@ -35,6 +36,7 @@ app.command("list")(list_all)
 app.command("quickstart")(quickstart)
 app.command("fetch")(fetch)
 app.command("score")(score)
+app.command("judge")(judge)
 app.command("compare")(compare)
 app.command("stats")(stats)
 app.command("register")(register)

@@ -160,7 +160,7 @@ def _marked(folder: Path, pattern: str) -> list[Path]:
 
 def _is_ours(marker: Path) -> bool:
     try:
-        return json.loads(marker.read_text(encoding="utf-8")).get("written_by") == "qabench register"
+        return bool(json.loads(marker.read_text(encoding="utf-8")).get("written_by") == "qabench register")
     except (OSError, ValueError, AttributeError):
         return False
 

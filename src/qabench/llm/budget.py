@@ -1,0 +1,133 @@
+"""Money: what calls would cost, and stopping before more is spent than was allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from qabench.errors import InputError
+from qabench.llm.exchange import ChatRequest, Reply
+
+BYTES_PER_TOKEN = 4
+TOKENS_PER_MESSAGE = 4
+EXPECTED_REPLY_TOKENS = 300
+ESTIMATE = (
+    f"tokens are estimated: {BYTES_PER_TOKEN} bytes of UTF-8 a token of the prompt, and {EXPECTED_REPLY_TOKENS} tokens "
+    "a reply (or the request's own limit, where that is lower)"
+)
+
+
+class OverBudget(Exception):
+    """A call was not made because it would go beyond what was allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in any currency: of prompts (``input``) and of replies (``output``)."""
+
+    input: float
+    output: float
+
+    def __post_init__(self) -> None:
+        if not (self.input >= 0 and self.output >= 0):
+            raise InputError(f"the prices are {self.input} and {self.output}; they must be 0 or more, a million tokens")
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do. Tokens are estimates (see ``ESTIMATE``); ``cost`` is None without prices.
+
+    Attributes:
+        calls: requests that would be sent. cached: requests whose replies are known.
+        prompt_tokens, completion_tokens: of the calls alone.
+    """
+
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON data, with how the tokens were estimated."""
+        return asdict(self) | {"estimate": ESTIMATE}
+
+
+def plan_of(requests: Iterable[ChatRequest], cached: int, prices: Prices | None) -> Plan:
+    """The plan for sending ``requests``, besides so many that are cached."""
+    sizes = [(prompt_tokens(request), reply_tokens(request)) for request in requests]
+    prompts, replies = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+    return Plan(len(sizes), cached, prompts, replies, prices.cost(prompts, replies) if prices else None)
+
+
+def prompt_tokens(request: ChatRequest) -> int:
+    """An estimate of a prompt's tokens; real tokenizers need a download and differ by model."""
+    sizes = [len(text.encode("utf-8", "replace")) for _, text in request.messages]
+    return sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
+
+
+def reply_tokens(request: ChatRequest) -> int:
+    """An estimate of a reply's tokens."""
+    limits = [request.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    return min([EXPECTED_REPLY_TOKENS, *(limit for limit in limits if isinstance(limit, int))])
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts calls and tokens, and says no to a call that would go beyond the limits.
+
+    A call in flight counts with its estimate; one that is done with the server's own figures, or where it gives none
+    with the estimate. So ``max_tokens`` can be passed by what the replies in flight exceed their estimates by, and by
+    no further call. Calls that fail count as calls.
+    """
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reserved: int = field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("max_calls", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise InputError(f"{name} is {value}; it must be 0 or more")
+
+    def start(self, request: ChatRequest) -> None:
+        """Counts a call that is about to be made.
+
+        Raises:
+            OverBudget: it must not be made.
+        """
+        tokens = prompt_tokens(request) + reply_tokens(request)
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            raise OverBudget(f"the limit of {self.max_calls} calls (max_calls) was reached")
+        spent = self.prompt_tokens + self.completion_tokens
+        if self.max_tokens is not None and spent + self.reserved + tokens > self.max_tokens:
+            raise OverBudget(
+                f"the limit of {self.max_tokens} tokens (max_tokens) would be passed: {spent} are spent, "
+                f"{self.reserved} in flight, and this call needs about {tokens}"
+            )
+        self.calls += 1
+        self.reserved += tokens
+
+    def end(self, request: ChatRequest, reply: Reply | None, may_cost: bool = True) -> None:
+        """Counts what a call took.
+
+        Args:
+            request: as given to ``start``.
+            reply: None for a call that failed, which counts with its estimate or
+            may_cost: where that is False, with nothing.
+        """
+        prompt, completion = prompt_tokens(request), reply_tokens(request)
+        self.reserved -= prompt + completion
+        if reply or may_cost:
+            given = (reply.prompt_tokens, reply.completion_tokens) if reply else (None, None)
+            self.prompt_tokens += prompt if given[0] is None else given[0]
+            self.completion_tokens += completion if given[1] is None else given[1]

@@ -1,0 +1,72 @@
+"""Where the models are: any OpenAI-compatible server, OpenAI itself, or Hugging Face's router to Hub-hosted models."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from qabench.errors import InputError
+
+OPENAI = "https://api.openai.com/v1"
+HUGGINGFACE = "https://router.huggingface.co/v1"
+KEY_VARIABLE = "FANOUTQA_OPENAI_API_KEY"
+BASE_VARIABLE = "FANOUTQA_OPENAI_API_BASE"
+NO_KEY = "no-key"  # what servers that need none are sent: the openai package insists on one
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server's base URL and the key for it; the key is in no text that is printed or kept.
+
+    Attributes:
+        base_url: ends before "/chat/completions"; without a trailing slash.
+        why_unusable: why no call can be made, where there is no key; None where calls can be made.
+    """
+
+    base_url: str
+    api_key: str = field(repr=False)
+    why_unusable: str | None = None
+
+
+def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
+    """The endpoint that arguments and environment name.
+
+    OPENAI_API_KEY and OPENAI_BASE_URL are never read, so that nobody spends money by accident.
+
+    Args:
+        base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging Face's router; None
+            for FANOUTQA_OPENAI_API_BASE, else OpenAI.
+        api_key: None for FANOUTQA_OPENAI_API_KEY. Hugging Face's router gets that only if it is a token of the Hub's
+            ("hf_..."), else the token that ``huggingface_hub`` finds (HF_TOKEN, ``hf auth login``). Other servers than
+            these two may need none.
+
+    Raises:
+        InputError: the base URL is no http(s) URL, or the key cannot stand in a header.
+    """
+    url = _clean(base_url or os.environ.get(BASE_VARIABLE) or OPENAI)
+    host = urlsplit(url).hostname
+    key = (api_key or os.environ.get(KEY_VARIABLE, "")).strip()
+    needs: str | None = None
+    if host == urlsplit(HUGGINGFACE).hostname:
+        if not api_key and not key.startswith("hf_"):
+            from huggingface_hub import get_token
+
+            key = get_token() or ""
+        needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
+    elif host == urlsplit(OPENAI).hostname:
+        needs = f"no key: set {KEY_VARIABLE} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
+    if not key.isascii() or not key.isprintable():
+        raise InputError("the API key holds characters that no key has; was something else pasted?")
+    return Endpoint(url, key or NO_KEY, None if key else needs)
+
+
+def _clean(base_url: str) -> str:
+    url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"the base URL is {base_url!r}; give one such as {OPENAI}, or huggingface")
+    if parts.username or parts.password:
+        raise InputError("the base URL holds a user name or password; give the secret as the API key instead")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

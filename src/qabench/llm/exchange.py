@@ -1,0 +1,139 @@
+"""What goes to a chat model and what comes back, apart from how it travels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class UnreadableReply(Exception):
+    """A server answered with 200 and something that is no chat completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a chat model.
+
+    Attributes:
+        model: the model's name at the endpoint.
+        messages: (role, text) in order.
+        parameters: what else goes into the request's body, such as temperature and seed.
+        sample: 0 for the first reply to this question, 1 for another one, and so on; each is kept apart in the cache.
+        namespace: replies of other namespaces are not served (FanOutQA's ``llm_cache_key``: a name for the system
+            under test).
+    """
+
+    model: str
+    messages: tuple[tuple[str, str], ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    sample: int = 0
+    namespace: str = ""
+
+    def key(self, base_url: str) -> bytes:
+        """A digest of everything that the reply depends on, and of the namespace."""
+        parts = [base_url, self.model, self.messages, dict(self.parameters), self.sample, self.namespace]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
+
+    def body(self) -> dict[str, Any]:
+        """The arguments of ``chat.completions.create``."""
+        # Generations hold lone surrogates, which UTF-8 cannot.
+        messages = [{"role": role, "content": SURROGATE.sub("\ufffd", text)} for role, text in self.messages]
+        return {"model": self.model, "messages": messages, **self.parameters}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered.
+
+    Attributes:
+        text: the message; "" where there is none.
+        finish_reason: why it ended: "stop"; "length" where it was cut off; "content_filter".
+        refusal: the refusal's text where the server marks one.
+        model: the model that the server says it ran. fingerprint: its ``system_fingerprint``.
+        prompt_tokens, completion_tokens: as counted by the server; None where it does not say.
+    """
+
+    text: str
+    finish_reason: str | None = None
+    refusal: str | None = None
+    model: str | None = None
+    fingerprint: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request: a reply, or the reason why there is none.
+
+    Attributes:
+        cached: the reply was known before; nothing was paid.
+        calls: how many HTTP calls it took, those that failed included.
+    """
+
+    reply: Reply | None = None
+    reason: str | None = None
+    cached: bool = False
+    calls: int = 0
+
+
+def read_reply(body: str) -> Reply:
+    """The reply in the body of a response.
+
+    The ``openai`` package takes any JSON for a completion and any other body for a text, so the shape is checked here.
+
+    Raises:
+        UnreadableReply: it is not JSON, or not of the shape of a chat completion; says which.
+    """
+    try:
+        document = json.loads(body)
+    except ValueError:
+        raise UnreadableReply(f"the reply is not JSON: {body!r:.80}") from None
+    if not isinstance(document, dict):
+        raise UnreadableReply(f"the reply is a JSON {type(document).__name__}, not an object")
+    if document.get("error"):  # gateways report a provider's failure with status 200
+        raise UnreadableReply(f"the reply is an error: {document['error']!r:.200}")
+    choices = document.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise UnreadableReply(f"the reply has no choices[0].message: {body!r:.120}")
+    usage = document.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    return Reply(
+        text=_content(message.get("content")),
+        finish_reason=_text(choice, "finish_reason"),
+        refusal=_text(message, "refusal"),
+        model=_text(document, "model"),
+        fingerprint=_text(document, "system_fingerprint"),
+        prompt_tokens=_count(counts, "prompt_tokens"),
+        completion_tokens=_count(counts, "completion_tokens"),
+    )
+
+
+def _content(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):  # some servers answer in parts
+        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        if all(isinstance(part, str) for part in parts):
+            return "".join(map(str, parts))
+    raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a text")
+
+
+def _text(of: Any, name: str) -> str | None:
+    value = of.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _count(of: Mapping[str, Any], name: str) -> int | None:
+    value = of.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,85 @@
+"""Prompts: texts with named fields, where they come from, and a digest that says which one was used."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+
+FIELD = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A system message (or None) and a user message with fields such as ``{question}``.
+
+    Attributes:
+        name: where it comes from: "own", "official", or a file's name.
+    """
+
+    name: str
+    user: str
+    system: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits of both texts."""
+        return hashlib.sha256(f"{self.system or ''}\0{self.user}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """The name and the digest, for signatures."""
+        return f"{self.name}-{self.digest}"
+
+    def fields(self) -> set[str]:
+        """The names of the fields in both texts."""
+        return set(FIELD.findall(f"{self.system or ''}\n{self.user}"))
+
+    def messages(self, **values: str) -> tuple[tuple[str, str], ...]:
+        """The (role, text) pairs with the fields filled in; braces within a value stay as they are."""
+        filled = [("system", self.system), ("user", self.user)]
+        return tuple((role, FIELD.sub(lambda m: values[m[1]], text)) for role, text in filled if text)
+
+
+def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
+    """The prompt, if its fields are exactly those needed.
+
+    Raises:
+        InputError: a field is missing or unknown; names it.
+    """
+    missing, unknown = needed - prompt.fields(), prompt.fields() - needed
+    if missing or unknown:
+        wrong = [f"lacks {_braced(missing)}"] * bool(missing) + [f"has unknown {_braced(unknown)}"] * bool(unknown)
+        raise InputError(f"the prompt {prompt.name} {' and '.join(wrong)}; its fields must be {_braced(needed)}")
+    return prompt
+
+
+def read_prompt(path: Path) -> Prompt:
+    """A prompt from a user's file: TOML with ``user`` and perhaps ``system``, or any other file as the user message.
+
+    Raises:
+        InputError: it cannot be read, is empty, or is not TOML of that kind.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        document: dict[str, Any] = tomllib.loads(text) if path.suffix == ".toml" else {"user": text}
+    except OSError as error:
+        raise InputError(f"cannot read the prompt file {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(
+            f"the prompt file {path} is not {'TOML' if path.suffix == '.toml' else 'UTF-8'}: {error}"
+        ) from None
+    if set(document) - {"system", "user"} or not all(isinstance(value, str) for value in document.values()):
+        raise InputError(f"the prompt file {path} must hold the texts user and, if you like, system; nothing else")
+    if not document.get("user", "").strip():
+        raise InputError(f"the prompt file {path} holds no user message")
+    return Prompt(f"file:{path.name}", document["user"], document.get("system") or None)
+
+
+def _braced(names: set[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(names))

@@ -1,0 +1,308 @@
+"""The client over HTTP on loopback: faults, retries, limits, and never paying twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import Fault, OpenAIServer, completion
+
+from qabench.errors import InputError
+from qabench.llm.cache import ReplyCache
+from qabench.llm.client import ChatClient
+from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, resolve_endpoint
+from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.llm.retry import RetryPolicy
+from qabench.llm.running import run_sync
+
+pytest.importorskip("openai", reason="needs the extra judge")
+QUICK = RetryPolicy(retries=3, base=0.01)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+def requests_for(*texts: str, **parameters: Any) -> list[ChatRequest]:
+    return [ChatRequest("m", (("user", text),), parameters) for text in texts]
+
+
+def client_for(server: OpenAIServer, tmp_path: Path, **options: Any) -> ChatClient:
+    options.setdefault("retry", QUICK)
+    return ChatClient(Endpoint(server.base_url, "secret"), ReplyCache(tmp_path / "replies.sqlite"), **options)
+
+
+def complete(client: ChatClient, requests: list[ChatRequest]) -> list[Outcome]:
+    return run_sync(client.complete(requests))
+
+
+def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_path: Path) -> None:
+    server.reply = lambda body: "re: " + body["messages"][0]["content"]
+    texts = [f"q{i}" for i in range(60)]
+    seen: list[tuple[int, int]] = []
+    client = client_for(server, tmp_path)
+    outcomes = run_sync(client.complete(requests_for(*texts, *texts), lambda done, total: seen.append((done, total))))
+    assert [outcome.reply and outcome.reply.text for outcome in outcomes] == [f"re: {text}" for text in texts * 2]
+    assert seen[0] == (0, 60) and seen[-1] == (60, 60)
+    assert len(server.calls) == client.meter.calls == 60
+    assert (client.meter.prompt_tokens, client.meter.completion_tokens) == (6000, 600)
+    again = client_for(server, tmp_path)
+    assert all(outcome.cached for outcome in complete(again, requests_for(*texts)))
+    assert (len(server.calls), again.meter.calls) == (60, 0)
+
+
+def test_no_more_calls_than_allowed_are_in_flight(server: OpenAIServer, tmp_path: Path) -> None:
+    server.delay = 0.03
+    complete(client_for(server, tmp_path, concurrency=7), requests_for(*map(str, range(50))))
+    assert server.max_in_flight == 7
+
+
+FAULTS = {
+    "429": Fault(429, body={"error": {"message": "slow down"}}),
+    "429 with Retry-After": Fault(429, {"Retry-After": "0.05"}, {"error": {"message": "slow down"}}),
+    "429 with a date": Fault(429, {"Retry-After": formatdate(time.time() - 5, usegmt=True)}, {}),
+    "429 with nonsense": Fault(429, {"Retry-After": "soon"}, "not json"),
+    "500": Fault(500, body="oops"),
+    "503": Fault(503, body={"error": {"message": "overloaded"}}),
+    "408": Fault(408, body={}),
+    "late": Fault(delay=2.5),
+    "dripping": Fault(body=completion("C"), drip=0.05),
+    "dropped": Fault(drop=True),
+    "truncated": Fault(body=completion("C"), truncate=40),
+    "malformed": Fault(body='{"choices": ['),
+    "empty": Fault(body=""),
+    "a text": Fault(body="<html>gateway</html>"),
+    "a list": Fault(body=[]),
+    "no choices": Fault(body={"choices": []}),
+    "no message": Fault(body={"choices": [{"text": "C"}]}),
+    "wrong content": Fault(body=completion(None) | {"choices": [{"message": {"content": 7}}]}),
+    "an error as 200": Fault(body={"error": {"message": "provider down", "code": 502}}),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> None:
+    server.fault = lambda number, body: FAULTS[name] if number == 0 else None
+    client = client_for(server, tmp_path, timeout=1.0)
+    (outcome,) = complete(client, requests_for("q"))
+    assert outcome.reply and outcome.reply.text.endswith("C")
+    assert (outcome.calls, len(server.calls), client.retried) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("name", ["429", "500", "dropped", "malformed", "no choices"])
+def test_a_fault_that_stays_costs_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
+    server.fault = lambda number, body: FAULTS[name] if body["messages"][0]["content"] == "bad" else None
+    good, bad = complete(client_for(server, tmp_path), requests_for("good", "bad"))
+    assert good.reply
+    assert bad.reply is None and bad.reason and bad.reason.endswith("(after 4 calls)")
+    # A failure is not kept: the next run tries again.
+    server.fault = lambda number, body: None
+    assert all(outcome.reply for outcome in complete(client_for(server, tmp_path), requests_for("good", "bad")))
+    assert server.paid == {"good": 1, "bad": 1}
+
+
+def test_a_request_that_is_refused_is_not_repeated(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(400, body={"error": {"message": "context too long"}})
+    (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
+    assert (outcome.reply, outcome.calls) == (None, 1)
+    assert outcome.reason and "HTTP 400" in outcome.reason and "context too long" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(401, body={"error": {"message": "bad key"}}),
+        Fault(404, body={"error": {"message": "no such model"}}),
+        Fault(429, body={"error": {"message": "no money", "code": "insufficient_quota"}}),
+    ],
+)
+def test_what_every_call_would_meet_stops_the_run(server: OpenAIServer, tmp_path: Path, fault: Fault) -> None:
+    server.fault = lambda number, body: fault
+    outcomes = complete(client_for(server, tmp_path, concurrency=2), requests_for(*map(str, range(40))))
+    assert len(server.calls) <= 4
+    assert all(outcome.reply is None for outcome in outcomes)
+    assert sum("not sent: the endpoint refuses all calls" in str(outcome.reason) for outcome in outcomes) >= 36
+
+
+def test_retry_after_holds_all_calls_back(server: OpenAIServer, tmp_path: Path) -> None:
+    wait = 0.6
+    server.fault = lambda number, body: Fault(429, {"Retry-After": str(wait)}, {}) if number == 0 else None
+    complete(client_for(server, tmp_path, concurrency=1), requests_for("a", "b", "c"))
+    times = [call.at - server.calls[0].at for call in server.calls]
+    assert len(times) == 4
+    assert min(times[1:]) >= wait
+
+
+def test_a_wait_that_is_too_long_is_not_waited_for(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(429, {"Retry-After": "86400"}, {"error": {"message": "tomorrow"}})
+    (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
+    assert outcome.reason and "tomorrow" in outcome.reason
+    assert len(server.calls) == 1
+
+
+def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: FAULTS["500"] if number == 0 else None
+    outcomes = complete(client_for(server, tmp_path, max_calls=5), requests_for(*map(str, range(20))))
+    assert len(server.calls) == 5
+    assert sum(outcome.reply is not None for outcome in outcomes) == 4
+    reasons = [outcome.reason for outcome in outcomes if outcome.reply is None]
+    assert all("the limit of 5 calls (max_calls) was reached" in str(reason) for reason in reasons)
+    # Cached replies need no call, and so no budget.
+    outcomes = complete(client_for(server, tmp_path, max_calls=0), requests_for(*map(str, range(20))))
+    assert sum(outcome.reply is not None for outcome in outcomes) == 4
+    assert len(server.calls) == 5
+
+
+def test_max_tokens_stops_before_it_is_passed(server: OpenAIServer, tmp_path: Path) -> None:
+    # A reply takes 110 tokens by the server's figures; before it, a call is taken to need 5 + 50.
+    requests = requests_for(*(f"{i:04}" for i in range(20)), max_tokens=50)
+    client = client_for(server, tmp_path, max_tokens=400, concurrency=1)
+    outcomes = complete(client, requests)
+    assert len(server.calls) == 4
+    assert client.meter.prompt_tokens + client.meter.completion_tokens == 440
+    assert "max_tokens" in str(outcomes[-1].reason)
+
+
+def test_cancelling_keeps_what_came_in(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(delay=30) if number >= 10 else None
+    client = client_for(server, tmp_path, concurrency=4)
+
+    async def main() -> None:
+        task = asyncio.create_task(client.complete(requests_for(*map(str, range(30)))))
+        while len(server.calls) < 14:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(main())
+    server.fault = lambda number, body: None
+    again = client_for(server, tmp_path)  # the claims were given back: nobody waits for a lease to end
+    outcomes = complete(again, requests_for(*map(str, range(30))))
+    assert all(outcome.reply for outcome in outcomes)
+    assert again.meter.calls == 20
+    assert set(server.paid.values()) == {1}
+
+
+@pytest.mark.parametrize("inside_a_loop", [False, True])
+def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bool) -> None:
+    server.fault = lambda number, body: Fault(delay=30) if number >= 3 else None
+    client = client_for(server, tmp_path, concurrency=2)
+
+    def press() -> None:
+        while len(server.calls) < 5:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    async def notebook() -> None:
+        complete(client, requests_for(*map(str, range(9))))
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        if inside_a_loop:
+            # Not asyncio.run, which would take the signal for itself; a notebook's loop does not.
+            loop = asyncio.new_event_loop()
+            try:
+                loop.run_until_complete(notebook())
+            finally:
+                loop.close()
+        else:
+            complete(client, requests_for(*map(str, range(9))))
+    server.fault = lambda number, body: None
+    again = client_for(server, tmp_path)
+    assert all(outcome.reply for outcome in complete(again, requests_for(*map(str, range(9)))))
+    assert again.meter.calls == 6
+
+
+def test_the_synchronous_form_works_in_a_running_loop(server: OpenAIServer, tmp_path: Path) -> None:
+    async def notebook() -> list[Outcome]:
+        return complete(client_for(server, tmp_path), requests_for("q"))
+
+    assert asyncio.run(notebook())[0].reply
+
+    async def fails() -> None:
+        raise InputError("said")
+
+    async def in_loop() -> None:
+        run_sync(fails())
+
+    with pytest.raises(InputError, match="said"):
+        asyncio.run(in_loop())
+
+
+def test_nothing_of_openai_s_environment_is_used(
+    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_WEBHOOK_SECRET"):
+        monkeypatch.setenv(name, "do-not-send-this")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer do-not-send-this")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    complete(client_for(server, tmp_path), requests_for("q", temperature=0, seed=31415))
+    (call,) = server.calls
+    assert "do-not-send-this" not in str(call.headers)
+    assert call.headers["authorization"] == "Bearer secret"
+    assert call.body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "q"}],
+        "temperature": 0,
+        "seed": 31415,
+    }
+
+
+def test_a_lone_surrogate_can_be_asked_about(server: OpenAIServer, tmp_path: Path) -> None:
+    server.reply = lambda body: body["messages"][0]["content"]
+    (outcome,) = complete(client_for(server, tmp_path), requests_for("a\ud800b"))
+    assert outcome.reply and outcome.reply.text == "a\ufffdb"
+
+
+def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "never")
+    for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    assert resolve_endpoint().base_url == OPENAI
+    assert "FANOUTQA_OPENAI_API_KEY" in str(resolve_endpoint().why_unusable)
+    assert "HF_TOKEN" in str(resolve_endpoint("huggingface").why_unusable)
+    local = resolve_endpoint("http://localhost:8000/v1/chat/completions/")
+    assert local == Endpoint("http://localhost:8000/v1", NO_KEY, None)
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", " sk-1\n")
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", "https://example.org/v1/")
+    assert resolve_endpoint() == Endpoint("https://example.org/v1", "sk-1")
+    assert resolve_endpoint(OPENAI).api_key == "sk-1"
+    assert "sk-1" not in repr(resolve_endpoint())
+    # OpenAI's key is not for Hugging Face.
+    assert resolve_endpoint("huggingface").why_unusable
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: "hf_2")
+    assert resolve_endpoint("huggingface") == Endpoint(HUGGINGFACE, "hf_2")
+    assert resolve_endpoint("huggingface", "given").api_key == "given"
+    for bad in ("localhost:8000", "ftp://x/v1", "http://", "https://user:secret@example.org/v1"):
+        with pytest.raises(InputError, match="base URL"):
+            resolve_endpoint(bad)
+    with pytest.raises(InputError, match="API key"):
+        resolve_endpoint(OPENAI, "sk\u2026")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"timeout": 0}, "timeout 0"),
+        ({"max_calls": -1}, "max_calls is -1"),
+        ({"max_tokens": -1}, "max_tokens is -1"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ChatClient(Endpoint(OPENAI, "k"), **options)
+    with pytest.raises(InputError, match="retries is -1"):
+        RetryPolicy(retries=-1)

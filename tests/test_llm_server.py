@@ -1,0 +1,125 @@
+"""Client and judge against a real OpenAI-compatible server: ``transformers serve`` with a tiny model made here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qabench.answers import UNANSWERED
+from qabench.llm.cache import ReplyCache
+from qabench.llm.client import ChatClient
+from qabench.llm.endpoint import resolve_endpoint
+from qabench.llm.exchange import ChatRequest
+from qabench.llm.fanout_judge import judge_for
+from qabench.llm.fanout_judging import judge_answers, plan_judging
+from qabench.llm.running import run_sync
+
+pytestmark = pytest.mark.integration
+SECONDS_TO_START = 180
+NEEDED = "import fastapi, torch, transformers, uvicorn"
+HOW = "install torch and transformers[serving], here or elsewhere; set QABENCH_TRANSFORMERS to the program transformers"
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """The program ``transformers``: on the PATH, or in another environment that QABENCH_TRANSFORMERS names."""
+    pytest.importorskip("openai", reason="needs the extra judge")
+    found = os.environ.get("QABENCH_TRANSFORMERS") or shutil.which("transformers")
+    if not found:
+        pytest.skip(f"needs the program transformers: {HOW}")
+    path = Path(found).absolute()
+    python = path.with_name("python")
+    if not python.exists() or subprocess.run([python, "-c", NEEDED], capture_output=True).returncode:
+        pytest.skip(f"{path} cannot serve: {HOW}")
+    return path
+
+
+@pytest.fixture(scope="module")
+def served(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """(base URL, model) of a running server."""
+    folder = tmp_path_factory.mktemp("served")
+    model = str(folder / "tiny")
+    environment = os.environ | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    script = Path(__file__).with_name("tiny_chat_model.py")
+    subprocess.run([program.with_name("python"), script, model], check=True, env=environment, capture_output=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [program, "serve", model, "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/health", server, folder / "log")
+        yield f"http://127.0.0.1:{port}/v1", model
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    give_up = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < give_up and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def test_many_calls_at_once_get_the_replies_that_each_gets_alone(served: tuple[str, str], tmp_path: Path) -> None:
+    base_url, model = served
+    requests = [
+        ChatRequest(
+            model, (("system", "s"), ("user", f"question {i} \u00e9\ud800")), {"temperature": 0, "max_tokens": 12}
+        )
+        for i in range(24)
+    ]
+    alone = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "alone.sqlite"), concurrency=1)
+    together = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
+    one_by_one = run_sync(alone.complete(requests))
+    outcomes = run_sync(together.complete(requests))
+    assert together.meter.calls == alone.meter.calls == 24
+    assert [o.reply and o.reply.text for o in outcomes] == [o.reply and o.reply.text for o in one_by_one]
+    for outcome in outcomes:
+        assert outcome.reply
+        assert outcome.reply.finish_reason in ("stop", "length")
+        assert outcome.reply.completion_tokens and outcome.reply.completion_tokens <= 12
+        assert model in str(outcome.reply.model)
+    assert together.meter.completion_tokens == sum(o.reply.completion_tokens or 0 for o in outcomes if o.reply)
+    again = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
+    assert [o.reply for o in run_sync(again.complete(requests))] == [o.reply for o in outcomes]
+    assert again.meter.calls == 0
+
+
+def test_the_judge_says_what_a_real_model_s_replies_are_worth(served: tuple[str, str], cache: Path) -> None:
+    base_url, model = served
+    judge = judge_for(model, base_url, parameters={"max_tokens": 30}, max_calls=30)
+    questions, references = [f"q{i}" for i in range(8)], [{"a": i} for i in range(8)]
+    predictions = [*(f"answer {i}" for i in range(7)), UNANSWERED]
+    assert plan_judging(questions, references, predictions, judge).calls == 7
+    run = judge_answers(questions, references, predictions, judge)
+    counts = run.as_dict()["counts"]
+    # Random weights: nearly no reply holds a verdict, and each without one is listed with the model's words.
+    assert counts["questions"] == 8 and counts["scored"] + counts["unscored"] == 8
+    assert run.score and all(q.reply for q in run.score.per_question[:7])
+    assert (run.calls, run.retried) == (7, 0)
+    again = judge_answers(questions, references, predictions, judge)
+    assert (again.calls, again.cached, again.score) == (0, 7, run.score)
+
+
+def test_a_model_that_is_not_there_is_said_once(served: tuple[str, str], tmp_path: Path) -> None:
+    base_url, _ = served
+    client = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "x.sqlite"))
+    (outcome,) = run_sync(client.complete([ChatRequest("no/such-model", (("user", "q"),))]))
+    assert outcome.reply is None
+    assert outcome.reason and "HTTP 4" in outcome.reason
+    assert outcome.calls == 1
