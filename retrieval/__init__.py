@@ -1,5 +1,42 @@
 """Retrieval over columns of datasets."""
 
-from qabench.retrieval.bm25 import BM25Index, Hits
+from __future__ import annotations
 
-__all__ = ["BM25Index", "Hits"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from qabench.retrieval.bm25 import BM25Index, Hits
+from qabench.retrieval.tokenizers import FanOutQAWords, Words
+
+if TYPE_CHECKING:
+    from qabench.retrieval.attach import add_bm25_index
+    from qabench.retrieval.chunk import chunk_text
+    from qabench.retrieval.corpus import Corpus
+    from qabench.retrieval.wiki import wiki_content, wiki_search
+
+__all__ = [
+    "BM25Index",
+    "Corpus",
+    "FanOutQAWords",
+    "Hits",
+    "Words",
+    "add_bm25_index",
+    "chunk_text",
+    "wiki_content",
+    "wiki_search",
+]
+
+# Imported when they are asked for: the modules behind them import datasets or an HTTP client.
+_LAZY = {
+    "Corpus": "corpus",
+    "add_bm25_index": "attach",
+    "chunk_text": "chunk",
+    "wiki_content": "wiki",
+    "wiki_search": "wiki",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"qabench.retrieval.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'qabench.retrieval' has no attribute {name!r}")

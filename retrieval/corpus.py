@@ -45,7 +45,7 @@ class Corpus:
     Raises:
         InputError: no document, or all of them are missing.
         PageMissing: see ``skip_missing``.
-        MissingExtra: bm25s is not installed, or a lemmatizer that was asked for.
+        MissingExtra: the lemmatizer that was asked for is not installed.
 
     Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa; BM25+: Lv and Zhai, CIKM 2011.
     """

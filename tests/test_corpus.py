@@ -17,7 +17,6 @@ from qabench.retrieval.wiki_page import PageMissing, WikiPage
 from qabench.text import Normalizer
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
-pytest.importorskip("bm25s", reason="needs the extra retrieval")
 
 PAGES = {
     "Grey heron": "# Grey heron\n\nThe grey heron is a wading bird. It eats fishes, frogs and 1,200 insects.\n\n" * 3,

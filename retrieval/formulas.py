@@ -1,0 +1,152 @@
+"""The BM25 family: what a term's occurrence adds to a document's score, one short function a method.
+
+A score is a sum over the query's terms, a repeated term counted each time. For each term a method gives the inverse
+document frequency from the number of documents ``n`` and the term's document frequency ``df``, the weight in a
+document that has the term from its count ``tf`` and the document's relative length, and the share of a document that
+lacks it. Where ``rank_bm25`` has the method, the operations and their order are its own, so that sums agree to the
+last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+
+DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
+
+
+def idf_robertson(n: int, df: int) -> float:
+    """Robertson and Sparck Jones' weight; negative for a term that more than half of the documents have."""
+    return math.log(n - df + 0.5) - math.log(df + 0.5)
+
+
+def idf_floored(n: int, df: int) -> float:
+    """The same weight, never below 0, as bm25s has it for "robertson"."""
+    return math.log(max(1.0, (n - df + 0.5) / (df + 0.5)))
+
+
+def idf_lucene(n: int, df: int) -> float:
+    """Lucene's weight, always above 0."""
+    return math.log(1 + (n - df + 0.5) / (df + 0.5))
+
+
+def idf_atire(n: int, df: int) -> float:
+    """ATIRE's weight; 0 for a term that all documents have."""
+    return math.log(n / df)
+
+
+def idf_bm25l(n: int, df: int) -> float:
+    """Lv and Zhai's weight for BM25L."""
+    return math.log(n + 1) - math.log(df + 0.5)
+
+
+def idf_bm25plus(n: int, df: int) -> float:
+    """Lv and Zhai's weight for BM25+."""
+    return math.log((n + 1) / df)
+
+
+def weigh_atire(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+    """Okapi BM25 with the factor k1 + 1 (Trotman, Puurula and Burgess, ADCS 2014)."""
+    return idf * (tf * (p.k1 + 1) / (tf + p.k1 * relative))
+
+
+def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+    """Without the factor, which changes no ranking (Kamphuis et al., ECIR 2020)."""
+    return idf * (tf / (p.k1 * relative + tf))
+
+
+def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+    """``rank_bm25.BM25L``: the paper's weight (Lv and Zhai, SIGIR 2011) times tf, which is that package's own."""
+    ctd = tf / relative
+    return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
+
+
+def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+    """BM25+ (Lv and Zhai, CIKM 2011), delta given to every document as ``rank_bm25.BM25Plus`` gives it."""
+    return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
+
+
+FORMULAS: dict[str, tuple[Callable[[int, int], float], Callable[[Floats, Ints, Floats, Parameters], Floats]]]
+FORMULAS = {
+    "bm25+": (idf_bm25plus, weigh_bm25plus),
+    "okapi": (idf_robertson, weigh_atire),
+    "lucene": (idf_lucene, weigh_lucene),
+    "bm25l": (idf_bm25l, weigh_bm25l),
+    "atire": (idf_atire, weigh_atire),
+    "robertson": (idf_floored, weigh_lucene),
+}
+METHODS = tuple(FORMULAS)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """A method and its parameters, checked.
+
+    Attributes:
+        method: one of ``METHODS``.
+        k1: how slowly repetitions of a term saturate, from 0.
+        b: how much a document's length counts, 0 to 1.
+        delta: what BM25+ and BM25L add for a term, from 0; the other methods have none.
+        epsilon: okapi's floor: a negative idf becomes this share of the vocabulary's mean idf, as in ``rank_bm25``.
+    """
+
+    method: str = "bm25+"
+    k1: float = 1.5
+    b: float = 0.75
+    delta: float = 1.0
+    epsilon: float = 0.25
+
+    @classmethod
+    def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float) -> Parameters:
+        """The parameters; ``delta=None`` is the method's own (1 for bm25+, 0.5 for bm25l).
+
+        Raises:
+            InputError: an unknown method, or a number out of its range.
+        """
+        if method not in FORMULAS:
+            raise InputError(f"unknown BM25 method {method!r}; allowed: {', '.join(METHODS)}")
+        delta = DELTAS.get(method, 0.0) if delta is None else delta
+        for name, value, most in (("k1", k1, math.inf), ("b", b, 1), ("delta", delta, math.inf)):
+            if not 0 <= value <= most or math.isinf(value):
+                raise InputError(f"{name} is {value}; it is a number from 0{'' if most == math.inf else f' to {most}'}")
+        if not math.isfinite(epsilon):
+            raise InputError(f"epsilon is {epsilon}; it is a finite number, 0.25 unless told")
+        return cls(method, float(k1), float(b), float(delta), float(epsilon))
+
+    def as_dict(self) -> dict[str, str | float]:
+        """The fields, for a file's header."""
+        return asdict(self)
+
+    def idf(self, documents: int, frequencies: Ints) -> Floats:
+        """The idf of each term, the terms in the order of their first occurrence."""
+        formula = FORMULAS[self.method][0]
+        # math.log and not np.log, whose last bit depends on the processor; few frequencies are distinct.
+        distinct, inverse = np.unique(frequencies, return_inverse=True)
+        idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]
+        if self.method == "okapi" and len(idf):
+            # A running sum, term by term: pairwise summation, as np.sum does it, ends in other bits.
+            mean = np.add.accumulate(idf)[-1] / len(idf)
+            idf[idf < 0] = self.epsilon * mean
+        return idf
+
+    def relative_lengths(self, lengths: Ints) -> Floats:
+        """1 - b + b * length / mean length, of each document."""
+        mean = float(lengths.sum()) / len(lengths)
+        return 1 - self.b + self.b * lengths.astype(np.float64) / mean
+
+    def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:
+        """What a term adds to a document that has it, elementwise."""
+        return FORMULAS[self.method][1](idf, tf, relative, self)
+
+    def base(self, idf: Floats) -> Floats:
+        """What a term adds to every document that lacks it: 0 but for bm25+."""
+        return idf * self.delta if self.method == "bm25+" else np.zeros_like(idf)
