@@ -17,7 +17,6 @@ from qabench.retrieval.wiki_page import PageMissing, WikiPage
 from qabench.text import Normalizer
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
-
 PAGES = {
     "Grey heron": "# Grey heron\n\nThe grey heron is a wading bird. It eats fishes, frogs and 1,200 insects.\n\n" * 3,
     "Mute swan": "# Mute swan\n\nSwans are waterbirds; the mute swan weighs 10.5 kg. White.\n\n| a | b |\n| 1 | 2 |",
