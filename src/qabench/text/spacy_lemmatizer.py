@@ -22,7 +22,7 @@ from qabench.errors import MissingExtra
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
 UNUSED = ["ner"]  # entities: no lemma depends on them, and they cost as much as all the rest
-CHARACTERS_PER_TASK = 40_000
+CHARACTERS_PER_TASK = 20_000
 CHARACTERS_WORTH_A_PROCESS = 60_000
 
 
