@@ -51,7 +51,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
 @pytest.fixture(autouse=True)
 def _bleurt_without_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """fanout_bleurt's weights are gigabytes: here a stand-in scores, in test_bleurt.py a network."""
-    scorer = Scorer("stand-in", lambda references, candidates: [len(a + b) / 7 for a, b in zip(references, candidates)])
+    scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
     monkeypatch.setattr("qabench.neural.bleurt._torch_scorer", lambda *args: scorer)
 
 

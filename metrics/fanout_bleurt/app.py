@@ -1,0 +1,5 @@
+"""The Space of this metric: a page to try it on."""
+
+from qabench.metrics.space import page
+
+page("fanout_bleurt").launch()

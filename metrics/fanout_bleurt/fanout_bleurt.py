@@ -1,0 +1,88 @@
+"""FanOutQA's BLEURT as an ``evaluate`` metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasets
+import evaluate
+
+from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.neural.bleurt import bleurt, load_bleurt
+from qabench.signature import digest, signature
+
+_DESCRIPTION = """
+Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer conveys what
+the reference says.
+"""
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: a list with the answer's text for each question; None for an unanswered one, which is scored as the
+        empty text.
+    references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
+        float, bool. A list is compared as its items, one a line; a dict as lines "key - value"; a bool as yes or no.
+    backend: "torch" (transformers), "bleurt" (the original package), "auto" (the original for a checkpoint of its own
+        where it is installed).
+    model: a name on the Hub, or a folder; lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
+    revision: of the model on the Hub.
+    batch_size: how many pairs go through the model at a time.
+    per_question: also give each question's score.
+    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+Returns:
+    bleurt: a float, about 0 for unrelated answers and about 1 for such as say the same; it has no bounds.
+    signature: everything the score depends on, in one line.
+    per_question: with per_question=True, a list of floats in the order of the input.
+Raises:
+    InputError (a ValueError): nothing to score, or lists of unlike length. MissingExtra: the backend is not installed.
+    QabenchError: the model cannot be loaded.
+Examples:
+    >>> import qabench
+    >>> metric = qabench.load_metric("fanout_bleurt")
+    >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
+    >>> sorted(result)
+    ['bleurt', 'signature']
+"""
+_CITATION = """
+@inproceedings{sellam-etal-2020-bleurt,
+  title = {{BLEURT}: Learning Robust Metrics for Text Generation},
+  author = {Sellam, Thibault and Das, Dipanjan and Parikh, Ankur},
+  booktitle = {Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics},
+  year = {2020},
+  url = {https://aclanthology.org/2020.acl-main.704},
+}
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class FanoutBleurt(JsonColumns, evaluate.Metric):
+    """See the module's description."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features({"predictions": text, "references": text}),
+            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt"],
+        )
+
+    def _compute(
+        self,
+        predictions: list[str],
+        references: list[str],
+        backend: str = "auto",
+        model: str | None = None,
+        revision: str | None = None,
+        batch_size: int = 32,
+        per_question: bool = False,
+        references_format: str = "auto",
+    ) -> dict[str, Any]:
+        answers = decode_references(references, references_format)
+        scorer = load_bleurt(backend, model, revision, batch_size=batch_size)
+        score = bleurt(answers, decode_predictions(predictions), scorer)
+        result: dict[str, Any] = {"bleurt": score.mean}
+        result["signature"] = signature("fanout_bleurt", references=digest(answers), bleurt=score.scorer)
+        if per_question:
+            result["per_question"] = list(score.per_question)
+        return result

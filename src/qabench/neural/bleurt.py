@@ -1,0 +1,225 @@
+"""BLEURT, a learned metric: how well an answer conveys what the reference says.
+
+Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696); Pu et al., EMNLP 2021, for BLEURT-20, the
+checkpoint that FanOutQA uses. That is a RemBERT with a linear layer upon its pooled first token, so transformers' own
+RemBERT runs it; the published conversion of its weights differs in the names of layers alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from qabench.answers import text_of
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.neural import buckets, cannot_load, default_device, file_of, pinned
+from qabench.scoring.pairs import check_pairs
+
+MODEL = "lucadiliello/BLEURT-20"
+MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
+BACKENDS = ("bleurt", "torch")
+MAX_LENGTH = 512
+VOCABULARY = "spm.model"
+CHECKPOINT_FILE = "bleurt_config.json"  # in a checkpoint of the original package, and in no other
+SPECIAL = ("[CLS]", "[SEP]")
+# From the names of the converted weights to those of transformers' RemBERT.
+LAYER_NAMES = {
+    r"^bleurt\.encoder\.embedding_projection\.": "rembert.encoder.embedding_hidden_mapping_in.",
+    r"^bleurt\.": "rembert.",
+}
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A function (references, candidates) -> scores, one a pair, in order; ``name`` says what computes them."""
+
+    name: str
+    score: Callable[[list[str], list[str]], list[float]]
+
+    def __call__(self, references: Sequence[str], candidates: Sequence[str]) -> list[float]:
+        # A lone surrogate is in no vocabulary, and UTF-8, which the tokenizers read, cannot hold it.
+        texts = ([SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates))
+        return self.score(*texts)
+
+
+@dataclass(frozen=True, slots=True)
+class BleurtScore:
+    """The mean over the questions, and each question's score in the order of the input."""
+
+    mean: float
+    per_question: tuple[float, ...]
+    scorer: str
+
+
+def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer) -> BleurtScore:
+    """Mean BLEURT of answers, aligned with their references.
+
+    Both sides are compared as one text each (``qabench.answers.text_of``). A score is about 0 for an unrelated answer
+    and about 1 for one that says the same; it has no bounds.
+
+    Args:
+        references: answers as Python objects.
+        predictions: one a reference; ``UNANSWERED`` and None are the empty text, which is scored like any, as upstream.
+        scorer: of ``load_bleurt``.
+
+    Raises:
+        InputError: no questions, or lists of unlike length.
+    """
+    check_pairs(references, predictions)
+    scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))
+    return BleurtScore(sum(scores) / len(scores), tuple(scores), scorer.name)
+
+
+def load_bleurt(
+    backend: str = "auto",
+    model: str | None = None,
+    revision: str | None = None,
+    *,
+    batch_size: int = 32,
+    device: str | None = None,
+) -> Scorer:
+    """The BLEURT model, ready to score; to be given to ``bleurt`` or to the metric ``fanoutqa``.
+
+    Args:
+        backend: "torch": the converted weights in transformers; "bleurt": the original package, on TensorFlow, with a
+            checkpoint's folder as the model; "auto": "bleurt" for such a folder where the package is installed.
+        model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``.
+        revision: of a model on the Hub; the scorer's name says which commit it was.
+        batch_size: how many pairs go through the model at a time; the scores do not depend on it beyond rounding.
+        device: as torch has it. Default: a GPU where there is one.
+
+    Raises:
+        InputError: an unknown backend, or a batch size below 1. MissingExtra: a package is not installed.
+        QabenchError: the model cannot be loaded, or is no BLEURT model of RemBERT's architecture.
+    """
+    model = model or os.environ.get(MODEL_VARIABLE) or MODEL
+    buckets([], batch_size)  # says so before gigabytes are loaded
+    if resolve_backend(backend, model) == "bleurt":
+        return _package_scorer(model, batch_size)
+    return _torch_scorer(model, revision, batch_size, device)
+
+
+def resolve_backend(backend: str, model: str) -> str:
+    if backend not in ("auto", *BACKENDS):
+        raise InputError(f"unknown BLEURT backend {backend!r}; allowed: auto, {', '.join(BACKENDS)}")
+    original = (Path(model) / CHECKPOINT_FILE).is_file()
+    if backend == "auto":
+        return "bleurt" if original and find_spec("bleurt") else "torch"
+    if backend == "bleurt" and find_spec("bleurt") is None:
+        raise MissingExtra(
+            "the BLEURT backend bleurt is not installed: pip install "
+            "git+https://github.com/google-research/bleurt.git, or take backend='torch'"
+        )
+    if backend == "bleurt" and not original:
+        raise QabenchError(
+            f"the BLEURT backend bleurt needs the folder of an unpacked checkpoint, with {CHECKPOINT_FILE}; "
+            f"model is {model!r}"
+        )
+    return backend
+
+
+def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:
+    """The model's input for a pair of tokenized texts: token ids and segment ids.
+
+    What is over 512 is cut from the end of the longer text, token by token; of two as long from the candidate.
+    """
+    n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
+    first = [cls, *reference[:n_reference], sep]
+    second = [*candidate[:n_candidate], sep]
+    return first + second, [0] * len(first) + [1] * len(second)
+
+
+def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
+    """How many tokens of each text stay, that they are ``limit`` together."""
+    if reference + candidate <= limit:
+        return reference, candidate
+    # The longer loses tokens until it is as long as the other; then they take turns, the candidate first.
+    if min(reference, candidate) <= limit // 2:
+        return (limit - candidate, candidate) if reference > candidate else (reference, limit - reference)
+    return limit - limit // 2, limit // 2
+
+
+def _package_scorer(model: str, batch_size: int) -> Scorer:
+    from bleurt.score import BleurtScorer
+
+    scorer = BleurtScorer(model)
+    name = f"bleurt-{metadata.version('BLEURT')}/{Path(model).resolve().name}"
+    return Scorer(
+        name,
+        lambda references, candidates: list(
+            map(float, scorer.score(references=references, candidates=candidates, batch_size=batch_size))
+        ),
+    )
+
+
+def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
+    try:
+        import sentencepiece
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
+    commit, short = pinned(model, revision)
+    place = device or default_device()
+    network = _network(model, commit, short, place)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(file_of(model, VOCABULARY, commit)))
+    cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)  # whatever they are there, as in the original
+
+    def score(references: list[str], candidates: list[str]) -> list[float]:
+        encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
+        pairs = [pair_ids(*pair, cls, sep) for pair in encoded]
+        scores = [0.0] * len(pairs)
+        for batch in buckets([len(ids) for ids, _ in pairs], batch_size):
+            inputs = _padded([pairs[i] for i in batch])
+            with torch.inference_mode():
+                logits = network(**{name: torch.tensor(rows, device=place) for name, rows in inputs.items()}).logits
+            for i, value in zip(batch, logits[:, 0].tolist(), strict=True):
+                scores[i] = value
+        return scores
+
+    return Scorer(f"transformers-{transformers.__version__}/{model}@{short}", score)
+
+
+def _padded(pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[list[int]]]:
+    width = max(len(ids) for ids, _ in pairs)
+    return {
+        "input_ids": [ids + [0] * (width - len(ids)) for ids, _ in pairs],
+        "token_type_ids": [segments + [0] * (width - len(segments)) for _, segments in pairs],
+        "attention_mask": [[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in pairs],
+    }
+
+
+@lru_cache(maxsize=1)  # gigabytes, which a metric that computes twice would read twice
+def _network(model: str, commit: str | None, weights: str, device: str) -> Any:
+    # ``weights`` is there for the cache: a folder's may change.
+    from transformers import PreTrainedConfig, RemBertConfig, RemBertForSequenceClassification
+
+    try:
+        settings, _ = PreTrainedConfig.get_config_dict(model, revision=commit)
+        # The conversion's name for the width of the embeddings.
+        settings.setdefault("input_embedding_size", settings.get("embedding_size"))
+        if settings["input_embedding_size"] is None:
+            raise ValueError("its embeddings are BERT's, those of a BLEURT before BLEURT-20")
+        known = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
+        known |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
+        network, report = RemBertForSequenceClassification.from_pretrained(
+            model,
+            revision=commit,
+            config=RemBertConfig.from_dict({name: value for name, value in known.items() if value is not None}),
+            key_mapping=LAYER_NAMES,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise cannot_load(model, error) from error
+    # transformers makes up what is missing at random and only warns.
+    if absent := sorted(report["missing_keys"]):
+        raise cannot_load(model, ValueError(f"no BLEURT weights: it lacks {', '.join(absent[:3])}"))
+    return network.to(device).eval()

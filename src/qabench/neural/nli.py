@@ -1,0 +1,209 @@
+"""AutoAIS labels: does a claim's evidence entail it, as a model of natural-language inference sees it.
+
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py`` below
+``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the model; Schuster et al., 2022
+(https://arxiv.org/abs/2204.07447), for long evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.scoring.expertqa import AUTOAIS_LABEL
+
+MODEL = "google/t5_xxl_true_nli_mixture"
+LABEL = AUTOAIS_LABEL.field
+MAX_LENGTH = 512
+KEPT = 2  # of long evidence: how many sentences of those most entailed, and how many of those least
+MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] stays, as upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the model generated, and how far it leans to "1" over "0" at the first token (a difference of logits)."""
+
+    text: str
+    margin: float
+
+
+class Entailment(Protocol):
+    """A model that reads prompts as ``prompt_of`` makes them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """The length of each prompt as the model counts it, uncut."""
+
+    def judge(self, prompts: Sequence[str]) -> list[Judgement]:
+        """A judgement on each prompt, cut at 512 tokens, in order."""
+
+
+Splitter = Callable[[str], Sequence[str]]
+"""A text to its sentences."""
+
+
+def prompt_of(evidence: str, claim: str) -> str:
+    """What the model is asked."""
+    return f"premise: {evidence} hypothesis: {claim}"
+
+
+def clean(text: str) -> str:
+    """A claim or a piece of evidence as it is judged.
+
+    Citation marks of one digit are removed, and the first paragraph when it begins with a URL; the others are joined by
+    spaces.
+    """
+    paragraphs = MARK.sub("", text).split("\n\n")
+    return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
+
+
+def extremes(sentences: Sequence[str], margins: Sequence[float]) -> str:
+    """The two most and the two least entailed sentences, joined in this order.
+
+    Ties go by position. Of fewer than four sentences some stand there twice, as upstream.
+    """
+    order = sorted(range(len(sentences)), key=lambda i: -margins[i])
+    return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
+
+
+def label_claims(
+    claims: Sequence[tuple[str, Sequence[str] | None]],
+    model: Entailment,
+    split: Splitter | None = None,
+    *,
+    official_quirks: bool = False,
+) -> list[str]:
+    """ "Y" for each claim that its evidence entails, else "N".
+
+    A claim without evidence is N. Where claim and evidence together are over 512 tokens, every sentence of the evidence
+    is judged alone, and the two most and two least entailed decide together.
+
+    Args:
+        claims: each claim's text and the pieces of its evidence.
+        model: of ``qabench.neural.seq2seq.load_entailment``.
+        split: cuts long evidence into sentences. Default: NLTK's Punkt, as upstream.
+        official_quirks: judge single sentences as upstream does, with the prompt put into the prompt a second time.
+
+    Raises:
+        QabenchError: Punkt is needed and its data is not installed.
+    """
+    labels = ["N"] * len(claims)
+    texts = {i: (" ".join(map(clean, pieces)), clean(claim)) for i, (claim, pieces) in enumerate(claims) if pieces}
+    prompts = {i: prompt_of(*text) for i, text in texts.items()}
+    lengths = model.n_tokens(list(prompts.values()))
+    long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
+    shorter = _shortened([texts[i] for i in long], model, split or punkt, official_quirks)
+    prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
+    for i, judgement in zip(prompts, _judge(model, list(prompts.values())), strict=True):
+        labels[i] = "Y" if judgement.text == "1" else "N"
+    return labels
+
+
+def label_rows(
+    rows: Iterable[Mapping[str, Any]],
+    model: Entailment,
+    split: Splitter | None = None,
+    *,
+    official_quirks: bool = False,
+    rows_at_once: int = 64,
+) -> Iterator[dict[str, Any]]:
+    """The dataset's rows with ``autoais_label`` in every claim, which expertqa_autoais and its agreement score.
+
+    They come as they are done, so that a caller who writes them down can go on behind the last one after a break. The
+    rows given are not changed; labels that they have are replaced.
+
+    Args:
+        rows: rows of ExpertQA with answers. model, split, official_quirks: see ``label_claims``.
+        rows_at_once: how many are judged together: more make fuller batches, fewer lose less at a break.
+
+    Raises:
+        InputError: a row, an answer or a claim is of another shape; names where.
+    """
+    if rows_at_once < 1:
+        raise InputError(f"rows_at_once is {rows_at_once}; allowed: 1 or more")
+    numbered = enumerate(rows)
+    while chunk := list(islice(numbered, rows_at_once)):
+        claims = [claim for i, row in chunk for claim in _claims(row, i)]
+        labels = iter(label_claims(claims, model, split, official_quirks=official_quirks))
+        for _, row in chunk:
+            answers = [answer | {"claims": _labelled(answer["claims"], labels)} for answer in row["answers"]]
+            yield {**row, "answers": answers}
+
+
+def punkt(text: str) -> list[str]:
+    """The sentences of an English text by NLTK's Punkt.
+
+    Raises:
+        MissingExtra: NLTK is not installed. QabenchError: its data is not.
+    """
+    try:
+        from nltk import sent_tokenize
+    except ImportError:
+        raise MissingExtra("cutting long evidence into sentences needs nltk: pip install 'qabench[autoais]'") from None
+    try:
+        return list(sent_tokenize(text))
+    except LookupError:
+        raise QabenchError(
+            "cutting long evidence into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab, "
+            "or give split=..., a function from a text to its sentences"
+        ) from None
+
+
+def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Splitter, quirks: bool) -> list[str]:
+    sentences = [list(split(evidence)) for evidence, _ in texts]
+    prompts = [
+        prompt_of(prompt_of(sentence, claim) if quirks else sentence, claim)
+        for (_, claim), own in zip(texts, sentences, strict=True)
+        for sentence in own
+    ]
+    margins = iter([judgement.margin for judgement in _judge(model, prompts)])
+    return [extremes(own, [next(margins) for _ in own]) for own in sentences]
+
+
+def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgement]:
+    # Answers share evidence and evidence shares sentences: each prompt once.
+    distinct = list(dict.fromkeys(prompts))
+    judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
+    return [judged[prompt] for prompt in prompts]
+
+
+def _claims(row: Any, i: int) -> Iterator[tuple[str, Sequence[str] | None]]:
+    answers = row.get("answers") if isinstance(row, Mapping) else None
+    if not isinstance(answers, list) or not all(isinstance(answer, dict) and "claims" in answer for answer in answers):
+        raise InputError(
+            f"row {i} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list of dicts with "
+            "'claims'"
+        )
+    for j, answer in enumerate(answers):
+        for k, claim in enumerate(answer["claims"] or ()):
+            fields = claim if isinstance(claim, dict) else {}
+            text, evidence = fields.get("claim_string"), fields.get("evidence", False)
+            pieces = [] if evidence is None else evidence
+            if not isinstance(text, str) or not _is_texts(pieces):
+                raise InputError(
+                    f"row {i}['answers'][{j}]['claims'][{k}] is {claim!r:.80}; allowed: a dict with claim_string "
+                    "(text) and evidence (a list of texts, or None)"
+                )
+            yield text, pieces
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _labelled(claims: Sequence[Mapping[str, Any]] | None, labels: Iterator[str]) -> list[dict[str, Any]] | None:
+    return None if claims is None else [_with_label(claim, next(labels)) for claim in claims]
+
+
+def _with_label(claim: Mapping[str, Any], label: str) -> dict[str, Any]:
+    labelled = {**claim, LABEL: label}
+    # The dataset's list of those optional fields that a claim has.
+    if "optional_fields" in claim and LABEL not in claim["optional_fields"]:
+        labelled["optional_fields"] = [*claim["optional_fields"], LABEL]
+    return labelled

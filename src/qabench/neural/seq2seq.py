@@ -1,0 +1,102 @@
+"""The models behind ``qabench.neural.nli``: any of transformers' sequence-to-sequence models that says "1" or "0"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qabench.errors import InputError, MissingExtra
+from qabench.neural import buckets, cannot_load, default_device, pinned
+from qabench.neural.nli import MAX_LENGTH, MODEL, Judgement
+
+MAX_NEW_TOKENS = 20
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Seq2SeqEntailment:
+    """A loaded model (``qabench.neural.nli.Entailment``).
+
+    Attributes:
+        name: model, commit or digest, and number type. verdicts: the ids of the tokens "1" and "0".
+    """
+
+    name: str
+    tokenizer: Any
+    network: Any
+    verdicts: tuple[int, int]
+    batch_size: int
+
+    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """The length of each prompt in tokens, its end token included, uncut."""
+        return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
+
+    def judge(self, prompts: Sequence[str]) -> list[Judgement]:
+        """A judgement on each prompt, cut at 512 tokens, in order; generated without sampling."""
+        encoded = [self.tokenizer(prompt, truncation=True, max_length=MAX_LENGTH).input_ids for prompt in prompts]
+        judged: dict[int, Judgement] = {}
+        for batch in buckets([len(ids) for ids in encoded], self.batch_size):
+            judged |= zip(batch, self._generate([encoded[i] for i in batch]), strict=True)
+        return [judged[i] for i in range(len(prompts))]
+
+    def _generate(self, encoded: list[list[int]]) -> list[Judgement]:
+        import torch
+
+        inputs = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
+        with torch.inference_mode():
+            output = self.network.generate(
+                **inputs.to(self.network.device),
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=MAX_NEW_TOKENS,
+                return_dict_in_generate=True,
+                output_logits=True,
+            )
+        one, zero = self.verdicts
+        first = output.logits[0].float()
+        texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
+        return list(map(Judgement, texts, (first[:, one] - first[:, zero]).tolist()))
+
+
+def load_entailment(
+    model: str = MODEL,
+    revision: str | None = None,
+    *,
+    batch_size: int = 16,
+    device: str | None = None,
+    dtype: str = "float32",
+) -> Seq2SeqEntailment:
+    """A model that judges whether evidence entails a claim.
+
+    Args:
+        model: a name on the Hub, or a folder. The default, of TRUE, has 11 billion parameters: 45 GB in float32.
+        revision: of a model on the Hub; the name that comes back says which commit it was.
+        batch_size: how many prompts go through the model at a time.
+        device: as torch has it. Default: a GPU where there is one.
+        dtype: "float32", as upstream; "bfloat16" or "float16" take half the memory and may turn close verdicts.
+
+    Raises:
+        InputError: an unknown dtype, or a batch size below 1. MissingExtra: a package is not installed.
+        QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
+    buckets([], batch_size)
+    try:
+        import torch
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
+    commit, short = pinned(model, revision)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, revision=commit)
+        network = AutoModelForSeq2SeqLM.from_pretrained(model, revision=commit, dtype=getattr(torch, dtype))
+    except (OSError, ValueError) as error:
+        raise cannot_load(model, error) from error
+    # The bare digits, as upstream looks them up (and not the pieces that begin a word with them).
+    one, zero = tokenizer.convert_tokens_to_ids(["1", "0"])
+    if tokenizer.unk_token_id in (one, zero) or None in (one, zero):
+        raise cannot_load(model, ValueError('its vocabulary has no "1" or no "0", the verdicts of a TRUE model'))
+    network = network.to(device or default_device()).eval()
+    return Seq2SeqEntailment(f"{model}@{short}:{dtype}", tokenizer, network, (one, zero), batch_size)

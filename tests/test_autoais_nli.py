@@ -1,0 +1,357 @@
+"""AutoAIS labels: the protocol with a scripted model, the model with a tiny T5 that the tests make."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qabench
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.neural.nli import Judgement, clean, extremes, label_claims, label_rows, prompt_of, punkt
+from qabench.scoring.autoais import autoais
+
+ROW = {
+    "question": "q",
+    "answers": [
+        {
+            "system": "gpt4",
+            "answer_string": "a",
+            "claims": [
+                {"claim_string": "yes [1]", "evidence": ["http://x.y\n\nyes", "b"], "autoais_label": "N"},
+                {"claim_string": "no", "evidence": []},
+                {"claim_string": "no", "evidence": ["yes"]},
+            ],
+        },
+        {"system": "bing_chat", "answer_string": "b", "claims": None},
+    ],
+}
+
+
+class Scripted:
+    """Judges by a function; a word is a token. Keeps what it was asked."""
+
+    name = "scripted"
+
+    def __init__(self, verdict: Callable[[str], tuple[str, float]]) -> None:
+        self.verdict = verdict
+        self.asked: list[list[str]] = []
+
+    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
+        return [len(prompt.split()) for prompt in prompts]
+
+    def judge(self, prompts: Sequence[str]) -> list[Judgement]:
+        self.asked.append(list(prompts))
+        return [Judgement(*self.verdict(prompt)) for prompt in prompts]
+
+
+def lines(text: str) -> list[str]:
+    return text.split(" | ")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The moon [1] rises[2].", "The moon rises."),
+        ("[1][2] a [10] b [] c [x]", "a [10] b [] c [x]"),
+        ("a [3]\nb", "a b"),
+        ("https://x.y\n\nThe moon.\n\nThe tide.", "The moon. The tide."),
+        ("[1] https://x.y\n\nThe moon.", "The moon."),
+        ("The moon.\n\nhttp://x.y", "The moon. http://x.y"),
+        ("www.x.y\n\na", "www.x.y a"),
+        ("a\nb", "a\nb"),
+        ("http://x.y a\nb", ""),
+        ("", ""),
+    ],
+)
+def test_clean_up(text: str, wanted: str) -> None:
+    assert clean(text) == wanted
+
+
+def test_the_prompt_and_what_counts_as_yes() -> None:
+    replies = {"e1  e2": "1", "f": "0", "g": "1.", "h": "", "i": " 1"}
+    model = Scripted(lambda prompt: (replies[prompt.removeprefix("premise: ").partition(" hypothesis: ")[0]], 0.0))
+    claims = [("c [1]", ["e1 [2]", "e2"]), *((text, [text]) for text in "fghi"), ("none", []), ("none", None)]
+    assert label_claims(claims, model) == ["Y", "N", "N", "N", "N", "N", "N"]
+    assert model.asked == [["premise: e1  e2 hypothesis: c ", *(prompt_of(text, text) for text in "fghi")]]
+
+
+def test_no_claims_and_no_evidence_ask_nothing() -> None:
+    model = Scripted(lambda prompt: ("1", 0.0))
+    assert label_claims([], model) == []
+    assert label_claims([("c", []), ("c", None)], model) == ["N", "N"]
+    assert model.asked == []
+
+
+def test_a_prompt_is_judged_once() -> None:
+    model = Scripted(lambda prompt: ("1", 0.0))
+    assert label_claims([("c", ["e"]), ("d", ["e"]), ("c", ["e"])], model) == ["Y", "Y", "Y"]
+    assert model.asked == [[prompt_of("e", "c"), prompt_of("e", "d")]]
+
+
+def test_512_tokens_are_judged_whole_and_513_by_sentences() -> None:
+    def judged(n: int) -> Scripted:
+        model = Scripted(lambda prompt: ("1", 0.0))
+        label_claims([("c", [" ".join(["w"] * n)])], model, lines)
+        return model
+
+    assert len(judged(509).asked) == 1  # and premise:, hypothesis: and c
+    assert len(judged(510).asked) == 2
+
+
+@pytest.mark.parametrize("official_quirks", [False, True])
+def test_the_most_and_the_least_entailed_sentences_decide(official_quirks: bool) -> None:
+    filler = " w" * 200
+    margins = {"s0": 0.5, "s1": -3.0, "s2": 4.0, "s3": 0.0, "s4": -9.0, "s5": 2.0}
+    evidence = " | ".join(name + filler for name in margins)
+
+    def verdict(prompt: str) -> tuple[str, float]:
+        names = [word for word in prompt.split() if word in margins]
+        return ("1" if len(names) == 4 else "0", margins[names[0]] if len(names) == 1 else 0.0)
+
+    model = Scripted(verdict)
+    labels = label_claims(
+        [("short", ["s0"]), ("c", [evidence]), ("d", [evidence])], model, lines, official_quirks=official_quirks
+    )
+    assert labels == ["N", "Y", "Y"]
+    alone, whole = model.asked
+    inner = prompt_of("s0" + filler, "c") if official_quirks else "s0" + filler
+    assert len(alone) == 12
+    assert alone[0] == prompt_of(inner, "c")
+    kept = " ".join(name + filler for name in ("s2", "s5", "s1", "s4"))
+    assert whole == [prompt_of("s0", "short"), prompt_of(kept, "c"), prompt_of(kept, "d")]
+
+
+def test_ties_and_few_sentences() -> None:
+    assert extremes(["a", "b", "c", "d", "e"], [0.0] * 5) == "a b d e"
+    assert extremes(["a", "b", "c"], [1.0, 3.0, 2.0]) == "b c c a"
+    assert extremes(["a"], [1.0]) == "a a"
+    assert extremes([], []) == ""
+
+
+@given(st.lists(st.integers(-3, 3).map(float), min_size=4))
+def test_nothing_left_out_is_more_extreme(margins: list[float]) -> None:
+    kept = list(map(int, extremes(list(map(str, range(len(margins)))), margins).split()))
+    assert len(set(kept)) == 4
+    left = [margin for i, margin in enumerate(margins) if i not in kept]
+    assert all(min(margins[i] for i in kept[:2]) >= margin >= max(margins[i] for i in kept[2:]) for margin in left)
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 64])
+def test_labels_are_written_into_copies_of_the_rows(rows_at_once: int) -> None:
+    rows = [copy.deepcopy(ROW) | {"question": str(i)} for i in range(3)]
+    before = copy.deepcopy(rows)
+    model = Scripted(lambda prompt: ("1" if "hypothesis: yes" in prompt else "0", 0.0))
+    labelled = list(label_rows(iter(rows), model, rows_at_once=rows_at_once))
+    assert rows == before
+    assert len(model.asked) == -(-3 // rows_at_once)
+    for row, given_row in zip(labelled, rows, strict=True):
+        first, second = row["answers"]
+        assert [claim["autoais_label"] for claim in first["claims"]] == ["Y", "N", "N"]
+        assert second == given_row["answers"][1]
+        for claim in [*first["claims"], *given_row["answers"][0]["claims"]]:
+            claim.pop("autoais_label", None)
+        assert row == given_row
+
+
+def test_the_dataset_knows_the_label_as_a_field_that_is_there() -> None:
+    claims = [{"claim_string": "a", "evidence": [], "optional_fields": fields} for fields in ([], ["autoais_label"])]
+    (row,) = label_rows([{"answers": [{"claims": claims}]}], Scripted(lambda prompt: ("1", 0.0)))
+    assert [claim["optional_fields"] for claim in row["answers"][0]["claims"]] == [["autoais_label"]] * 2
+    assert claims[0]["optional_fields"] == []
+
+
+def test_labels_of_real_rows_are_scored(mirror: Path) -> None:
+    text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa/rand_test.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    for row in rows:
+        row["answers"] = [{"system": system, **answer} for system, answer in row["answers"].items()]
+    labelled = list(label_rows(rows, Scripted(lambda prompt: ("1", float(len(prompt)))), lambda text: text.split(". ")))
+    score = autoais(rows, labelled).as_dict()
+    assert score["micro"] == score["macro"] == 1.0
+    claims = [claim for row in labelled for answer in row["answers"] for claim in answer["claims"]]
+    assert all((claim["autoais_label"] == "Y") == bool(claim["evidence"]) for claim in claims)
+    assert sum(claim["autoais_label"] == "N" for claim in claims) == score["claims_without_evidence"] > 0
+
+
+def test_rows_come_as_they_are_done() -> None:
+    model = Scripted(lambda prompt: ("1", 0.0))
+    labelled = label_rows([ROW, {"answers": "?"}], model, rows_at_once=1)
+    assert next(labelled)["answers"][0]["claims"][0]["autoais_label"] == "Y"
+    with pytest.raises(InputError, match=r"row 1 is {'answers': '\?'}; allowed: a row of the dataset"):
+        next(labelled)
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        ({"claim_string": "a", "evidence": "b"}, "evidence"),
+        ({"claim_string": "a"}, "evidence"),
+        ({"claim_string": None, "evidence": []}, "claim_string"),
+        ("a", "a dict"),
+    ],
+)
+def test_a_claim_of_another_shape_is_named(claim: Any, why: str) -> None:
+    row = {"answers": [{"claims": [ROW["answers"][0]["claims"][1], claim]}]}
+    with pytest.raises(InputError, match=rf"row 0\['answers'\]\[0\]\['claims'\]\[1\] is .*{why}"):
+        list(label_rows([row], Scripted(lambda prompt: ("1", 0.0))))
+    with pytest.raises(InputError, match="rows_at_once is 0"):
+        list(label_rows([row], Scripted(lambda prompt: ("1", 0.0)), rows_at_once=0))
+
+
+def test_the_metrics_score_the_labels() -> None:
+    claims = [
+        {"claim_string": text, "evidence": [text], "support": support, "worthiness": "Yes"}
+        for text, support in [("yes", "Complete"), ("no", "Complete"), ("yes", "Missing"), ("no", "Missing")]
+    ]
+    rows = [{"answers": [{"system": "rr_gs_gpt4", "answer_string": "a", "claims": claims}]}]
+    model = Scripted(lambda prompt: ("1" if "hypothesis: yes" in prompt else "0", 0.0))
+    labelled = list(label_rows(rows, model))
+    assert qabench.load_metric("expertqa_autoais").compute(predictions=labelled, references=rows)["micro"] == 0.5
+    agreement = qabench.load_metric("expertqa_autoais_agreement").compute(predictions=labelled, references=rows)
+    assert agreement["accuracy"] == 0.5
+
+
+def test_punkt_and_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    nltk = pytest.importorskip("nltk", reason="needs nltk")
+
+    def no_data(text: str) -> list[str]:
+        raise LookupError
+
+    monkeypatch.setattr(nltk, "sent_tokenize", no_data)
+    with pytest.raises(QabenchError, match=r"python -m nltk\.downloader punkt_tab, or give split="):
+        label_claims([("c", ["w " * 600])], Scripted(lambda prompt: ("1", 0.0)))
+    monkeypatch.setattr(nltk, "sent_tokenize", lambda text: [text, "b"])
+    assert punkt("a") == ["a", "b"]
+    monkeypatch.setitem(sys.modules, "nltk", None)
+    with pytest.raises(MissingExtra, match=r"needs nltk: pip install 'qabench\[autoais\]'"):
+        punkt("a")
+
+
+WORDS = ["premise:", "hypothesis:", "moon", "tide", "sun", "sea", "rises", "falls"]
+
+
+PROMPTS = [
+    prompt_of(" ".join((WORDS[2:] * 9)[start : start + length]), WORDS[2 + start % 6])
+    for start, length in [(0, 1), (1, 30), (2, 4), (3, 9), (4, 2), (5, 17), (0, 3), (1, 12)]
+]
+LABELS = ["1", "0", "0", "1", "1", "0", "1", "0"]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A T5 of two layers that knows a dozen words and learnt the labels of eight prompts by heart."""
+    for package in ("torch", "transformers"):
+        pytest.importorskip(package, reason="needs the extra autoais")
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    folder = tmp_path_factory.mktemp("t5")
+    special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    vocabulary = {word: i for i, word in enumerate([*special.values(), "0", "1", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=len(vocabulary),
+        d_model=32,
+        d_kv=8,
+        d_ff=64,
+        num_layers=2,
+        num_heads=4,
+        dropout_rate=0,
+        decoder_start_token_id=0,
+    )
+    network = T5ForConditionalGeneration(config)
+    inputs = fast(PROMPTS, padding=True, return_tensors="pt")
+    wanted = fast(LABELS, return_tensors="pt").input_ids
+    steps = torch.optim.Adam(network.parameters(), lr=1e-2)
+    for _ in range(150):  # until it says "1" and "0" to these prompts, as the model that it stands for does
+        steps.zero_grad()
+        network(**inputs, labels=wanted).loss.backward()
+        steps.step()
+    network.save_pretrained(folder)
+    return folder
+
+
+def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer, T5ForConditionalGeneration
+
+    from qabench.neural.seq2seq import load_entailment
+
+    network, tokenizer = T5ForConditionalGeneration.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
+    by_hand = []
+    for prompt in PROMPTS:
+        ids = torch.tensor([tokenizer(prompt).input_ids])
+        with torch.no_grad():
+            logits = network(input_ids=ids, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+            text = tokenizer.decode(network.generate(ids, max_new_tokens=20)[0], skip_special_tokens=True)
+        by_hand.append((text, float(logits[4] - logits[3])))
+    for batch_size in (1, 3, 64):
+        model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
+        judged = model.judge(PROMPTS)
+        assert [judgement.text for judgement in judged] == [text for text, _ in by_hand] == LABELS
+        assert [judgement.margin for judgement in judged] == pytest.approx([m for _, m in by_hand], abs=1e-4)
+        assert model.n_tokens(PROMPTS) == [len(prompt.split()) + 1 for prompt in PROMPTS]
+    assert len({round(margin, 3) for _, margin in by_hand}) > 4
+    assert (model.judge([]), model.n_tokens([])) == ([], [])
+    assert model.name.startswith(f"{tiny}@")
+    assert model.name.endswith(":float32")
+
+
+def test_a_model_reads_512_tokens_of_a_prompt(tiny: Path) -> None:
+    from qabench.neural.seq2seq import load_entailment
+
+    model = load_entailment(str(tiny))
+    long = "moon " * 511
+    assert model.n_tokens([long + "sun sea"]) == [514]
+    first, second, third = model.judge([long + "sun sea", long + "tide", "moon " * 300])
+    assert first.margin == pytest.approx(second.margin, abs=1e-4)
+    assert third.margin != pytest.approx(first.margin, abs=1e-4)
+
+
+def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
+    from qabench.neural.seq2seq import load_entailment
+
+    model = load_entailment(str(tiny))
+    sentences = [" ".join((WORDS[2:] * 40)[i : i + 110]) + " ." for i in range(6)]
+    claims = [("moon", [" | ".join(sentences)]), ("sun", ["sea"])]
+    margins = [judgement.margin for judgement in model.judge([prompt_of(s, "moon") for s in sentences])]
+    wanted = model.judge([prompt_of(extremes(sentences, margins), "moon"), prompt_of("sea", "sun")])
+    assert label_claims(claims, model, lines) == ["Y" if judgement.text == "1" else "N" for judgement in wanted]
+
+
+def test_models_that_will_not_do(tiny: Path, tmp_path: Path) -> None:
+    from qabench.neural.seq2seq import load_entailment
+
+    with pytest.raises(InputError, match="unknown dtype 'int8'; allowed: float32"):
+        load_entailment(str(tiny), dtype="int8")
+    with pytest.raises(QabenchError, match="the model no/such cannot be loaded"):
+        load_entailment("no/such")
+    for path in tiny.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    tokenizer = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer["model"]["vocab"]["one"] = tokenizer["model"]["vocab"].pop("1")
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    with pytest.raises(QabenchError, match='its vocabulary has no "1" or no "0"'):
+        load_entailment(str(tmp_path))
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from qabench.neural.seq2seq import load_entailment
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"AutoAIS labels need torch: pip install 'qabench\[autoais\]'"):
+        load_entailment("m")

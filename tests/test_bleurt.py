@@ -1,0 +1,242 @@
+"""BLEURT, with a tiny checkpoint that the tests make, with the original package and with the real weights if there."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_bleurt import WORDS, write_tiny_bleurt, write_vocabulary
+
+import qabench
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.neural import bleurt as module
+from qabench.neural import buckets
+from qabench.neural.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids
+
+REASON = "needs the extra bleurt"
+RANDOM = random.Random(1)
+PAIRS = [tuple(" ".join(RANDOM.choices(WORDS, k=RANDOM.randint(0, 30))) for _ in range(2)) for _ in range(23)]
+REFERENCES, CANDIDATES = (list(side) for side in zip(*PAIRS, strict=True))
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 9))
+def test_buckets_hold_each_input_once_with_its_like(lengths: list[int], size: int) -> None:
+    batches = buckets(lengths, size)
+    order = [i for batch in batches for i in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
+    assert all(len(batch) == size for batch in batches[:-1])
+    assert all(0 < len(batch) <= size for batch in batches)
+
+
+def test_ties_stay_in_order_and_a_batch_holds_something() -> None:
+    assert buckets([1, 2, 1, 2], 3) == [[1, 3, 0], [2]]
+    with pytest.raises(InputError, match="batch_size is 0; allowed: 1 or more"):
+        buckets([], 0)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+def test_the_longer_text_is_cut_token_by_token(reference: int, candidate: int, limit: int) -> None:
+    left = [reference, candidate]
+    while sum(left) > limit:
+        left[0 if left[0] > left[1] else 1] -= 1
+    assert cut_lengths(reference, candidate, limit) == tuple(left)
+
+
+def test_a_pair_is_reference_then_candidate_in_512_tokens() -> None:
+    assert pair_ids([7, 8], [9], 2, 3) == ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])
+    assert pair_ids([], [], 2, 3) == ([2, 3, 3], [0, 0, 1])
+    ids, segments = pair_ids([7] * 600, [9] * 100, 2, 3)
+    assert ids == [2, *[7] * 409, 3, *[9] * 100, 3]
+    assert segments == [0] * 411 + [1] * 101
+
+
+def test_answers_are_scored_as_texts_and_in_order() -> None:
+    seen: list[Any] = []
+
+    def score(references: list[str], candidates: list[str]) -> list[float]:
+        seen.extend([references, candidates])
+        return [0.1, 0.2, 0.3]
+
+    result = bleurt([["a", True], {"x": 1}, "\ud800"], ["b", UNANSWERED, None], Scorer("words", score))
+    assert seen == [["a\nyes", "x - 1", "\ufffd"], ["b", "", ""]]
+    assert (result.mean, result.per_question) == (sum([0.1, 0.2, 0.3]) / 3, (0.1, 0.2, 0.3))
+    assert result.scorer == "words"
+    with pytest.raises(InputError, match="1 predictions for 2"):
+        bleurt(["a", "b"], ["a"], Scorer("words", score))
+    with pytest.raises(InputError, match="nothing to score"):
+        bleurt([], [], Scorer("words", score))
+
+
+def test_which_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    (tmp_path / "bleurt_config.json").touch()
+    assert module.resolve_backend("auto", str(tmp_path)) == "torch"
+    with pytest.raises(MissingExtra, match=r"backend bleurt is not installed: pip install git.*backend='torch'"):
+        load_bleurt("bleurt", str(tmp_path))
+    with pytest.raises(InputError, match="unknown BLEURT backend 'jax'; allowed: auto, bleurt, torch"):
+        load_bleurt("jax")
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    assert module.resolve_backend("auto", str(tmp_path)) == "bleurt"
+    assert module.resolve_backend("auto", "some/model") == "torch"
+    with pytest.raises(QabenchError, match=r"needs the folder of an unpacked checkpoint, with bleurt_config\.json"):
+        load_bleurt("bleurt", "some/model")
+
+
+def test_the_original_package_is_called_with_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BleurtScorer:
+        def __init__(self, checkpoint: str) -> None:
+            assert checkpoint == str(tmp_path)
+
+        def score(self, *, references: list[str], candidates: list[str], batch_size: int) -> list[float]:
+            return [len(a) - len(b) / 2 for a, b in zip(references, candidates, strict=True)]
+
+    (tmp_path / "bleurt_config.json").touch()
+    monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "bleurt.score", SimpleNamespace(BleurtScorer=BleurtScorer))
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    monkeypatch.setattr(module.metadata, "version", lambda name: "0.0.2")
+    scorer = load_bleurt(model=str(tmp_path))
+    assert scorer.name == f"bleurt-0.0.2/{tmp_path.name}"
+    assert scorer(["abc", ""], ["d", "ef"]) == [2.5, -1.0]
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(MissingExtra, match=r"BLEURT needs sentencepiece: pip install 'qabench\[bleurt\]'"):
+        load_bleurt("torch")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
+    """The folder of a tiny checkpoint, and its network in RemBERT's form."""
+    for package in ("sentencepiece", "torch", "transformers"):
+        pytest.importorskip(package, reason=REASON)
+    folder = tmp_path_factory.mktemp("bleurt")
+    return str(folder), write_tiny_bleurt(folder)
+
+
+def by_hand(checkpoint: tuple[str, Any], reference: str, candidate: str) -> float:
+    """One pair, unpadded, straight through the layers."""
+    import sentencepiece
+    import torch
+
+    folder, network = checkpoint
+    pieces = sentencepiece.SentencePieceProcessor(model_file=f"{folder}/spm.model")
+    first = ["[CLS]", *pieces.encode_as_pieces(reference), "[SEP]"]
+    second = [*pieces.encode_as_pieces(candidate), "[SEP]"]
+    ids = torch.tensor([[pieces.piece_to_id(piece) for piece in first + second]])
+    segments = torch.tensor([[0] * len(first) + [1] * len(second)])
+    with torch.no_grad():
+        hidden = network.rembert(ids, token_type_ids=segments).last_hidden_state[0, 0]
+        pooled = torch.tanh(network.rembert.pooler.dense.weight @ hidden + network.rembert.pooler.dense.bias)
+        return float(network.classifier.weight[0] @ pooled + network.classifier.bias[0])
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 64])
+def test_scores_are_the_networks_in_any_batch(checkpoint: tuple[str, Any], batch_size: int) -> None:
+    scorer = load_bleurt(model=checkpoint[0], batch_size=batch_size, device="cpu")
+    scores = scorer(REFERENCES, CANDIDATES)
+    assert scores == pytest.approx([by_hand(checkpoint, *pair) for pair in PAIRS], abs=1e-5)
+    assert max(scores) - min(scores) > 0.1
+    assert scorer(REFERENCES[::-1], CANDIDATES[::-1]) == pytest.approx(scores[::-1], abs=1e-5)
+    assert scorer([], []) == []
+
+
+def test_long_texts_are_cut_and_empty_ones_scored(checkpoint: tuple[str, Any]) -> None:
+    scorer = load_bleurt(model=checkpoint[0])
+    long = " ".join(["moon"] * 3000)
+    cut, longer, empty = scorer([long, long + " sun", ""], ["tide", "tide", ""])
+    assert cut == pytest.approx(longer, abs=1e-5)
+    assert empty == pytest.approx(by_hand(checkpoint, "", ""), abs=1e-5)
+
+
+def test_the_metric_scores_with_it(checkpoint: tuple[str, Any]) -> None:
+    metric = qabench.load_metric("fanout_bleurt")
+    result = metric.compute(
+        predictions=["Paris, Rome", None], references=[["Paris", "Lima"], True], model=checkpoint[0], per_question=True
+    )
+    wanted = [by_hand(checkpoint, "Paris\nLima", "Paris, Rome"), by_hand(checkpoint, "yes", "")]
+    assert result["per_question"] == pytest.approx(wanted, abs=1e-5)
+    assert result["bleurt"] == sum(result["per_question"]) / 2
+    assert f"/{checkpoint[0]}@" in result["signature"]
+
+
+def test_all_scores_take_it(checkpoint: tuple[str, Any]) -> None:
+    scorer = load_bleurt(model=checkpoint[0])
+    result = qabench.load_metric("fanoutqa").compute(
+        predictions=["Rome", None], references=["Lima", 7], bleurt=scorer, judge=False, lemmatizer="simplemma"
+    )
+    assert result["bleurt"] == pytest.approx(sum(scorer(["Lima", "7"], ["Rome", ""])) / 2, abs=1e-6)
+    assert scorer.name in result["signature"]
+
+
+def test_the_name_changes_with_the_weights(checkpoint: tuple[str, Any], tmp_path: Path) -> None:
+    import torch
+
+    write_tiny_bleurt(tmp_path)
+    same = load_bleurt(model=str(tmp_path))
+    assert same.name.rpartition("@")[2] == load_bleurt(model=checkpoint[0]).name.rpartition("@")[2]
+    before = same(["moon"], ["sun"])[0]
+    weights = torch.load(tmp_path / "pytorch_model.bin")
+    weights["classifier.bias"] += 1
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    other = load_bleurt(model=str(tmp_path))
+    assert other.name != same.name
+    assert other(["moon"], ["sun"])[0] == pytest.approx(before + 1, abs=1e-5)
+
+
+def test_no_model_and_other_models_are_refused(checkpoint: tuple[str, Any], tmp_path: Path) -> None:
+    import torch
+
+    with pytest.raises(QabenchError, match=r"the model no/such cannot be loaded"):
+        load_bleurt(model="no/such")
+    with pytest.raises(QabenchError, match=r"has no weights: no file \*\.safetensors or \*\.bin"):
+        load_bleurt(model=str(tmp_path))
+    write_tiny_bleurt(tmp_path)
+    weights = torch.load(tmp_path / "pytorch_model.bin")
+    del weights["classifier.weight"]
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    with pytest.raises(QabenchError, match=r"no BLEURT weights: it lacks classifier\.weight"):
+        load_bleurt(model=str(tmp_path))
+    (tmp_path / "config.json").write_text('{"model_type": "bleurt", "embedding_size": null}', encoding="utf-8")
+    with pytest.raises(QabenchError, match="its embeddings are BERT's"):
+        load_bleurt(model=str(tmp_path))
+
+
+def test_pairs_are_encoded_as_by_the_original_package(tmp_path: Path) -> None:
+    encoding = pytest.importorskip("bleurt.encoding", reason="needs the package bleurt, which is on no registry")
+    sentencepiece = pytest.importorskip("sentencepiece", reason=REASON)
+    from bleurt.lib.tokenizers import SentencePieceTokenizer
+
+    write_vocabulary(tmp_path)
+    theirs = SentencePieceTokenizer(str(tmp_path / "spm"))
+    ours = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+    cls, sep = ours.piece_to_id("[CLS]"), ours.piece_to_id("[SEP]")
+    for reference, candidate in [*PAIRS, (REFERENCES[0] * 400, CANDIDATES[0] * 300), (REFERENCES[1] * 900, "moon")]:
+        ids, segments = pair_ids(ours.encode(reference), ours.encode(candidate), cls, sep)
+        wanted, mask, wanted_segments = encoding.encode_example(reference, candidate, theirs, 512)
+        assert ids == wanted[: sum(mask)]
+        assert segments == wanted_segments[: sum(mask)]
+
+
+@pytest.mark.slow
+def test_the_real_weights_give_the_published_scores() -> None:
+    pytest.importorskip("torch", reason=REASON)
+    folder = os.environ.get("QABENCH_BLEURT_MODEL")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the weights of BLEURT-20: set QABENCH_BLEURT_MODEL to the folder of lucadiliello/BLEURT-20")
+    scores = load_bleurt("torch", folder)(
+        ["a bird chirps by the window", "this is a random sentence"],
+        ["a bird chirps by the window", "this looks like a random sentence"],
+    )
+    # As the card of the converted weights has them.
+    assert scores == pytest.approx([0.9990496635437012, 0.7930182218551636], abs=1e-4)
