@@ -14,6 +14,7 @@ import typer
 
 from qabench.cli.build import build
 from qabench.cli.compare import compare
+from qabench.cli.evaluators import evaluate_felm
 from qabench.cli.fetch import fetch
 from qabench.cli.judge import judge
 from qabench.cli.list import list_all
@@ -37,6 +38,7 @@ app.command("quickstart")(quickstart)
 app.command("fetch")(fetch)
 app.command("score")(score)
 app.command("judge")(judge)
+app.command("evaluate-felm")(evaluate_felm)
 app.command("compare")(compare)
 app.command("stats")(stats)
 app.command("register")(register)

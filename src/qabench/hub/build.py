@@ -187,7 +187,7 @@ def _copy_files(source: Path, target: Path) -> None:
 
 def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterable[Path]:
     """Writes a split as Parquet files of about equal numbers of rows; gives their paths."""
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
     size = part.info.splits[split].num_bytes or 0
