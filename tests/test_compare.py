@@ -206,3 +206,19 @@ def test_errors_say_what_is_wrong(arguments: list[str], message: str, tmp_path: 
     }
     with pytest.raises(InputError, match=message):
         run("compare", *[files.get(argument, argument) for argument in arguments])
+
+
+def test_the_agreement_of_two_judges(tmp_path: Path) -> None:
+    # 75 and 15 agreements, 5 and 5 not; kappa = (0.90 - 0.68) / (1 - 0.68).
+    verdicts = [(1, 1)] * 75 + [(1, 0)] * 5 + [(0, 1)] * 5 + [(0, 0)] * 15
+    files = [
+        write(tmp_path / f"judge{n}.jsonl", [{"id": str(i), "score": pair[n]} for i, pair in enumerate(verdicts)])
+        for n in (0, 1)
+    ]
+    (found,) = report("--scores", *files, "--metric", "score", "--agreement")["agreement"]
+    assert found["kappa"] == pytest.approx((0.90 - 0.68) / (1 - 0.68))
+    assert (found["agreement"], found["chance"]) == (pytest.approx(0.90), pytest.approx(0.68))
+    assert found["low"] < found["kappa"] < found["high"]
+    assert "judge0 - judge1  0.6875" in run("compare", "--scores", *files, "--metric", "score", "--agreement").stdout
+    with pytest.raises(InputError, match="needs --scores"):
+        run("compare", "fanoutqa", "sample", *ANSWERS, "--agreement")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +45,10 @@ def compare(
             metavar="FIELD", help="With --scores: the field that names an item's question, if several share it."
         ),
     ] = None,
+    agreement: Annotated[
+        bool,
+        typer.Option("--agreement", help="With --scores of judges: also Cohen's kappa of each pair of files."),
+    ] = False,
     lemmatizer: Annotated[str, typer.Option(help="auto, spacy (official) or simplemma.")] = "auto",
     resamples: Annotated[int, typer.Option(help="How many.")] = RESAMPLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
@@ -57,6 +62,8 @@ def compare(
     from qabench.cli.output import print_json
 
     paths = _paths(arguments, scores, cluster)
+    if agreement and not scores:
+        raise InputError("--agreement is for files of judges' scores: it needs --scores")
     for name, of, allowed in (("test", test, tuple(stats.TESTS)), ("correction", correction, stats.CORRECTIONS)):
         if of not in allowed:
             raise InputError(f"unknown {name} {of!r}; allowed: {', '.join(allowed)}")
@@ -70,10 +77,41 @@ def compare(
     settings: dict[str, Any] = {"test": test, "correction": correction, "resamples": resamples, "seed": seed}
     compared = stats.compare(values, clusters=clusters, **settings)
     settings["metric"] = metric
+    kappas = _kappas(values, clusters, resamples, seed) if agreement else []
     if as_json:
-        print_json(_report(settings, paths, systems, compared))
-    else:
-        _print(settings, systems, compared)
+        print_json(_report(settings, paths, systems, compared) | ({"agreement": kappas} if agreement else {}))
+        return
+    _print(settings, systems, compared)
+    if agreement:
+        _print_kappas(kappas)
+
+
+def _kappas(
+    values: dict[str, list[float]], clusters: list[str] | None, resamples: int, seed: int
+) -> list[dict[str, Any]]:
+    """How far each two files agree beyond chance, their scores taken for labels."""
+    from qabench.stats import cohens_kappa
+
+    rows = []
+    for first, second in combinations(values, 2):
+        found = cohens_kappa(values[first], values[second], clusters=clusters, resamples=resamples, seed=seed)
+        bounds = {key: getattr(found.interval, key) for key in ("standard_error", "low", "high")}
+        shares = {"agreement": found.agreement, "chance": found.chance}
+        rows.append({"first": first, "second": second, "kappa": found.interval.mean, **bounds, **shares})
+    return rows
+
+
+def _print_kappas(rows: list[dict[str, Any]]) -> None:
+    from qabench.cli.output import print_table
+    from qabench.tables import Table
+
+    cells = [
+        [f"{row['first']} - {row['second']}", f"{row['kappa']:.4f}", f"{row['low']:.4f} to {row['high']:.4f}"]
+        + [f"{row[name]:.4f}" for name in ("agreement", "chance")]
+        for row in rows
+    ]
+    columns = ["pair", "kappa", "95 % interval", "agreement", "by chance"]
+    print_table(Table("Agreement (Cohen's kappa, equal scores as equal labels)", columns, cells))
 
 
 def _paths(arguments: list[str], scores: bool, cluster: str | None) -> dict[str, str]:
