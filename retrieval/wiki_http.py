@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import email.utils
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from qabench.http import retry_after
 from qabench.retrieval.wiki_page import WikiError
 from qabench.sources.download import Retry
 
@@ -144,15 +144,3 @@ class PoliteClient:
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):
             raise WikiError("the client was closed while a request waited")
-
-
-def retry_after(value: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, as a number of seconds or a date; None where it says nothing."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None

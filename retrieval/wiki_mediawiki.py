@@ -7,9 +7,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError, QabenchError
+from qabench.http import retry_after
 from qabench.retrieval.html_markdown import parsed, to_markdown
 from qabench.retrieval.wiki_cache import WikiCache
-from qabench.retrieval.wiki_http import PoliteClient, TryAgain, retry_after
+from qabench.retrieval.wiki_http import PoliteClient, TryAgain
 from qabench.retrieval.wiki_page import EPOCH, PageMissing, WikiError, WikiPage, wikipedia_url
 from qabench.sources.resolve import offline_variable
 

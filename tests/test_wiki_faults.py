@@ -16,8 +16,9 @@ import pytest
 from scripted_wiki import IMPATIENT, Fault, ScriptedWiki, api_error, isolate, wiki_of
 
 from qabench.errors import InputError, QabenchError
+from qabench.http import retry_after
 from qabench.retrieval.wiki_cache import WikiCache
-from qabench.retrieval.wiki_http import PoliteClient, retry_after
+from qabench.retrieval.wiki_http import PoliteClient
 from qabench.retrieval.wiki_mediawiki import MediaWiki
 from qabench.retrieval.wiki_page import PageMissing, WikiError
 from qabench.sources.download import Retry

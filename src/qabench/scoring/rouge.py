@@ -53,7 +53,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
         references: answers as Python objects.
         predictions: one a reference; ``UNANSWERED`` scores 0 and None is the empty text, as upstream.
         backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last bit and some
-            hundred times faster (extra ``fast``; a test holds the equality); "auto": the fast one where installed.
+            fifty times faster (extra ``fast``; a test holds the equality); "auto": the fast one where installed.
 
     Raises:
         InputError: no questions, lists of unlike length, or an unknown backend.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import errno
 import os
 import random
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from qabench.errors import DigestMismatch, SourceError
+from qabench.http import retry_after
 from qabench.sources.digest import find_mismatch, verify
 from qabench.sources.table import SourceFile
 
@@ -193,20 +193,8 @@ def _check_status(response: httpx2.Response) -> None:
         return
     reason = f"the server answered {status} {response.reason_phrase}".rstrip()
     if status in _RETRIED_STATUS or status >= 500:
-        raise _Transient(reason, _retry_after(response.headers.get("Retry-After")))
+        raise _Transient(reason, retry_after(response.headers.get("Retry-After")))
     raise DownloadFailed(reason)
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for: a number of seconds or an HTTP date."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
-    try:
-        return email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-    except ValueError:
-        return None
 
 
 def _range_start(response: httpx2.Response) -> int | None:
