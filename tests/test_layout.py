@@ -22,6 +22,8 @@ LAYERS = [
     ["loading_scripts"],
     ["loading", "metrics"],
     ["hub", "evaluation", "imaginary", "retrieve"],
+    ["runs", "tasks"],
+    ["report", "lm_eval"],
     ["cli", "__main__"],
 ]
 PURE = ("qabench.scoring", "qabench.answers", "qabench.stats")

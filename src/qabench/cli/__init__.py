@@ -15,12 +15,14 @@ import typer
 from qabench.cli.build import build
 from qabench.cli.compare import compare
 from qabench.cli.evaluators import evaluate_felm
+from qabench.cli.export import export
 from qabench.cli.fetch import fetch
 from qabench.cli.judge import judge
 from qabench.cli.list import list_all
 from qabench.cli.quickstart import quickstart
 from qabench.cli.register import register
 from qabench.cli.retrieve import retrieve
+from qabench.cli.run import run
 from qabench.cli.score import score
 from qabench.cli.stats import stats
 from qabench.cli.wiki import wiki_app
@@ -39,6 +41,8 @@ app.command("fetch")(fetch)
 app.command("score")(score)
 app.command("judge")(judge)
 app.command("evaluate-felm")(evaluate_felm)
+app.command("run")(run)
+app.command("export")(export)
 app.command("compare")(compare)
 app.command("stats")(stats)
 app.command("register")(register)

@@ -1,0 +1,87 @@
+"""A run's answers in the forms that other programs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+from qabench.runs.run import Record, Run
+
+FORMATS = ("generations", "records", "eval")
+
+
+def generations(run: Run, epoch: int = 1) -> str:
+    """The answers as JSONL, ``{"id", "answer"}`` a line, as FanOutQA's leaderboard and ``qabench score`` read them.
+
+    Failed records are left out, which the official scorer counts as unanswered.
+
+    Raises:
+        InputError: the run has no such epoch, or not one answer in it.
+    """
+    rows = [{"id": r.id, "answer": r.answer} for r in run.records if r.epoch == epoch and r.answer is not None]
+    if not rows:
+        raise InputError(f"{run.path} holds no answers of epoch {epoch}; it has {_epochs(run)}")
+    return _lines(rows)
+
+
+def records(run: Run) -> str:
+    """Everything about each record as JSONL; columns have one type each, so ``load_dataset("json", ...)`` reads it.
+
+    Scores and detail differ from benchmark to benchmark: they are JSON text.
+    """
+    return _lines(_row(run, record) for record in run.records)
+
+
+def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
+    """A copy of a log whose samples are numbered from 1, the benchmark's ids in their metadata as ``id``.
+
+    ``load_dataset("eval", data_files=...)`` of datasets 5.2 sorts samples by their number, and fails on other ids.
+    """
+    import inspect_ai.log
+
+    whole = inspect_ai.log.read_eval_log(str(log))
+    numbers = {sample_id: number for number, sample_id in enumerate(whole.eval.dataset.sample_ids or [], start=1)}
+    whole.eval.dataset.sample_ids = list(numbers.values())
+    for sample in whole.samples or []:
+        sample.metadata["id"] = sample.id
+        sample.id = numbers[sample.id]
+    for reduction in whole.reductions or []:
+        for scored in reduction.samples:
+            scored.sample_id = numbers.get(scored.sample_id, scored.sample_id)
+    inspect_ai.log.write_eval_log(whole, str(out), format="eval")
+
+
+def _row(run: Run, record: Record) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "epoch": record.epoch,
+        "benchmark": run.benchmark,
+        "config": run.config,
+        "setting": run.setting,
+        "model": run.model,
+        "question": record.question,
+        "reference": record.reference,
+        "answer": record.answer,
+        "status": record.status,
+        "problem": record.problem,
+        "messages": [{"role": message.role, "text": message.text} for message in record.messages],
+        "scores": json.dumps(dict(record.scores)),
+        "groups": json.dumps({name: list(of) for name, of in record.groups.items()}, ensure_ascii=False),
+        "detail": json.dumps(record.detail, ensure_ascii=False),
+        "input_tokens": record.input_tokens,
+        "output_tokens": record.output_tokens,
+        "seconds": record.seconds,
+    }
+
+
+def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
+    # Escaped: an answer can hold half a surrogate pair, which has no UTF-8.
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _epochs(run: Run) -> str:
+    epochs = sorted({record.epoch for record in run.records})
+    return f"the epochs {', '.join(map(str, epochs))}" if epochs else "no records at all"

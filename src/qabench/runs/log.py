@@ -1,0 +1,147 @@
+"""Reading Inspect AI's logs of qabench tasks, finished or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError, MissingExtra
+from qabench.runs.run import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Message, Record, Run
+
+# Most of a log's bytes, and nothing that a record needs.
+_LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
+_CUT_OFF_STOPS = ("max_tokens", "model_length")
+
+
+def read_run(path: str | Path) -> Run:
+    """The run that a log holds; of a killed one the samples that were written before.
+
+    Args:
+        path: a file that ``qabench run`` or ``inspect eval`` wrote (.eval or .json).
+
+    Raises:
+        InputError: no such file, no log of Inspect, or the log of a task that is not qabench's.
+        MissingExtra: inspect_ai is not installed (extra ``run``).
+    """
+    log = read_header(path)
+    about = log.metadata
+    records: list[Record] = []
+    signatures: dict[str, str] = {}
+    unofficial: dict[str, None] = {}
+    for sample in _samples(path):
+        records.append(_record(sample))
+        for about_score in _of_scores(sample, "metadata"):
+            signatures |= about_score.get("signatures") or {}
+            unofficial |= dict.fromkeys(filter(None, [about_score.get("unofficial")]))
+    ids = log.eval.dataset.sample_ids or []
+    return Run(
+        path=str(path),
+        task=log.eval.task.removeprefix("qabench/"),
+        benchmark=about["benchmark"],
+        config=about["config"],
+        setting=about["setting"],
+        model=log.eval.model,
+        created=log.eval.created,
+        status=log.status,
+        expected=len(ids) * (log.eval.config.epochs or 1),
+        records=records,
+        signatures=signatures,
+        unofficial="; ".join(unofficial) or None,
+        arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True),
+    )
+
+
+def read_header(path: str | Path) -> Any:
+    """The log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
+    file = str(path)
+    if not Path(file).is_file():
+        raise InputError(f"there is no log {file}; a run's log is the .eval file that `qabench run` names at its end")
+    inspect_log = _inspect_log()
+    try:
+        log = inspect_log.read_eval_log(file, header_only=True)
+    except Exception as error:  # whatever a file that is no log makes of its reader
+        raise InputError(f"{file} is no log of Inspect AI, or is damaged: {error}") from error
+    if lacking := [name for name in ("benchmark", "config", "setting") if name not in log.metadata]:
+        raise InputError(
+            f"{file} is the log of the task {log.eval.task!r}, which is not qabench's (its metadata has no "
+            f"{', '.join(lacking)}); give logs of `qabench run` or of `inspect eval qabench/...`"
+        )
+    return log
+
+
+def _inspect_log() -> Any:
+    try:
+        import inspect_ai.log
+    except ImportError:
+        raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
+    return inspect_ai.log
+
+
+def _samples(path: str | Path) -> Any:
+    return _inspect_log().read_eval_log_samples(
+        str(path), all_samples_required=False, resolve_attachments="core", exclude_fields=_LEFT_OUT
+    )
+
+
+def _record(sample: Any) -> Record:
+    metadata: Mapping[str, Any] = sample.metadata
+    status, problem = _status(sample)
+    values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
+    answer = next(iter(_of_scores(sample, "answer")), sample.output.completion)
+    details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
+    usage = list(sample.model_usage.values())
+    return Record(
+        id=str(sample.id),
+        epoch=sample.epoch,
+        question=str(metadata.get("question", "")),
+        reference=str(metadata.get("reference", "")),
+        messages=_messages(sample.messages),
+        answer=None if status == FAILED else answer,
+        status=status,
+        problem=problem,
+        scores={name: float(n) for value in values for name, n in value.items() if isinstance(n, int | float)},
+        groups=metadata.get("groups", {}),
+        detail={
+            name: found for about in _of_scores(sample, "metadata") for name, found in about.get("detail", {}).items()
+        },
+        input_tokens=sum(_input_tokens(one) for one in usage) if usage else None,
+        output_tokens=sum(one.output_tokens for one in usage) if usage else None,
+        seconds=sample.working_time,
+    )
+
+
+def _input_tokens(usage: Any) -> int:
+    # Providers count what their own caches served apart.
+    return int(usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0))
+
+
+def _status(sample: Any) -> tuple[str, str | None]:
+    """The record's status and what is wrong, if anything."""
+    if sample.error is not None:
+        return FAILED, sample.error.message
+    output = sample.output
+    if not output.choices:
+        return FAILED, output.error or "the model gave no output"
+    if output.stop_reason == "content_filter":
+        return REFUSED, output.error or "the model's provider filtered the reply"
+    if not output.completion.strip():
+        return EMPTY, "the reply is empty"
+    if sample.limit is not None:
+        return CUT_OFF, f"stopped at the limit of {sample.limit.type}: {sample.limit.limit:g}"
+    if output.stop_reason in _CUT_OFF_STOPS:
+        return CUT_OFF, "the reply was cut off at the limit of tokens"
+    return ANSWERED, None
+
+
+def _of_scores(sample: Any, name: str) -> list[Any]:
+    """An attribute of each of a sample's scores, where it has one."""
+    return [value for score in (sample.scores or {}).values() if (value := getattr(score, name)) is not None]
+
+
+def _messages(messages: Sequence[Any]) -> list[Message]:
+    shown = []
+    for message in messages:
+        calls = [f"{call.function}({call.arguments})" for call in getattr(message, "tool_calls", None) or ()]
+        shown.append(Message(message.role, "\n".join(filter(None, [message.text, *calls]))))
+    return shown

@@ -1,0 +1,19 @@
+"""The benchmarks as Inspect AI tasks: samples, solvers and scorers; ``inspect eval qabench/fanoutqa_closed_book``.
+
+What logs hold, so that ``qabench.runs`` can read any of them back:
+
+- the task's metadata: {"benchmark", "config", "setting", "data"} (data: the digest of the questions' file);
+- a sample's id is the benchmark's; its metadata has "question", "reference" (texts for a person) and "groups"
+  ({grouping: [group, ...]});
+- a score's value is {figure: number}, its answer what was scored, its metadata {"detail", "signatures", "unofficial"}:
+  {family: signature} and why the score is no official one, or None.
+
+``detail`` by benchmark, texts as they are:
+
+- fanoutqa: {"found": [text], "missing": [text]}, both normalised;
+- felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text]}, True = factual, verdict
+  None where there is none;
+- expertqa: {"claims": [{"text", "evidence": [text], "label"}], "passages": [{"id", "text"}]}, label "Y", "N" or None;
+- fastbook: {"passages": [{"id", "text", "score"}], "components": [{"text", "contexts", "rank"}], "k"}, rank from 1,
+  None where it was not retrieved.
+"""
