@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# `python -m pytest` puts the root first, where folders have the names of modules and an egg-info hides the installation.
+ROOT = Path(__file__).parent.parent
+sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
 
 # No timed assertions: machines are shared.
 settings.register_profile("qabench", deadline=None)

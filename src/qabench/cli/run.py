@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,8 @@ def run(
     from qabench.runs.log import read_run
     from qabench.runs.results import as_dict
 
-    shown: dict[str, Any] = {"display": "none" if as_json else None}
+    # Inspect's own summary would stand beside ours; its bar is for a person at a terminal.
+    shown: dict[str, Any] = {"display": "rich" if sys.stderr.isatty() and not as_json else "none"}
     if resume:
         if benchmark or model:
             raise InputError("--resume goes on as the run was started: give no benchmark and no model with it")

@@ -87,8 +87,12 @@ def _samples(path: str | Path) -> Any:
 def _record(sample: Any) -> Record:
     metadata: Mapping[str, Any] = sample.metadata
     status, problem = _status(sample)
+    answers = [score.answer for score in (sample.scores or {}).values()] or [sample.output.completion]
+    answer = None if status in (FAILED, REFUSED) else answers[0]
+    if answer is None and status in (ANSWERED, CUT_OFF):
+        status, problem = EMPTY, "the conversation ended without an answer"
+    problems = [*filter(None, [problem]), *metadata.get("problems", ())]
     values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
-    answer = next(iter(_of_scores(sample, "answer")), sample.output.completion)
     details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
     usage = list(sample.model_usage.values())
     return Record(
@@ -97,9 +101,9 @@ def _record(sample: Any) -> Record:
         question=str(metadata.get("question", "")),
         reference=str(metadata.get("reference", "")),
         messages=_messages(sample.messages),
-        answer=None if status == FAILED else answer,
+        answer=answer,
         status=status,
-        problem=problem,
+        problem="; ".join(problems) or None,
         scores={name: float(n) for value in values for name, n in value.items() if isinstance(n, int | float)},
         groups=metadata.get("groups", {}),
         detail={

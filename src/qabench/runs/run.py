@@ -25,9 +25,9 @@ class Record:
         id: the benchmark's id of the question. epoch: from 1.
         question: its text, for a person. reference: likewise the reference answer, "" where there is none.
         messages: the whole conversation, the model's last reply included.
-        answer: what was scored; None where there is none (status "failed").
+        answer: what was scored; None where there is none: always where it failed or was refused.
         status: one of ``STATUSES``; "cut off": answered, but stopped at the limit of tokens or turns.
-        problem: why there is no answer, or what is wrong with it.
+        problem: why there is no answer, or what is wrong with it or with what the model was given.
         scores: figure -> value in the figure's own unit; empty where the record could not be scored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: what the benchmark's scorer found, see ``qabench.tasks`` for each benchmark's shape.
