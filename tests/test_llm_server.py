@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chat_server import served_model
 
 from qabench.answers import UNANSWERED
 from qabench.llm.cache import ReplyCache
@@ -24,55 +18,14 @@ from qabench.llm.fanout_judging import judge_answers, plan_judging
 from qabench.llm.running import run_sync
 
 pytestmark = pytest.mark.integration
-SECONDS_TO_START = 180
-NEEDED = "import fastapi, torch, transformers, uvicorn"
-HOW = "install torch and transformers[serving], here or elsewhere; set QABENCH_TRANSFORMERS to the program transformers"
 
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    """The program ``transformers``: on the PATH, or in another environment that QABENCH_TRANSFORMERS names."""
-    pytest.importorskip("openai", reason="needs the extra judge")
-    found = os.environ.get("QABENCH_TRANSFORMERS") or shutil.which("transformers")
-    if not found:
-        pytest.skip(f"needs the program transformers: {HOW}")
-    path = Path(found).absolute()
-    python = path.with_name("python")
-    if not python.exists() or subprocess.run([python, "-c", NEEDED], capture_output=True).returncode:
-        pytest.skip(f"{path} cannot serve: {HOW}")
-    return path
-
-
-@pytest.fixture(scope="module")
-def served(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """(base URL, model) of a running server."""
-    folder = tmp_path_factory.mktemp("served")
-    model = str(folder / "tiny")
-    environment = os.environ | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    script = Path(__file__).with_name("tiny_chat_model.py")
-    subprocess.run([program.with_name("python"), script, model], check=True, env=environment, capture_output=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [program, "serve", model, "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/health", server, folder / "log")
-        yield f"http://127.0.0.1:{port}/v1", model
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    give_up = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < give_up and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-    pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+    pytest.importorskip("openai", reason="needs the extra judge")
+    with served_model(tmp_path_factory.mktemp("served")) as running:
+        yield running
 
 
 def test_many_calls_at_once_get_the_replies_that_each_gets_alone(served: tuple[str, str], tmp_path: Path) -> None:
