@@ -1,0 +1,22 @@
+"""``qabench path``: where on this machine the folders lie that other programs are pointed to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from qabench.errors import InputError
+
+PACKAGES = {"lm-eval": "qabench.lm_eval"}
+
+
+def path(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lm-eval: tasks for lm-evaluation-harness.")],
+) -> None:
+    """Print the folder that another program needs: lm_eval --include_path "$(qabench path lm-eval)"."""
+    from importlib.resources import files
+
+    if name not in PACKAGES:
+        raise InputError(f"there is no folder {name!r}; allowed: {', '.join(PACKAGES)}")
+    print(files(PACKAGES[name]))

@@ -1,0 +1,142 @@
+"""Repositories as git has them: commits of whole trees, named by refs; and contents, named by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+
+MAIN = "refs/heads/main"
+# What the Hub puts into a new repository, in short: which files go to large file storage.
+GIT_ATTRIBUTES = "".join(
+    f"{pattern} filter=lfs diff=lfs merge=lfs -text\n"
+    for pattern in ("*.7z", "*.arrow", "*.bin", "*.bz2", "*.gz", "*.npy", "*.parquet", "*.pt", "*.safetensors", "*.zip")
+)
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def git_oid(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of a tree: its git object, and for a large one the SHA-256 that its pointer holds."""
+
+    oid: str
+    size: int
+    sha256: str | None = None
+
+    @property
+    def etag(self) -> str:
+        return self.sha256 or self.oid
+
+
+def pointer(sha256: str, size: int) -> bytes:
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n".encode()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A state of a repository. Its id hangs on its content, parent and message, not on the time."""
+
+    tree: dict[str, Blob]
+    parent: str | None
+    title: str
+    description: str = ""
+    author: str = "tester"
+    date: str = field(default_factory=now, compare=False)
+
+    @property
+    def id(self) -> str:
+        content = [sorted((path, blob.oid) for path, blob in self.tree.items()), self.parent, self.title]
+        return hashlib.sha1(json.dumps([*content, self.description]).encode()).hexdigest()
+
+
+@dataclass
+class Repo:
+    """One repository; ``kind`` is "model", "dataset" or "space"."""
+
+    kind: str
+    id: str
+    private: bool = False
+    sdk: str | None = None
+    created: str = field(default_factory=now)
+    refs: dict[str, str] = field(default_factory=dict)
+    commits: dict[str, Commit] = field(default_factory=dict)
+    discussions: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        """Where it stands below the Hub's address."""
+        return self.id if self.kind == "model" else f"{self.kind}s/{self.id}"
+
+    @property
+    def tip(self) -> Commit:
+        """The last commit of main."""
+        return self.commits[self.refs[MAIN]]
+
+    def resolve(self, revision: str) -> Commit | None:
+        """The commit that a branch, tag, full ref or (part of a) commit id names."""
+        for ref in (revision, f"refs/heads/{revision}", f"refs/tags/{revision}"):
+            if ref in self.refs:
+                return self.commits[self.refs[ref]]
+        found = [commit for id_, commit in self.commits.items() if len(revision) >= 7 and id_.startswith(revision)]
+        return found[0] if len(found) == 1 else None
+
+    def add(self, ref: str, commit: Commit) -> Commit:
+        self.commits[commit.id] = commit
+        self.refs[ref] = commit.id
+        return commit
+
+    def history(self, commit: Commit) -> list[Commit]:
+        """The commit and its ancestors, latest first."""
+        found = [commit]
+        while (parent := found[-1].parent) is not None:
+            found.append(self.commits[parent])
+        return found
+
+    def last_change(self, commit: Commit, path: str) -> Commit:
+        """The latest commit that changed a file or something below a folder."""
+        *_, earliest = history = self.history(commit)
+        for newer, older in pairwise(history):
+            if _part(newer, path) != _part(older, path):
+                return newer
+        return earliest
+
+
+def _part(commit: Commit, path: str) -> dict[str, Blob]:
+    return {name: blob for name, blob in commit.tree.items() if name == path or name.startswith(f"{path}/")}
+
+
+class Store:
+    """All repositories and the contents of their files."""
+
+    def __init__(self) -> None:
+        self.repos: dict[tuple[str, str], Repo] = {}
+        self.contents: dict[str, bytes] = {}  # git object id, or SHA-256 of a large file
+
+    def create(self, kind: str, id_: str, private: bool, sdk: str | None) -> Repo:
+        repo = self.repos[kind, id_] = Repo(kind, id_, private, sdk)
+        files = {".gitattributes": GIT_ATTRIBUTES}
+        if sdk:
+            files["README.md"] = f"---\ntitle: {id_.split('/')[1]}\nsdk: {sdk}\n---\n"
+        tree = {path: self.regular(text.encode()) for path, text in files.items()}
+        repo.add(MAIN, Commit(tree, None, "initial commit"))
+        return repo
+
+    def regular(self, content: bytes) -> Blob:
+        oid = git_oid(content)
+        self.contents[oid] = content
+        return Blob(oid, len(content))
+
+    def large(self, sha256: str) -> Blob | None:
+        """The file of a large content; None where that was never uploaded."""
+        if (content := self.contents.get(sha256)) is None:
+            return None
+        return Blob(git_oid(pointer(sha256, len(content))), len(content), sha256)
