@@ -24,7 +24,7 @@ Args:
     references: the dataset's `answer` column (JSON text), or the answers as Python objects.
     questions: the questions' texts, one each, which the judge needs; without them there is no judge score.
     ids: the questions' ids, for `raw` and the unscored; without them it is their positions.
-    lemmatizer: of the accuracy; see the metric fanout_acc.
+    lemmatizer: of the accuracy: "auto", "spacy" or "simplemma"; see the metric fanout_acc.
     bleurt: a function (references, candidates) -> scores, two lists of texts to a list of floats, one a pair.
     judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
         False to leave the judge out. No call is made unless there are questions and a key.
