@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessageAssistant
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 
 
 def task_metadata(benchmark: str, config: str, setting: str, data: str) -> dict[str, Any]:
@@ -37,7 +40,7 @@ def chosen(
         InputError: an id or a category that there is not.
     """
     every = list(samples)
-    wanted_ids, wanted = _texts(ids), _texts(category)
+    wanted_ids, wanted = texts(ids), texts(category)
     groups = {str(one.id): {g for of in (one.metadata or {})["groups"].values() for g in of} for one in every}
     known = set().union(*groups.values()) if groups else set()
     if missing := [id for id in wanted_ids if id not in groups]:
@@ -48,8 +51,49 @@ def chosen(
     return [one for one in kept if not wanted or groups[str(one.id)] & set(wanted)]
 
 
-def _texts(value: Sequence[str] | str | None) -> list[str]:
-    # On Inspect's command line a list comes as one text with commas.
+def texts(value: Sequence[str] | str | None) -> list[str]:
+    """An argument that names several things; on Inspect's command line it comes as one text with commas."""
     if value is None:
         return []
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else [str(part) for part in value]
+    parts = value.split(",") if isinstance(value, str) else map(str, value)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def answer_of(state: TaskState) -> str | None:
+    """What the model answered: the text of its last reply, where that is the conversation's last word.
+
+    None where there is no answer: the sample failed before or between two replies, the reply was refused or filtered,
+    or it still asks for a tool. An empty reply is an answer, the text "".
+    """
+    last = state.messages[-1] if state.messages else None
+    if not isinstance(last, ChatMessageAssistant) or last.tool_calls or not state.output.choices:
+        return None
+    return None if state.output.stop_reason == "content_filter" else state.output.completion
+
+
+def note_problem(state: TaskState, problem: str) -> None:
+    """Adds to the sample's metadata["problems"] what went wrong without making the sample fail."""
+    state.metadata.setdefault("problems", []).append(problem)
+
+
+@contextmanager
+def timeouts_fail() -> Iterator[None]:
+    """Makes a sample fail whose model raises ``TimeoutError``, as some providers do.
+
+    Inspect takes that error for a time limit that the task handles: it would log none, and never ask again.
+    """
+    try:
+        yield
+    except TimeoutError as error:
+        raise QabenchError(f"the model did not answer in time: {error or 'no details'}") from error
+
+
+@solver
+def ask() -> Solver:
+    """Asks the model once: Inspect's own ``generate()`` under ``timeouts_fail``."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        with timeouts_fail():
+            return await generate(state)
+
+    return solve

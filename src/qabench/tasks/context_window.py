@@ -1,0 +1,102 @@
+"""A model's context window: how long it is, how many tokens a text takes, and how much of a text fits."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from inspect_ai.model import Model, get_model_info
+
+# The two things of a run that Inspect has no public name for.
+from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.model._model import active_model
+
+from qabench.errors import InputError
+from qabench.tasks.token_counting import TokenCounter
+
+TEMPLATE_TOKENS = 64
+"""What is left for the chat template: its marks, and a system prompt of its own that some models' templates add."""
+
+
+def context_window(model: Model, context_length: int | None) -> int:
+    """The tokens of a model's window, prompt and reply together.
+
+    Args:
+        model: the model. context_length: what the user says; by default what Inspect knows of the model.
+
+    Raises:
+        InputError: it is not known, or not above 0.
+    """
+    info = get_model_info(model) if context_length is None else None
+    length = context_length or (info.context_length if info else None)
+    if context_length is not None and context_length < 1:
+        raise InputError(f"context_length is {context_length}; allowed: the tokens of the model's window, 1 or more")
+    if not length:
+        raise InputError(
+            f"the context window of {model} is not known: give it in tokens with -T context_length=8192 "
+            "(`qabench run ... --context-length 8192`), or register the model with inspect_ai.model.set_model_info"
+        )
+    return length
+
+
+def check_window(context_length: int | None) -> None:
+    """Fails before the run where the window of the model that is to run is not known.
+
+    A task that is made with no model in sight passes; each of its samples then fails with the same error.
+    """
+    if (model := active_model()) is not None:
+        context_window(model, context_length)
+
+
+def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) -> int:
+    """The tokens that a prompt may have, so that the reply has room.
+
+    Args:
+        answer_tokens: the reply's room; where the run's ``--max-tokens`` is above it, that.
+
+    Raises:
+        InputError: the window is not known, or too short for an answer.
+    """
+    window = context_window(model, context_length)
+    reserve = max(answer_tokens, active_generate_config().max_tokens or 0)
+    room = window - reserve - TEMPLATE_TOKENS
+    info = get_model_info(model) if context_length is None else None
+    if info and info.input_tokens:
+        room = min(room, info.input_tokens - TEMPLATE_TOKENS)
+    if room < 1:
+        raise InputError(
+            f"a window of {window} tokens is too short: {reserve} of them are for the answer and {TEMPLATE_TOKENS} for "
+            "the chat template"
+        )
+    return room
+
+
+async def how_many_fit(
+    texts: Sequence[str], budget: int, counter: TokenCounter, render: Callable[[int], str]
+) -> tuple[int, int]:
+    """The most texts, from the first, that fit into a prompt, and the tokens of the prompt with them.
+
+    The whole prompt is counted at each try, so the result is exact for any tokenizer; tries are few, since the next is
+    where the last one's tokens a character say that the end must be.
+
+    Args:
+        texts: what is to fit, in order. budget: the tokens that the prompt may have.
+        render: the prompt with the first n texts; a longer prompt must have more tokens.
+
+    Returns:
+        (0, tokens of the prompt without any) even where that is above the budget.
+    """
+    ends = list(accumulate((len(text) for text in texts), initial=0))
+    fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
+    tokens = tokens_of_fitting = await counter(render(0))
+    while tokens_of_fitting <= budget and too_many - fits > 1:
+        characters = ends[fits] + (budget - tokens_of_fitting) / tokens_a_character
+        guess = min(max(bisect_right(ends, characters) - 1, fits + 1), too_many - 1)
+        tokens = await counter(render(guess))
+        if tokens <= budget:
+            fits, tokens_of_fitting = guess, tokens
+        else:
+            too_many = guess
+        tokens_a_character = max(tokens / max(len(render(guess)), 1), 0.01)
+    return fits, tokens_of_fitting

@@ -1,0 +1,123 @@
+"""The passages that ExpertQA's answers are read from or checked against: a user's corpus, ranked by BM25."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+from qabench.retrieval import BM25Index
+
+CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as the benchmark's authors cut web pages
+READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
+SOURCES = ("url", "title")  # columns that say where a passage is from; the first that there is counts
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage, the corpus's name for it, and where it is from: an address or a title, "" where that is unknown."""
+
+    id: str
+    text: str
+    source: str = ""
+
+    def cited_as(self, number: int) -> str:
+        """The passage as an answer's list of attributions has it: "[2] https://...", an empty line, the text."""
+        return f"[{number}] {self.source}\n\n{self.text}" if self.source else f"[{number}] {self.text}"
+
+
+@dataclass(frozen=True)
+class Passages:
+    """A corpus in passages, and their index. ``name`` says which corpus it is, for signatures."""
+
+    name: str
+    rows: Any
+    index: BM25Index
+
+    def search(self, query: str, k: int) -> list[Passage]:
+        """The k best passages, the best first; none for a query of which the corpus has no word."""
+        hits = self.index.search(query, k)
+        found = hits.positions if any(hits.scores) else []
+        return [_passage(self.rows[position], position) for position in found]
+
+
+@cache
+def load_passages(
+    corpus: str, index: str | None = None, chunk_size: int = CHUNK_SIZE, overlap: int = OVERLAP
+) -> Passages:
+    """A corpus with its index, once for each choice of arguments.
+
+    Args:
+        corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
+            and perhaps "id", and "url" or "title".
+        index: a ``BM25Index`` of the corpus's rows that was saved; its rows are the passages. Without it texts over
+            ``chunk_size`` characters are cut into windows that share ``overlap``, and indexed.
+
+    Raises:
+        InputError: no such corpus or index, no column "text", an index of another corpus, or impossible sizes.
+    """
+    if not 0 <= overlap < chunk_size:
+        raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
+    rows = _read(Path(corpus))
+    if index is not None:
+        return Passages(_name(Path(corpus), rows), rows, BM25Index.load(index, rows["text"]))
+    if any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
+        options = {"size": chunk_size, "overlap": overlap}
+        rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
+    return Passages(_name(Path(corpus), rows), rows, BM25Index.from_dataset(rows, "text"))
+
+
+def windows(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
+    """Stretches of ``size`` characters, each beginning with the last ``overlap`` of the one before it."""
+    return [text[start : start + size] for start in range(0, max(1, len(text) - overlap), size - overlap)]
+
+
+def _read(path: Path) -> Any:
+    import datasets
+
+    if path.is_dir():
+        try:
+            rows = datasets.load_from_disk(str(path))
+        except FileNotFoundError as error:
+            raise InputError(f"the corpus {path} is no folder of Dataset.save_to_disk: {error}") from None
+    elif path.is_file() and path.suffix in READERS:
+        try:
+            rows = datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train")
+        except datasets.exceptions.DatasetGenerationError as error:
+            raise InputError(f"the corpus {path} cannot be read: {error.__cause__ or error}") from error
+    else:
+        raise InputError(
+            f"the corpus is {str(path)!r}; allowed: a file ({', '.join(READERS)}), or a folder of Dataset.save_to_disk"
+        )
+    if not isinstance(rows, datasets.Dataset) or "text" not in rows.column_names:
+        raise InputError(f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}")
+    return rows
+
+
+def _cut(batch: Mapping[str, Sequence[Any]], positions: list[int], size: int, overlap: int) -> dict[str, list[str]]:
+    names = list(batch)
+    made: dict[str, list[str]] = {"id": [], "text": [], "url": []}
+    for position, *values in zip(positions, *batch.values(), strict=True):
+        passage = _passage(dict(zip(names, values, strict=True)), position)
+        parts = windows(passage.text, size, overlap)
+        made["id"] += [f"{passage.id}#{n}" if len(parts) > 1 else passage.id for n in range(len(parts))]
+        made["text"] += parts
+        made["url"] += [passage.source] * len(parts)
+    return made
+
+
+def _passage(row: Mapping[str, Any], position: int) -> Passage:
+    given = row.get("id")
+    source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
+    return Passage(str(position) if given is None else str(given), row["text"], source)
+
+
+def _name(path: Path, rows: Any) -> str:
+    if path.is_dir():
+        return f"{path.name}@{rows._fingerprint[:12]}"
+    with path.open("rb") as file:
+        return f"{path.name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
