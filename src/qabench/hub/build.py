@@ -17,7 +17,8 @@ from typing import Any
 from qabench.errors import InputError, SourceUnavailable
 from qabench.files import write_json, write_text
 from qabench.hub import repository
-from qabench.hub.card import card_text, eval_tasks
+from qabench.hub.card import card_text, eval_tasks, in_namespace
+from qabench.hub.register import NAMESPACE
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER, Benchmark, benchmark, benchmark_names, source_table
 from qabench.signature import version
@@ -82,6 +83,7 @@ def build(
     *,
     skip_missing: bool = False,
     max_shard_bytes: int = MAX_SHARD_BYTES,
+    namespace: str = NAMESPACE,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Built]:
     """Writes OUT/BENCHMARK for each benchmark; the folder appears whole, or stays as it was.
@@ -92,6 +94,7 @@ def build(
         configs: the configs of the one benchmark named; none for all whose data can be had.
         skip_missing: replace an older build even if that has configs which are missing now.
         max_shard_bytes: the size of a shard's rows in Arrow form; more rows make more shards of about equal size.
+        namespace: the owner in the Hub names that card and tasks give.
         progress: is called with the configs done and their total.
 
     Returns:
@@ -122,7 +125,7 @@ def build(
             done += 1
             if progress:
                 progress(done, total)
-        built.append(_build_one(out / name, benchmark(name), splits, missing, skip_missing, max_shard_bytes))
+        built.append(_build_one(out / name, benchmark(name), splits, missing, skip_missing, max_shard_bytes, namespace))
     return built
 
 
@@ -144,6 +147,7 @@ def _build_one(
     missing: dict[str, str],
     skip_missing: bool,
     max_shard_bytes: int,
+    namespace: str,
 ) -> Built:
     older = repository.check_replaceable(folder)
     rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
@@ -152,13 +156,18 @@ def _build_one(
     size = 0
     if written:
         with repository.replacing(folder) as new:
-            _write(new, table, splits, restriction, max_shard_bytes)
+            _write(new, table, splits, restriction, max_shard_bytes, namespace)
             size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
     return Built(table.name, folder, rows, missing, size, restriction, written)
 
 
 def _write(
-    folder: Path, table: Benchmark, splits: dict[str, Any], restriction: str | None, max_shard_bytes: int
+    folder: Path,
+    table: Benchmark,
+    splits: dict[str, Any],
+    restriction: str | None,
+    max_shard_bytes: int,
+    namespace: str,
 ) -> None:
     infos = {}
     for config, parts in splits.items():
@@ -167,12 +176,15 @@ def _write(
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split.num_bytes for split in info.splits.values())
         infos[config] = info
+    card = card_text(table, infos, restriction, repository.digests(folder))
+    write_text(folder / "README.md", in_namespace(card, namespace))
     if any(not table.configs[config].files for config in splits):  # the card names its files
         _copy_files(FOLDER / table.name / "sample", folder / "sample")
-    write_text(folder / "README.md", card_text(table, infos, restriction))
+    if (licence := FOLDER / table.name / "LICENSE.md").is_file():
+        shutil.copyfile(licence, folder / licence.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
     if tasks := eval_tasks(table, infos):
-        write_text(folder / "eval.yaml", tasks)
+        write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
     write_json(folder / repository.MANIFEST, _manifest(folder, table, infos, restriction))
 
 

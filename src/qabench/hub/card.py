@@ -1,23 +1,34 @@
-"""What a built dataset repository says of itself: its card, and the tasks that the Hub may run on it."""
+"""What a built repository says of itself: a dataset's card and tasks, and the names that it calls others by."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
 from typing import Any
 
-from qabench.loading_scripts import FOLDER, Benchmark
+from qabench.hub.register import NAMESPACE
+from qabench.loading_scripts import FOLDER, Benchmark, benchmark_names
+from qabench.metrics import metric_names
+from qabench.signature import version
+
+SAMPLE_LICENCE = "apache-2.0"
 
 
-def card_text(table: Benchmark, infos: Mapping[str, Any], restriction: str | None) -> str:
+def card_text(
+    table: Benchmark, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
+) -> str:
     """The dataset card of a repository that holds some of a benchmark's configs.
 
     The benchmark's own card, with ``configs`` and ``dataset_info`` made anew from what was built, in the order of
-    ``configs.json``. A note below the title says what is left out, and that a copy must not be uploaded.
+    ``configs.json``. A note below the title says what is left out, and that a copy must not be uploaded; a table at the
+    end lists the data files with their sizes and digests. A copy that holds only what this project wrote has this
+    project's licence.
 
     Args:
         table: the benchmark.
         infos: for each built config, its ``datasets.DatasetInfo`` with features, splits and sizes.
         restriction: why the repository must not be uploaded; None where it may be.
+        files: for each data file, by its path in the repository, its "size" in bytes and its "sha256".
     """
     from huggingface_hub import DatasetCard
 
@@ -25,11 +36,15 @@ def card_text(table: Benchmark, infos: Mapping[str, Any], restriction: str | Non
     card = DatasetCard(source)
     card.data["configs"] = [_data_files(name, list(info.splits), name == table.default) for name, info in infos.items()]
     card.data["dataset_info"] = [_info(name, info) for name, info in infos.items()]
+    if not any(table.configs[name].files for name in infos):
+        card.data["license"] = SAMPLE_LICENCE
+        for key in ("license_name", "license_link"):
+            card.data.pop(key, None)
     notes = [f"> **Do not upload this copy.** {restriction}"] if restriction else []
     if left_out := [name for name in table.configs if name not in infos]:
         here, absent = (", ".join(f"`{name}`" for name in names) for names in (infos, left_out))
         notes.append(f"> **A part of the benchmark.** This copy holds {here}. It does not hold {absent}.")
-    return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}"
+    return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
 
 
 def eval_tasks(table: Benchmark, built: Container[str]) -> str | None:
@@ -45,6 +60,19 @@ def eval_tasks(table: Benchmark, built: Container[str]) -> str | None:
         return None
     text = path.read_text(encoding="utf-8")
     return text if all(task["config"] in built for task in yaml.safe_load(text)["tasks"]) else None
+
+
+def in_namespace(text: str, namespace: str) -> str:
+    """``text`` with this project's Hub names, such as qabench/fanoutqa, as names of another owner."""
+    names = "|".join(map(re.escape, {*benchmark_names(), *metric_names()}))
+    # Not in a path or an address, where qabench/ is something else.
+    return re.sub(rf"(?<![\w./-]){NAMESPACE}/(?=(?:{names})\b)", lambda _: f"{namespace}/", text)
+
+
+def _file_table(files: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
+    made = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
+    return "\n".join(["", "## Files", "", made, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""])
 
 
 def _data_files(config: str, splits: list[str], default: bool) -> dict[str, Any]:

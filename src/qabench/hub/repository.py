@@ -17,12 +17,12 @@ MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
 
 
-def digests(folder: Path) -> dict[str, dict[str, Any]]:
-    """Size and SHA-256 of every file below ``folder`` but the manifest, by relative path, sorted."""
+def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]]:
+    """Size and SHA-256 of every file below ``folder``, by relative path, sorted; of the manifest only if asked for."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if name != MANIFEST and (path.is_symlink() or not path.is_dir()):
+        if (manifest or name != MANIFEST) and (path.is_symlink() or not path.is_dir()):
             with path.open("rb") as file:
                 found[name] = {
                     "size": path.stat().st_size,

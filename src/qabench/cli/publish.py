@@ -1,0 +1,109 @@
+"""``qabench publish``: datasets and metrics to the Hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from qabench.hub.publish import Published
+    from qabench.hub.sending import Outcome
+    from qabench.tables import Table
+
+
+def publish(
+    what: Annotated[Literal["datasets", "metrics", "all"], typer.Argument(help="What to publish.")],
+    org: Annotated[str, typer.Option(metavar="ORG", help="The organisation or user whose repositories they become.")],
+    private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
+    accept_licences: Annotated[
+        bool, typer.Option("--accept-licences", help="You have read the data's licences and keep to them.")
+    ] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Publish datasets without configs whose data is not here.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what is published in this new folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
+
+    A dataset is published if its rows equal the source files', a metric if its card's example gives what the card says.
+    What is on the Hub already is not sent again; call it again after a fault. The token is that of `hf auth login` or
+    HF_TOKEN. Exit code: 0 all right, 1 something was not published, 2 wrong usage or licences not accepted.
+    """
+    import datasets
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    from qabench.cli.output import print_json, progress_bar
+    from qabench.hub.publish import publish as publish_all
+
+    datasets.disable_progress_bars()  # one bar for the whole instead
+    disable_progress_bars()
+    with progress_bar("checking" if dry_run else "publishing") as progress:
+        published = publish_all(
+            what,
+            org,
+            private=private,
+            dry_run=dry_run,
+            accept_licences=accept_licences,
+            skip_missing=skip_missing,
+            out=out,
+            progress=progress,
+        )
+    if as_json:
+        print_json(published.as_dict())
+    else:
+        _print(published)
+    if not published.ok:
+        raise typer.Exit(1)
+
+
+def _print(published: Published) -> None:
+    from qabench.cli.output import console, errors, print_table
+    from qabench.tables import Table
+
+    if published.dry_run:
+        for one in published.repositories:
+            if one.files:
+                print_table(_files(one))
+    columns = ["repository", "kind", "state", "files", "changed", "bytes", "commit"]
+    cells = [
+        [one.repo_id, one.kind, one.state, len(one.files), one.changes, _bytes(one), (one.commit or "")[:8]]
+        for one in published.repositories
+    ]
+    done = "To be published" if published.dry_run else "Published"
+    print_table(Table(f"{done} at {published.endpoint}", columns, cells))
+    if published.collection:
+        name = published.collection.slug or f"{published.org}/qabench"
+        console().print(f"collection {name}: {published.collection.state}", markup=False, soft_wrap=True)
+    for one in published.repositories:
+        if one.missing and one.state != "failed":
+            text = f"{one.repo_id} (dataset): without {', '.join(one.missing)}, whose data is not here"
+            console().print(text, style="yellow", markup=False, soft_wrap=True)
+    for failed, out, style in ((False, console(), "yellow"), (True, errors(), "red")):
+        for reason, names in _reasons(published, failed).items():
+            out.print(f"{', '.join(names)}: {reason}", style=style, markup=False, soft_wrap=True)
+    if published.collection_error:
+        errors().print(f"collection: {published.collection_error}", style="red", markup=False)
+
+
+def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
+    """Each reason why something was left, and the repositories that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for one in published.repositories:
+        if one.reason and (one.state == "failed") == failed:
+            reasons.setdefault(one.reason, []).append(f"{one.repo_id} ({one.kind})")
+    return reasons
+
+
+def _files(one: Outcome) -> Table:
+    from qabench.tables import Table
+
+    cells = [[file.path, file.change, file.size, (file.sha256 or "")[:12]] for file in one.files]
+    return Table(f"{one.repo_id} ({one.kind}, {one.tag})", ["file", "change", "bytes", "sha256"], cells)
+
+
+def _bytes(one: Outcome) -> int:
+    return sum(file.size or 0 for file in one.files)

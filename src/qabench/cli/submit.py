@@ -1,0 +1,143 @@
+"""``qabench submit``: answers for a benchmark's own leaderboard, checked and laid out for the pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.errors import InputError
+
+if TYPE_CHECKING:
+    from qabench.hub.submission import Submission
+    from qabench.hub.submission_metadata import Problem
+
+SHOWN = 10  # problems of a kind, before the rest is counted
+LONGEST = 240  # characters of a problem
+REPOSITORY = "https://github.com/zhudotexe/fanoutqa"
+FOLDER = "leaderboard-submissions"
+
+
+def submit(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark: fanoutqa.")],
+    metadata: Annotated[
+        Path, typer.Option(metavar="FILE", help="What the leaderboard wants to know of the system, as JSON.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")
+    ] = None,
+    closed_book: Annotated[
+        Path | None, typer.Option(metavar="FILE", help='Answers from memory: {"id", "answer"} a line.')
+    ] = None,
+    open_book: Annotated[Path | None, typer.Option(metavar="FILE", help="Answers with a search of Wikipedia.")] = None,
+    evidence_provided: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Answers with the pages that hold the evidence.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder to write, such as that of a clone of the repository.")
+    ] = Path(FOLDER),
+    init: Annotated[bool, typer.Option("--init", help="Only write a template of the metadata to FILE.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 after warnings, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, all problems in full.")] = False,
+) -> None:
+    """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
+
+    Exit code: 0 written; 1 the test questions cannot be had, or the files not written; 2 refused, so that nothing is
+    written, or written with warnings and --strict.
+    """
+    from qabench.hub import submission, submission_metadata
+
+    if benchmark.removeprefix("qabench/") != "fanoutqa":
+        raise InputError(f"{benchmark!r} has no leaderboard that qabench writes submissions for; allowed: fanoutqa")
+    if init:
+        submission_metadata.write_template(metadata)
+        _print_template(metadata, as_json)
+        return
+    if name is None:
+        raise InputError("a submission needs a name for its files: --name NAME")
+    given = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
+    answers = {setting: path for setting, path in given.items() if path}
+    checked = submission.check(name, metadata, answers, submission.leaderboard_ids())
+    paths = [] if checked.errors else submission.write(checked, out)
+    _report(checked, paths, out, as_json)
+    if checked.errors or (strict and checked.warnings):
+        raise typer.Exit(2)
+
+
+def _print_template(path: Path, as_json: bool) -> None:
+    from qabench.cli.output import console, print_json
+    from qabench.hub.submission_metadata import ASKED
+
+    if as_json:
+        print_json({"metadata": str(path), "keys": {name: key.about for name, key in ASKED.items()}})
+        return
+    out = console()
+    out.print(f"Wrote {path}. Fill in, then run the command again without --init:", markup=False, soft_wrap=True)
+    for name, key in ASKED.items():
+        out.print(f"  {name}: {key.about}", markup=False, soft_wrap=True)
+
+
+def _report(checked: Submission, paths: list[Path], out: Path, as_json: bool) -> None:
+    from qabench.cli.output import console, errors, print_json
+
+    steps = _steps(checked.name, out) if paths else []
+    if as_json:
+        print_json(_as_dict(checked, paths, steps))
+        return
+    for line, style in _lines(checked.problems):
+        errors().print(line, style=style, markup=False)
+    if not paths:
+        said = f"refused, nothing was written; errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
+        errors().print(said, style="bold red", markup=False)
+        return
+    console().print(f"Submission {checked.name}:", style="bold", markup=False)
+    for path in paths:
+        console().print(f"  {path}", markup=False, soft_wrap=True)
+    for number, step in enumerate(steps, 1):
+        console().print(f"{number}. {step}", markup=False, soft_wrap=True)
+
+
+def _as_dict(checked: Submission, paths: list[Path], steps: list[str]) -> dict[str, Any]:
+    return {
+        "benchmark": "fanoutqa",
+        "name": checked.name,
+        "written": bool(paths),
+        "files": [str(path) for path in paths],
+        "answers": {setting: len(given.answers) for setting, given in checked.answers.items()},
+        "errors": [problem.as_dict() for problem in checked.errors],
+        "warnings": [problem.as_dict() for problem in checked.warnings],
+        "next": steps,
+    }
+
+
+def _lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str | None]]:
+    """Lines for a person, each with its style: below each file its problems, the first few of each kind."""
+    for file in dict.fromkeys(problem.file for problem in problems):
+        yield file, None
+        of: dict[str, list[Problem]] = {}
+        for problem in problems:
+            if problem.file == file:
+                of.setdefault(problem.kind, []).append(problem)
+        for same in of.values():
+            title, style = ("error", "red") if same[0].error else ("warning", "yellow")
+            for problem in same[:SHOWN]:
+                where = "" if problem.line is None else f"line {problem.line}: "
+                yield f"  {where}{title}: {_short(problem.message)}", style
+            if len(same) > SHOWN:
+                yield f"  {title}: and {len(same) - SHOWN} more of this kind: {same[0].kind} (--json lists all)", style
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}... (--json has all of it)"
+
+
+def _steps(name: str, out: Path) -> list[str]:
+    return [
+        f"Fork {REPOSITORY} and clone your fork; make a branch, such as {name}.",
+        f"Copy what is in {out} into its folder {FOLDER}/ (or write there at once, with --out CLONE/{FOLDER}).",
+        f'Commit only these files ("Add {name} to the leaderboard"), push, and open a pull request to its main branch.',
+        "The authors' check scores the answers against the test answers, which are not public, and comments on the "
+        "pull request; if it fails, mend the files and push again.",
+    ]

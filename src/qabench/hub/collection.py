@@ -1,0 +1,98 @@
+"""The collection that shows an organisation's datasets and metrics of this project side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from huggingface_hub import Collection, HfApi
+
+Item = tuple[str, str]
+"""A kind, such as "dataset", and a repo_id."""
+TITLE = "qabench"
+DESCRIPTION = "FanOutQA, ExpertQA, FELM and fastbook-benchmark: data and official scores, by the qabench project."
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of the collection.
+
+    Attributes:
+        slug: its name on the Hub; None where it is not there (yet).
+        state: "created", "changed", "unchanged", or in a dry run "to create", "to change".
+        items: what this project has in it, in order.
+    """
+
+    slug: str | None
+    state: Literal["created", "changed", "unchanged", "to create", "to change"]
+    items: list[Item]
+
+
+def collect(
+    api: HfApi,
+    org: str,
+    order: Sequence[Item],
+    published: Container[Item],
+    *,
+    private: bool = False,
+    dry_run: bool = False,
+) -> Collected | None:
+    """Puts repositories into the organisation's collection, which is made if there is none.
+
+    Ours come first, in the order given; what people put there follows, with its notes. Nothing is taken out.
+
+    Args:
+        api: huggingface_hub's client.
+        org: the organisation.
+        order: everything that this project publishes, in the order of the collection.
+        published: those of them that are to be added where they are not in it.
+        private: only its owner sees a collection that is made now.
+        dry_run: only say what would be done.
+
+    Returns:
+        What became of it; None where there is nothing to put into it.
+
+    Raises:
+        huggingface_hub's errors and httpx2's.
+    """
+    found = _find(api, org)
+    there = [item for item, _ in _items(found)] if found else []
+    wanted = [item for item in order if item in published or item in there]
+    if not wanted:
+        return None
+    if there[: len(wanted)] == wanted:
+        return Collected(found.slug if found else None, "unchanged", wanted)
+    if dry_run:
+        return Collected(found.slug if found else None, "to change" if found else "to create", wanted)
+    changed = found or api.create_collection(
+        TITLE, namespace=org, description=DESCRIPTION, private=private, exists_ok=True
+    )
+    for kind, repo_id in wanted:
+        if (kind, repo_id) not in there:
+            changed = api.add_collection_item(changed.slug, repo_id, kind, exists_ok=True)  # type: ignore[arg-type]
+    _order(api, changed, wanted)
+    return Collected(changed.slug, "changed" if found else "created", wanted)
+
+
+def _find(api: HfApi, org: str) -> Collection | None:
+    for one in api.list_collections(owner=org):
+        if one.title == TITLE:
+            return api.get_collection(one.slug)  # the list has only some of its items
+    return None
+
+
+def _items(collection: Collection) -> list[tuple[Item, str]]:
+    """Each item, and its own id in the collection, in order."""
+    return [((item.item_type, item.item_id), item.item_object_id) for item in collection.items]
+
+
+def _order(api: HfApi, collection: Collection, wanted: Sequence[Item]) -> None:
+    there = _items(collection)
+    for position, key in enumerate(wanted):
+        if there[position][0] != key:
+            moved = next(item for item in there if item[0] == key)
+            api.update_collection_item(collection.slug, moved[1], position=position)
+            there.remove(moved)
+            there.insert(position, moved)

@@ -1,0 +1,89 @@
+"""What went wrong between here and the Hub, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from qabench.errors import QabenchError
+
+if TYPE_CHECKING:
+    from huggingface_hub.errors import HfHubHTTPError
+
+_ADVICE = {
+    400: "it does not accept what was sent",
+    401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
+    402: "it wants a paid plan for this",
+    403: "the token may not do this: it needs the right to write, and its owner must be a member of the organisation",
+    404: "it has no such repository or organisation, or the token may not see it",
+    409: "somebody else changed the same thing at the same time: run the command again",
+    412: "somebody else committed at the same time: run the command again",
+    413: "a file is larger than it accepts",
+    429: "too many requests: wait{wait} and run the command again, which goes on where this one stopped",
+}
+# With these, every further repository would fail in the same way.
+_STOPPING = {401, 402, 429}
+
+
+class HubError(QabenchError):
+    """The Hub refused, or could not be reached.
+
+    Attributes:
+        stops: True where there is no sense in going on with the next repository.
+    """
+
+    def __init__(self, message: str, stops: bool) -> None:
+        super().__init__(message)
+        self.stops = stops
+
+
+def explained(error: Exception, endpoint: str) -> HubError:
+    """An exception of huggingface_hub as an error that says what to do; the original one if it is none of those known.
+
+    Args:
+        error: what one of its functions raised.
+        endpoint: the address of the Hub.
+    """
+    from httpx2 import ConnectError, ConnectTimeout, HTTPError, ProxyError, UnsupportedProtocol
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+
+    for cause in _causes(error):  # a failed upload is a RuntimeError that says nothing of why
+        if isinstance(cause, OfflineModeIsEnabled):
+            return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it", stops=True)
+        if isinstance(cause, LocalTokenNotFoundError):
+            return HubError(no_token(endpoint), stops=True)
+        if isinstance(cause, HfHubHTTPError):
+            return _refused(cause, endpoint)
+        if isinstance(cause, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol):
+            return HubError(f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT", stops=True)
+        if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
+            return HubError(
+                f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again, which "
+                "goes on where this one stopped",
+                stops=False,
+            )
+    return HubError(f"{type(error).__name__}: {error}", stops=False)
+
+
+def no_token(endpoint: str) -> str:
+    """What to do where there is no token."""
+    return (
+        f"there is no token for {endpoint}: make one with the right to write (in the settings of your account, under "
+        "Access Tokens), then `hf auth login` or set HF_TOKEN"
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _refused(error: HfHubHTTPError, endpoint: str) -> HubError:
+    status = error.response.status_code
+    seconds = error.response.headers.get("Retry-After")
+    advice = _ADVICE.get(status, "").format(wait=f" {seconds} seconds" if seconds else "")
+    if status >= 500:
+        advice = "it has a fault: run the command again later, which goes on where this one stopped"
+    said = f" ({error.server_message})" if error.server_message else ""
+    return HubError(f"{endpoint} answers {status}{said}: {advice or 'unexpected'}", status in _STOPPING)

@@ -1,0 +1,192 @@
+"""The metadata file of a submission to FanOutQA's leaderboard: its template, and what is wrong with a filled one.
+
+The leaderboard's check builds a record from the file's keys: one too many or too few and it stops. It looks at no
+value. Here the values are checked as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+from qabench.files import write_json
+
+SETTINGS = ("closedbook", "openbook", "evidenceprovided")
+TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a submission.
+
+    Attributes:
+        kind: what it is, in two or three words; problems of a kind are shown together.
+        file: where. line: from 1; None where it is the whole file.
+        message: what is wrong, what is allowed and how to mend it.
+        error: whether the submission must not be handed in like this; False: it is written with a warning.
+    """
+
+    kind: str
+    file: str
+    line: int | None
+    message: str
+    error: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """The problem as JSON data."""
+        return {"kind": self.kind, "file": self.file, "line": self.line, "message": self.message}
+
+
+def generations_key(setting: str) -> str:
+    """The metadata's key that names the answers of a setting."""
+    return f"{setting}_generations"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the metadata: what it holds, its value in the template, and which values fit."""
+
+    about: str
+    unset: Any
+    fits: Callable[[Any], bool]
+    required: bool = True
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _address(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and re.fullmatch(r"https?://[^\s/]+\S*", value) is not None)
+
+
+def _whole_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+ASKED: Mapping[str, Key] = {
+    "name": Key("the system's name on the leaderboard, some text", "", _text),
+    "authors": Key("who made the system, some text", "", _text),
+    "url": Key("where to read of it, an http(s) address, or null", None, _address),
+    "citation": Key("how to cite it in short, such as Doe et al., 2026, some text", "", _text),
+    "type": Key(f"one of {', '.join(TYPES)}", "", lambda value: value in TYPES),
+    "context": Key("the length of the context in tokens, a whole number above 0", 0, _whole_number),
+    "is_trained_for_function_calling": Key("true or false", None, lambda value: isinstance(value, bool)),
+    "details": Key(
+        "anything else, such as the model's exact version, some text or null",
+        None,
+        lambda value: value is None or isinstance(value, str),
+        required=False,
+    ),
+}
+# The names of the files are filled in when the submission is written.
+KEYS: Mapping[str, Key] = {
+    **ASKED,
+    **{
+        generations_key(setting): Key(
+            f"the file of the {setting} answers, or null",
+            None,
+            lambda value: value is None or _text(value),
+            required=False,
+        )
+        for setting in SETTINGS
+    },
+}
+
+
+def write_template(path: Path) -> None:
+    """Writes metadata to be filled in; as they are they do not pass.
+
+    Raises:
+        InputError: there is such a file already.
+        QabenchError: it cannot be written.
+    """
+    if path.exists():
+        raise InputError(f"{path} is there already and is left as it is; name another file, or remove it")
+    write_json(path, {name: key.unset for name, key in ASKED.items()})
+
+
+def read_metadata(path: Path, written: Mapping[str, str | None]) -> tuple[dict[str, Any], list[Problem]]:
+    """The metadata as they are to be handed in, and everything wrong with them.
+
+    Args:
+        path: a JSON file with the keys of ``KEYS``.
+        written: for each of ``SETTINGS`` the name of the file of answers that goes with it, or None.
+
+    Returns:
+        The file's values with the names of ``written``; empty if it holds no JSON object.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except OSError as error:
+        return {}, [Problem("unreadable file", str(path), None, f"cannot read it: {error.strerror or error}")]
+    except json.JSONDecodeError as error:
+        return {}, [Problem("not JSON", str(path), error.lineno, f"{error.msg}, column {error.colno}")]
+    except (ValueError, RecursionError) as error:
+        return {}, [Problem("not JSON", str(path), None, f"not JSON in UTF-8: {error}")]
+    if not isinstance(pairs, _Pairs):
+        return {}, [Problem("not metadata", str(path), 1, "a JSON object is expected; `--init` writes a template")]
+    given = dict(pairs)
+    problems = [*_of_keys(path, text, pairs), *_of_values(path, text, given), *_of_files(path, text, given, written)]
+    return given | {generations_key(setting): name for setting, name in written.items()}, problems
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The keys and values of a JSON object, repeated ones too."""
+
+
+def _of_keys(path: Path, text: str, pairs: _Pairs) -> list[Problem]:
+    names = [name for name, _ in pairs]
+    allowed = ", ".join(KEYS)
+    problems = [
+        Problem("missing key", str(path), None, f"the key {name!r} is missing: {key.about}")
+        for name, key in KEYS.items()
+        if key.required and name not in names
+    ]
+    for name in dict.fromkeys(names):
+        line = _line(text, name)
+        if name not in KEYS:
+            said = f"the key {name!r} is unknown, and the leaderboard's check refuses it; allowed: {allowed}"
+            problems.append(Problem("unknown key", str(path), line, said))
+        if names.count(name) > 1:
+            problems.append(Problem("repeated key", str(path), line, f"the key {name!r} is there more than once"))
+    return problems
+
+
+def _of_values(path: Path, text: str, given: Mapping[str, Any]) -> list[Problem]:
+    problems = []
+    for name, key in KEYS.items():
+        if name in given and not key.fits(given[name]):
+            got = "null" if given[name] is None else json.dumps(given[name], default=str)
+            said = f"{name!r} is {got:.60}; allowed: {key.about}"
+            problems.append(Problem("wrong value", str(path), _line(text, name), said))
+    return problems
+
+
+def _of_files(path: Path, text: str, given: Mapping[str, Any], written: Mapping[str, str | None]) -> list[Problem]:
+    problems = []
+    for setting, name in written.items():
+        key = generations_key(setting)
+        named = given.get(key)
+        if not _text(named) or named == name:
+            continue
+        if name is None:
+            option = {"closedbook": "--closed-book", "openbook": "--open-book"}.get(setting, "--evidence-provided")
+            said = f"{key!r} names {named!r}, and no such answers were given: add {option} FILE, or make it null"
+            problems.append(Problem("answers missing", str(path), _line(text, key), said))
+        else:
+            said = f"{key!r} names {named!r}; the file is handed in as {name!r}, and the metadata are made to say so"
+            problems.append(Problem("file name", str(path), _line(text, key), said, error=False))
+    return problems
+
+
+def _line(text: str, key: str) -> int | None:
+    """The line of a key of a flat object."""
+    found = re.search(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)
+    return text.count("\n", 0, found.start()) + 1 if found else None
