@@ -1,0 +1,94 @@
+"""The questions and records of a section as the page's data: what a reader needs of them, in bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from qabench.report.names import headline, headline_of
+from qabench.report.sections import Section
+from qabench.runs.run import Record
+
+# Characters. A page of hundreds of long conversations must still open: the logs have the whole texts.
+LONGEST_TEXT = 20_000
+LONGEST_CONVERSATION = 60_000
+LONGEST_OF_ALL = 60_000_000
+SHORTEST_SHARE = 400
+
+
+def questions_of(section: Section) -> list[dict[str, Any]]:
+    """The questions of all runs in order, each with its mark in every run.
+
+    Returns:
+        id, question, reference, groups, and marks: for each run None (it lacks the question) or a list of
+        [headline score or None, status], one an epoch.
+    """
+    by_run = [section.records(run) for run in section.runs.values()]
+    figure = headline_of(section.benchmark, section.runs.values())
+    found = []
+    for id in dict.fromkeys(id for records in by_run for id in records):
+        known = [record for records in by_run for record in records.get(id, ())]
+        found.append(
+            {
+                "id": id,
+                "question": shortened(known[0].question),
+                "reference": shortened(known[0].reference),
+                "groups": {name: list(of) for name, of in known[0].groups.items()},
+                "marks": [_marks(figure, records.get(id)) for records in by_run],
+            }
+        )
+    return found
+
+
+def _marks(figure: str, records: list[Record] | None) -> list[list[Any]] | None:
+    if records is None:
+        return None
+    return [[headline(figure, record), record.status] for record in records]
+
+
+def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
+    """For each run its records by question id, one an epoch."""
+    total = sum(len(run.records) for run in section.runs.values())
+    share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
+    return [
+        {id: [_record(record, share) for record in of] for id, of in section.records(run).items()}
+        for run in section.runs.values()
+    ]
+
+
+def _record(record: Record, share: int) -> dict[str, Any]:
+    of_each = max(SHORTEST_SHARE, share // max(1, len(record.messages)))
+    return {
+        "epoch": record.epoch,
+        "answer": None if record.answer is None else shortened(record.answer),
+        "status": record.status,
+        "problem": record.problem,
+        "scores": bounded(record.scores),
+        "messages": [[message.role, shortened(message.text, of_each)] for message in record.messages],
+        "detail": bounded(record.detail),
+        "tokens": [record.input_tokens, record.output_tokens],
+        "seconds": record.seconds,
+    }
+
+
+def bounded(value: Any) -> Any:
+    """JSON data with long texts shortened, and None for numbers that JSON has not (nan, infinite)."""
+    if isinstance(value, str):
+        return shortened(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): bounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [bounded(item) for item in value]
+    return value
+
+
+def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
+    """The text, or where it is longer its beginning and its end, with a note of what was left out between them."""
+    if len(text) <= longest:
+        return text
+    head, tail = longest * 3 // 4, longest // 4
+    left_out = f"[… {len(text) - head - tail:,} characters are left out here; the log has them …]"
+    return f"{text[:head]}\n\n{left_out}\n\n{text[-tail:]}"

@@ -1,0 +1,48 @@
+// The keyboard.
+
+/** Whether the key goes into a field, and is no command. */
+const typing = (target) => target.closest("input, select, textarea") !== null;
+
+/** The list that a key is meant for: that of the focus, or the first whose section is on the screen. */
+function listInUse(lists) {
+  const focused = document.activeElement?.closest(".benchmark")?.id;
+  return lists.find((list) => list.section.key === focused) || lists.find((list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2) || lists[0];
+}
+
+function startKeys(lists) {
+  const help = $("#shortcuts");
+  const inList = (event, step) => {
+    const list = listInUse(lists);
+    const arrow = event.key.startsWith("Arrow");
+    if (arrow && !document.activeElement?.closest(".questions")) return;
+    event.preventDefault();
+    list.focus(step);
+  };
+  const commands = {
+    "/": (event) => {
+      event.preventDefault();
+      $("input[type=search]", listInUse(lists).form).focus();
+    },
+    "?": () => help.showModal(),
+    t: nextTheme,
+    j: (event) => inList(event, 1),
+    k: (event) => inList(event, -1),
+    ArrowDown: (event) => inList(event, 1),
+    ArrowUp: (event) => inList(event, -1),
+  };
+  const inQuestion = { j: () => stepTo(1), k: () => stepTo(-1), ArrowRight: () => stepTo(1), ArrowLeft: () => stepTo(-1) };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && typing(event.target)) event.target.blur();
+    if (typing(event.target) || help.open) return;
+    if (!dialog.open) commands[event.key]?.(event);
+    else if (/^\d$/.test(event.key)) chooseRun(Number(event.key) - 1);
+    else inQuestion[event.key]?.(event);
+  });
+}
+
+/** Shows run number ``run`` (from 0) of the open question; -1: all. */
+function chooseRun(run) {
+  const runs = opened.list.section.runs.length;
+  if (runs > 1 && run < runs) openQuestion(opened.list, opened.question, run < 0 ? null : run);
+}
