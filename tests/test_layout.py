@@ -21,9 +21,9 @@ LAYERS = [
     ["retrieval"],
     ["loading_scripts"],
     ["loading", "metrics"],
-    ["hub", "evaluation", "imaginary", "retrieve"],
+    ["evaluation", "imaginary", "retrieve"],
     ["runs", "tasks"],
-    ["report", "lm_eval"],
+    ["hub", "report", "lm_eval"],
     ["cli", "__main__"],
 ]
 PURE = ("qabench.scoring", "qabench.answers", "qabench.stats")

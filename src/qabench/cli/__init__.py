@@ -19,12 +19,17 @@ from qabench.cli.export import export
 from qabench.cli.fetch import fetch
 from qabench.cli.judge import judge
 from qabench.cli.list import list_all
+from qabench.cli.path import path
+from qabench.cli.publish import publish
 from qabench.cli.quickstart import quickstart
 from qabench.cli.register import register
+from qabench.cli.report import report
+from qabench.cli.results import results
 from qabench.cli.retrieve import retrieve
 from qabench.cli.run import run
 from qabench.cli.score import score
 from qabench.cli.stats import stats
+from qabench.cli.submit import submit
 from qabench.cli.wiki import wiki_app
 from qabench.errors import InputError, QabenchError
 
@@ -43,10 +48,15 @@ app.command("judge")(judge)
 app.command("evaluate-felm")(evaluate_felm)
 app.command("run")(run)
 app.command("export")(export)
+app.command("report")(report)
+app.command("submit")(submit)
+app.command("results")(results)
 app.command("compare")(compare)
 app.command("stats")(stats)
 app.command("register")(register)
 app.command("build")(build)
+app.command("publish")(publish)
+app.command("path")(path)
 app.command("retrieve")(retrieve)
 app.add_typer(wiki_app, name="wiki")
 
