@@ -236,13 +236,13 @@ def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")
     title, _, body = source.split("\n---\n", 1)[1].lstrip("\n").partition("\n")
     assert title in text
-    assert text.endswith(body)
+    assert body in text
 
 
 def test_a_complete_card_has_no_note_and_the_default_config(real: Path) -> None:
     text = (real / "felm/README.md").read_text(encoding="utf-8")
     source = (FOLDER / "felm/README.md").read_text(encoding="utf-8")
-    assert text.split("\n---\n", 1)[1] == source.split("\n---\n", 1)[1]
+    assert text.split("\n---\n", 1)[1].split("\n## Files\n")[0] == source.split("\n---\n", 1)[1]
     assert yaml.safe_load(text.split("---\n")[1])["configs"][0]["default"] is True
     assert datasets.get_dataset_default_config_name(str(real / "felm")) == "all"
 

@@ -158,7 +158,7 @@ def charts_of(section: Section, analysis: Analysis) -> list[Chart]:
     scores = [_told(row) | {"name": figure_name(row["figure"])} for row in _fractions(analysis.scores)]
     names = list(dict.fromkeys(row["name"] for row in scores))
     found = [
-        Chart("scores", f"scores, {about}", charts.whiskers(runs, "name", names, ["run"]), scores),
+        Chart("scores", f"scores, {about}", charts.whiskers(runs, "name", names, ["run", "name"]), scores),
         Chart("outcomes", f"answers by outcome, {about}", charts.outcomes(runs), _outcome_rows(analysis)),
     ]
     for breakdown in analysis.breakdowns:
