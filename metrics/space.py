@@ -126,7 +126,7 @@ def _read(values: Mapping[str, Any], name: str) -> Items | None:
 
 def _card(path: Path) -> tuple[str, str, str]:
     """The title, the description and the body of a card."""
-    import yaml  # type: ignore[import-untyped]
+    import yaml
 
     _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
     about = yaml.safe_load(front)

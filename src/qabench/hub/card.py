@@ -53,7 +53,7 @@ def eval_tasks(table: Benchmark, built: Container[str]) -> str | None:
     The Hub reads the file as a benchmark's tasks, Inspect AI runs them (``inspect eval hf/OWNER/NAME``). Its scorers
     are a fixed list, so a benchmark that none of them can score has no such file.
     """
-    import yaml  # type: ignore[import-untyped]
+    import yaml
 
     path = FOLDER / table.name / "eval.yaml"
     if not path.is_file():

@@ -147,7 +147,7 @@ def to_yaml(new: Sequence[EvalResultEntry], old: str = "") -> str:
     Raises:
         InputError: ``old`` is no list of entries.
     """
-    import yaml  # type: ignore[import-untyped]
+    import yaml
     from huggingface_hub import eval_result_entries_to_yaml
 
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}

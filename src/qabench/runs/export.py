@@ -42,7 +42,7 @@ def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
     """
     import inspect_ai.log
 
-    whole = inspect_ai.log.read_eval_log(str(log))
+    whole: Any = inspect_ai.log.read_eval_log(str(log))
     numbers = {sample_id: number for number, sample_id in enumerate(whole.eval.dataset.sample_ids or [], start=1)}
     whole.eval.dataset.sample_ids = list(numbers.values())
     for sample in whole.samples or []:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,6 @@ def _record(sample: Any) -> Record:
     if answer is None and status in (ANSWERED, CUT_OFF):
         status, problem = EMPTY, "the conversation ended without an answer"
     problems = [*filter(None, [problem]), *metadata.get("problems", ())]
-    values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
     details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
     usage = list(sample.model_usage.values())
     return Record(
@@ -104,11 +104,9 @@ def _record(sample: Any) -> Record:
         answer=answer,
         status=status,
         problem="; ".join(problems) or None,
-        scores={name: float(n) for value in values for name, n in value.items() if isinstance(n, int | float)},
+        scores=_figures(sample),
         groups=metadata.get("groups", {}),
-        detail={
-            name: found for about in _of_scores(sample, "metadata") for name, found in about.get("detail", {}).items()
-        },
+        detail={name: found for detail in details for name, found in detail.items()},
         input_tokens=sum(_input_tokens(one) for one in usage) if usage else None,
         output_tokens=sum(one.output_tokens for one in usage) if usage else None,
         seconds=sample.working_time,
@@ -141,6 +139,13 @@ def _status(sample: Any) -> tuple[str, str | None]:
 def _of_scores(sample: Any, name: str) -> list[Any]:
     """An attribute of each of a sample's scores, where it has one."""
     return [value for score in (sample.scores or {}).values() if (value := getattr(score, name)) is not None]
+
+
+def _figures(sample: Any) -> dict[str, float]:
+    """The numbers of all scorers; a figure that is undefined for the sample stands in the log as NaN."""
+    values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
+    numbers = {name: n for value in values for name, n in value.items() if isinstance(n, int | float)}
+    return {name: float(n) for name, n in numbers.items() if math.isfinite(n)}
 
 
 def _messages(messages: Sequence[Any]) -> list[Message]:

@@ -11,8 +11,9 @@ What logs hold, so that ``qabench.runs`` can read any of them back:
 ``detail`` by benchmark, texts as they are:
 
 - fanoutqa: {"found": [text], "missing": [text]}, both normalised;
-- felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text]}, True = factual, verdict
-  None where there is none;
+- felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text], "reasons": [text], "claims"},
+  True = factual, verdict None where there is none, a reason for each reply without a verdict, claims None where
+  segments were judged;
 - expertqa: {"claims": [{"text", "evidence": [text], "label"}], "passages": [{"id", "text"}]}, label "Y", "N" or None;
 - fastbook: {"passages": [{"id", "text", "score"}], "components": [{"text", "contexts", "rank"}], "k"}, rank from 1,
   None where it was not retrieved.

@@ -51,11 +51,11 @@ def chosen(
     return [one for one in kept if not wanted or groups[str(one.id)] & set(wanted)]
 
 
-def texts(value: Sequence[str] | str | None) -> list[str]:
-    """An argument that names several things; on Inspect's command line it comes as one text with commas."""
+def texts(value: Sequence[str] | str | int | None) -> list[str]:
+    """An argument that names several things; on Inspect's command line it comes as one text with commas, or a number."""
     if value is None:
         return []
-    parts = value.split(",") if isinstance(value, str) else map(str, value)
+    parts = str(value).split(",") if isinstance(value, str | int) else map(str, value)
     return [part.strip() for part in parts if part.strip()]
 
 

@@ -88,6 +88,7 @@ def _score(
         "benchmark": "fastbook",
         **signed.get("answers", {}),
         "model": model,
+        "answers": "UNOFFICIAL have no score of the benchmark's own",
         "rouge": backend,
         "stemmer": "porter",
     }

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from qabench.text import Lemmatizer, Normalizer, resolve_lemmatizer
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
-_LOCK = threading.Lock()
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
 
 
-class OneAtATime:
-    """A lemmatizer that one thread at a time uses: spaCy's models are made for no more."""
+class InOneThread:
+    """A lemmatizer for many threads: spaCy's models are made for one, and in each the allocator would keep what they
+    need at their busiest."""
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
         self._lemmatizer = lemmatizer
@@ -22,8 +23,7 @@ class OneAtATime:
         self.official = lemmatizer.official
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        with _LOCK:
-            return self._lemmatizer(texts)
+        return _THREAD.submit(self._lemmatizer, texts).result()
 
 
 def run_normalizer(lemmatizer: str) -> Normalizer:
@@ -32,4 +32,4 @@ def run_normalizer(lemmatizer: str) -> Normalizer:
     if isinstance(found, SpacyLemmatizer):
         # Forked children of a process with an event loop and connections would inherit both.
         found = SpacyLemmatizer(found.model, workers=1)
-    return Normalizer(OneAtATime(found), NormalizedTextCache.default())
+    return Normalizer(InOneThread(found), NormalizedTextCache.default())
