@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# `python -m pytest` puts the root first, where folders have the names of modules and an egg-info hides the installation.
+# `python -m pytest` puts the root first, where an egg-info folder hides the installation.
 ROOT = Path(__file__).parent.parent
 sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
 

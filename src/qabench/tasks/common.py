@@ -52,7 +52,7 @@ def chosen(
 
 
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
-    """An argument that names several things; on Inspect's command line it comes as one text with commas, or a number."""
+    """An argument that names several things; on Inspect's command line it comes as one text with commas or a number."""
     if value is None:
         return []
     parts = str(value).split(",") if isinstance(value, str | int) else map(str, value)
