@@ -41,6 +41,10 @@ class Questions:
         """The rows by question id."""
         return {row["id"]: row for row in self.rows}
 
+    def groups(self, question_id: str) -> dict[str, list[str]]:
+        """The groups of each of ``GROUPINGS`` that a question is in."""
+        return {grouping: _groups(self.by_id[question_id], grouping) for grouping in GROUPINGS}
+
 
 def load_questions(name: str, config: str | None = None) -> Questions:
     """The questions of a config that answers can be scored on.

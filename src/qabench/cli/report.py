@@ -9,8 +9,14 @@ import typer
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Logs of `qabench run`; several are compared.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Logs of `qabench run`, or FanOutQA answers as JSONL; several are compared."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where index.html and report.json are written.")],
+    config: Annotated[str | None, typer.Option(help="Of answers as JSONL: whose questions they belong to.")] = None,
     title: Annotated[str | None, typer.Option(help="The page's title; by default it names the benchmarks.")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print where it is as one JSON document.")] = False,
@@ -22,8 +28,10 @@ def report(
     from qabench.cli.output import console, print_json
     from qabench.report import build_report
     from qabench.runs.log import read_run
+    from qabench.runs.scored import score_file
 
-    page = build_report([read_run(run) for run in runs], out, title)
+    read = [score_file(run, config) if run.suffix == ".jsonl" else read_run(run) for run in runs]
+    page = build_report(read, out, title)
     numbers = page.with_name("report.json")
     if as_json:
         print_json({"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size})

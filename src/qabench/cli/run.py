@@ -44,13 +44,19 @@ def run(
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only questions of this category, domain or field; may be repeated."),
+        typer.Option(
+            metavar="NAME", help="Only questions of this category, domain, field or chapter; may be repeated."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="How often each question is asked.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
     shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="The samples in a random order.")] = None,
     temperature: Annotated[float | None, typer.Option(help="By default what the benchmark's authors used.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Of a reply; by default the setting's.")] = None,
+    context_length: Annotated[
+        int | None,
+        typer.Option(metavar="TOKENS", help="The model's window, for open-book and evidence-provided where unknown."),
+    ] = None,
     max_connections: Annotated[int | None, typer.Option(help="Calls in flight.")] = None,
     max_retries: Annotated[int, typer.Option(help="How often a failed call is made again.")] = 5,
     timeout: Annotated[int | None, typer.Option(metavar="SECONDS", help="Of a call with all its retries.")] = None,
@@ -75,6 +81,7 @@ def run(
     from qabench.runs import running
     from qabench.runs.log import read_run
     from qabench.runs.results import as_dict
+    from qabench.tasks.settings import PART_ARGUMENTS
 
     # Inspect's own summary would stand beside ours; its bar is for a person at a terminal.
     shown: dict[str, Any] = {"display": "rich" if sys.stderr.isatty() and not as_json else "none"}
@@ -85,13 +92,14 @@ def run(
     else:
         if benchmark is None or model is None:
             raise InputError("give a benchmark and --model NAME, such as: qabench run fanoutqa --model openai/gpt-4o")
-        arguments = {"config": config, "ids": ids, "category": category} | _pairs("-T", task_args)
+        part = PART_ARGUMENTS.get(benchmark, "category")
+        arguments = {"config": config, "ids": ids, part: category, "context_length": context_length}
         log = running.start(
             benchmark,
             setting,
             model,
             base_url=base_url,
-            task_args={name: value for name, value in arguments.items() if value is not None},
+            task_args={name: value for name, value in arguments.items() if value is not None} | _pairs("-T", task_args),
             model_args=_pairs("-M", model_args),
             log_dir=log_dir,
             limit=_limit(limit),

@@ -5,6 +5,7 @@ Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fan
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,22 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
     n = len(scores)
     # The builtin sum over scores in order, zeros as integers: the official sum, to the last digit.
     return AccuracyScore(sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores))
+
+
+def found_strings(reference: Any, forms: Mapping[str, str], missing: Iterable[str]) -> list[str]:
+    """The normal forms of a reference's strings that were found, in its order: all but ``missing``.
+
+    Args:
+        reference: an answer. forms: the normal form of each of its strings. missing: as in ``QuestionAccuracy``.
+    """
+    left = Counter(missing)
+    found = []
+    for text in strings_of(reference):
+        if left[forms[text]] > 0:
+            left[forms[text]] -= 1
+        else:
+            found.append(forms[text])
+    return found
 
 
 def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +11,10 @@ import anyio
 from inspect_ai.scorer import Score, Scorer, Target, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from qabench.answers import UNANSWERED, loads, strings_of
+from qabench.answers import UNANSWERED, loads
 from qabench.errors import InputError
 from qabench.evaluation import METRICS
-from qabench.scoring.accuracy import accuracy
+from qabench.scoring.accuracy import accuracy, found_strings
 from qabench.scoring.rouge import rouge
 from qabench.signature import signature
 from qabench.tasks.common import answer_of, texts
@@ -85,7 +84,7 @@ class _Scoring:
 
             (acc,) = accuracy([reference], [prediction], normalize).per_question
             values |= {"acc.loose": float(acc.loose), "acc.strict": float(acc.strict)}
-            detail = {"found": _found(reference, forms, acc.missing), "missing": list(acc.missing)}
+            detail = {"found": found_strings(reference, forms, acc.missing), "missing": list(acc.missing)}
             signatures["acc"] = signature("fanout_acc", **data, **self.normalizer.signature())
             unofficial = None if self.normalizer.lemmatizer.official else self.normalizer.lemmatizer.name
         if "rouge" in self.metrics:
@@ -94,14 +93,3 @@ class _Scoring:
             signatures["rouge"] = signature("fanout_rouge", **data, rouge=rouges.backend, stemmer="porter")
         about = {"detail": detail, "signatures": signatures, "unofficial": unofficial}
         return Score(value=values, answer=answer, metadata=about)
-
-
-def _found(reference: Any, forms: Mapping[str, str], missing: Iterable[str]) -> list[str]:
-    left = Counter(missing)
-    found = []
-    for text in strings_of(reference):
-        if left[forms[text]] > 0:
-            left[forms[text]] -= 1
-        else:
-            found.append(forms[text])
-    return found

@@ -31,6 +31,9 @@ SETTINGS: Mapping[str, Mapping[str, Setting]] = {
     "fastbook": {"rag": ("fastbook_rag", {})},
 }
 
+# Which argument of a benchmark's tasks chooses a part of its questions.
+PART_ARGUMENTS = {"fanoutqa": "category", "felm": "domains", "expertqa": "fields", "fastbook": "chapters"}
+
 
 def setting(benchmark: str, name: str | None) -> tuple[str, Setting]:
     """The setting's name (the benchmark's first where ``name`` is None) and what runs it.
