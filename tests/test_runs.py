@@ -31,6 +31,8 @@ from qabench.runs.figures import figures
 from qabench.runs.log import read_run
 from qabench.runs.results import as_dict
 from qabench.runs.run import Run
+from qabench.runs.scored import score_file
+from qabench.text import Normalizer
 
 QUESTIONS = 12
 
@@ -110,6 +112,20 @@ def test_its_figures_are_those_of_the_exported_generations(done: Run, tmp_path: 
     assert {name: one.mean for name, one in of_run.items()} == {
         name: sum(values) / QUESTIONS for name, values in scores.items()
     }
+
+
+def test_a_file_of_answers_is_a_run_with_the_same_figures(done: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text(generations(done), encoding="utf-8")
+    scored = score_file(tmp_path / "mine.jsonl", "sample", Normalizer("simplemma"))
+    assert (scored.model, scored.config, scored.counts()["failed"]) == ("mine", "sample", 2)
+    assert figures(scored) == figures(done)
+    assert [record.detail for record in scored.records] == [record.detail for record in done.records]
+    assert [record.groups for record in scored.records] == [record.groups for record in done.records]
+    page = CliRunner().invoke(
+        app, ["report", str(tmp_path / "mine.jsonl"), "--config", "sample", "--out", str(tmp_path)]
+    )
+    assert page.exit_code == 0, page.output
+    assert "mine" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_its_report_is_json_data_with_groups_and_problems(done: Run) -> None:

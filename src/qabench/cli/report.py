@@ -25,12 +25,13 @@ def report(
 
     The page holds everything inside: mail it, or put it on any server.
     """
-    from qabench.cli.output import console, print_json
+    from qabench.cli.output import console, plain_warnings, print_json
     from qabench.report import build_report
     from qabench.runs.log import read_run
     from qabench.runs.scored import score_file
 
-    read = [score_file(run, config) if run.suffix == ".jsonl" else read_run(run) for run in runs]
+    with plain_warnings():
+        read = [score_file(run, config) if run.suffix == ".jsonl" else read_run(run) for run in runs]
     page = build_report(read, out, title)
     numbers = page.with_name("report.json")
     if as_json:

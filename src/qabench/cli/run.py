@@ -13,6 +13,8 @@ from qabench.errors import InputError
 if TYPE_CHECKING:
     from qabench.runs.run import Run
 
+KINDS_SHOWN = 5  # of problems
+
 
 def run(
     benchmark: Annotated[
@@ -158,11 +160,15 @@ def _print(run: Run) -> None:
     title = f"{run.benchmark} {run.config}, {run.setting}: {run.model}"
     print_table(Table(title, ["score", "mean", "95 % interval", "standard error"], rows, notes))
     out = console()
-    problems = [record for record in run.records if record.problem]
-    for record in problems[:5]:
-        out.print(f"{record.id}: {record.status}: {record.problem}", style="yellow", markup=False, soft_wrap=True)
-    if len(problems) > 5:
-        out.print(f"and {len(problems) - 5} more with problems", style="yellow", markup=False)
+    problems: dict[str, list[str]] = {}
+    for record in run.records:
+        if record.problem:
+            problems.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
+    for problem, of in list(problems.items())[:KINDS_SHOWN]:
+        named = f"{', '.join(of[:3])} and {len(of) - 3} more" if len(of) > 3 else ", ".join(of)
+        out.print(f"{problem} ({named})", style="yellow", markup=False, soft_wrap=True)
+    if len(problems) > KINDS_SHOWN:
+        out.print(f"and {len(problems) - KINDS_SHOWN} more kinds of problems", style="yellow", markup=False)
     if run.unofficial:
         out.print(f"UNOFFICIAL: {run.unofficial}", style="bold red", markup=False, soft_wrap=True)
     for family, signature in run.signatures.items():
