@@ -278,3 +278,10 @@ def test_own_words_are_said_to_be_no_official_ones(mirror: Path, tmp_path: Path)
     assert "other words" in of(in_order(own)[0]).metadata["unofficial"]
     assert of(in_order(theirs)[0]).metadata["unofficial"] is None
     assert "prompt:official-" in of(in_order(theirs)[0]).metadata["signatures"]["felm"]
+
+
+def test_the_signature_says_what_was_really_asked(tmp_path: Path) -> None:
+    answered = run(felm("sample"), lambda messages: "ALL_CORRECT", tmp_path, max_tokens=33)
+    assert "|temperature:0.0|max_tokens:33|replies:" in read_run(answered.location).signatures["felm"]
+    failed = run(felm("sample"), lambda messages: RuntimeError("down"), tmp_path)
+    assert "max_tokens" not in read_run(failed.location).signatures["felm_official"]

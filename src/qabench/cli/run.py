@@ -158,6 +158,10 @@ def _print(run: Run) -> None:
     ]
     notes = [", ".join(f"{count} {status}" for status, count in counts.items() if count)]
     title = f"{run.benchmark} {run.config}, {run.setting}: {run.model}"
+    if not rows:
+        notes.append(
+            "nothing is scored (the answers of test configs are not public): see `qabench export` for the answers"
+        )
     print_table(Table(title, ["score", "mean", "95 % interval", "standard error"], rows, notes))
     out = console()
     problems: dict[str, list[str]] = {}

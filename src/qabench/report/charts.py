@@ -23,7 +23,6 @@ def _altair() -> Any:
 def _spec(chart: Any) -> dict[str, Any]:
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("config", None)  # the page's themes say how it looks
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}  # heights are by the row
     return spec
 
 

@@ -33,7 +33,9 @@ def read_run(path: str | Path) -> Run:
     for sample in _samples(path):
         records.append(_record(sample))
         for about_score in _of_scores(sample, "metadata"):
-            signatures |= about_score.get("signatures") or {}
+            of_sample = about_score.get("signatures") or {}
+            # A sample that failed does not know all that the others were asked with.
+            signatures = of_sample | signatures if sample.error else signatures | of_sample
             unofficial |= dict.fromkeys(filter(None, [about_score.get("unofficial")]))
     ids = log.eval.dataset.sample_ids or []
     return Run(

@@ -19,7 +19,7 @@ from qabench.loading_scripts import benchmark, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.tasks.common import chosen, note_problem, sample, task_metadata
 from qabench.tasks.felm_scorer import STORE, felm_official, felm_scorer
-from qabench.tasks.replies import answered, ask_model, chat
+from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
 REFERENCES = {"link": "ref", "content": "ref_contents"}  # what a method shows of them
 KEPT = (*FIELDS, "type", "comment")
@@ -91,7 +91,9 @@ def find_errors(**options: Any) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         row, model = state.metadata["row"], get_model()
-        found: dict[str, Any] = {"asking": asking.fields(), "claims": None, "replies": []}
+        # What a call was really asked with is known once it was made.
+        unasked = asking.fields() | dict.fromkeys(asking.parameters)
+        found: dict[str, Any] = {"asking": unasked, "claims": None, "replies": []}
         state.store.set(STORE, found)
         state.messages = []
         listed: tuple[FelmClaim, ...] | None = None
@@ -106,6 +108,7 @@ def find_errors(**options: Any) -> Solver:
         outputs = await _outputs(state, asking, model, listed)
         replies = [answered(output) for output in outputs]
         found["replies"] = [asdict(reply) for reply in replies]
+        found["asking"] |= asked_with(asking.parameters)
         state.store.set(STORE, found)
         for reason in felm_response(row, listed, replies, asking.reply_format, asking.official_quirks).reasons:
             note_problem(state, reason)

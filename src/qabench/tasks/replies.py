@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import transcript
 from inspect_ai.model import ChatMessage, ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, ModelOutput
 
 from qabench.llm.caller import Answered
@@ -34,3 +36,9 @@ def answered(output: ModelOutput) -> Answered:
     if not output.completion.strip():
         return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
     return Answered(output.completion, cut_off=cut_off)
+
+
+def asked_with(names: Iterable[str]) -> dict[str, Any]:
+    """These options of generation as the sample's last call had them: a user's go before the task's own."""
+    calls = [event for event in transcript().events if isinstance(event, ModelEvent)]
+    return {name: getattr(calls[-1].config, name) for name in names} if calls else {}
