@@ -16,7 +16,7 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 
 # From the bottom up: a module imports from its own layer and those before it.
 LAYERS = [
-    ["errors", "http", "paths", "files", "tables", "rows", "answers", "signature", "stats", "generations"],
+    ["errors", "http", "paths", "files", "database", "tables", "rows", "answers", "signature", "stats", "generations"],
     ["text", "scoring", "sources", "llm", "neural"],
     ["retrieval"],
     ["loading_scripts"],

@@ -17,6 +17,7 @@ import pytest
 import typer
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi, constants
+from only_the_sample import only_the_sample
 from typer.testing import CliRunner
 
 from qabench.cli.publish import publish as command
@@ -32,9 +33,9 @@ SENT = ["qabench/expertqa", "qabench/fanoutqa", "qabench/felm", *(f"qabench/{nam
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A Hub with nothing on it; two metrics, and datasets of which only the sample can be had, wait for it."""
-    monkeypatch.delenv("QABENCH_MIRROR", raising=False)
+    only_the_sample(tmp_path / "home", monkeypatch)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # single files can be seen coming
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
     monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
+from qabench.database import open_database
 from qabench.llm.exchange import ChatRequest, Reply
 from qabench.paths import cache_dir
 
@@ -108,7 +109,13 @@ class ReplyCache:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = _open(self.path if self.usable else None)
+            self._connection = open_database(
+                self.path if self.usable else None,
+                SCHEMA,
+                SECONDS_TO_WAIT_FOR_OTHERS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
         return self._connection
 
     def _give_up(self, error: Exception) -> None:
@@ -122,20 +129,6 @@ class ReplyCache:
             "QABENCH_CACHE to a folder that can be written to, unless you accept that.",
             stacklevel=2,
         )
-
-
-def _open(path: Path | None) -> sqlite3.Connection:
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        path or ":memory:", timeout=SECONDS_TO_WAIT_FOR_OTHERS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        connection.executescript(SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
+from qabench.database import open_database
 from qabench.paths import cache_dir
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -73,12 +74,12 @@ class NormalizedTextCache:
         """A connection; where the file cannot be used, one to an empty database in memory and, once, a warning."""
         connection = None
         try:
-            connection = self._open(self.path if self.usable else None)
+            connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
             yield connection
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
             if connection is None:
-                connection = self._open(None)
+                connection = open_database(None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
                 yield connection
         finally:
             if connection:
@@ -91,18 +92,6 @@ class NormalizedTextCache:
             f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
             stacklevel=2,
         )
-
-    @staticmethod
-    def _open(path: Path | None) -> sqlite3.Connection:
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path or ":memory:", timeout=SECONDS_TO_WAIT_FOR_OTHERS)
-        try:
-            connection.executescript(SCHEMA)
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
 
 
 def _digest(key: str, text: str) -> bytes:

@@ -1,0 +1,48 @@
+"""Opening a database from many places at once."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from qabench.database import open_database
+
+SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
+
+
+def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+
+    def write(path: Path, word: str) -> None:
+        together.wait()
+        connection = open_database(path, SCHEMA, 30)
+        with connection:
+            connection.execute("INSERT INTO words VALUES (?)", (word,))
+        connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(30):
+            path = tmp_path / "new" / f"{number}.sqlite"
+            list(pool.map(write, [path] * 8, map(str, range(8))))
+            connection = open_database(path, SCHEMA, 30)
+            assert connection.execute("SELECT count(*) FROM words").fetchone() == (8,)
+            connection.close()
+
+
+def test_a_file_that_stays_locked_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "locked.sqlite"
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            open_database(path, SCHEMA, 0.1)
+    other.close()
+
+
+def test_what_is_no_database_is_said(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no database" * 100)
+    with pytest.raises(sqlite3.DatabaseError, match="not a database"):
+        open_database(tmp_path / "text", SCHEMA, 30)
