@@ -161,6 +161,26 @@ def test_from_question_to_question(page: Page, everything: Path, three: list[Run
     assert "#/" not in page.url
 
 
+def test_keys_faster_than_the_browser(page: Page, everything: Path, three: list[Run]) -> None:
+    """Keys that come before the events of those before them: a step is a step, and Escape leaves the list ready."""
+    first, *others = three[0].records
+    page.goto(f"{everything.as_uri()}#/fanoutqa-sample/{first.id}")
+    title = page.locator("#question-title")
+    title.filter(has_text=first.question).wait_for()
+    pressed = """(keys) => {
+      const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      keys.forEach(press);
+      if (keys.includes("Escape")) document.activeElement.click();
+    }"""
+    page.evaluate(pressed, ["j", "j", "j"])
+    title.filter(has_text=others[2].question).wait_for()
+    page.evaluate(pressed, ["Escape", "j"])
+    title.filter(has_text=others[3].question).wait_for()
+    page.wait_for_timeout(100)
+    assert page.locator("#question").is_visible()
+    assert page.url.endswith(f"#/fanoutqa-sample/{others[3].id}")
+
+
 def test_what_was_found_is_marked(page: Page, everything: Path, three: list[Run]) -> None:
     record = next(r for r in three[1].records if r.detail["found"] and r.detail["missing"] and r.answer)
     page.goto(f"{everything.as_uri()}#/fanoutqa-sample/{record.id}")

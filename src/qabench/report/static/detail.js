@@ -1,7 +1,7 @@
 // A question in full: its reference, and what each run was told, said and was found to have said.
 
 const dialog = $("#question");
-let opened = null; // { list, question, run }; run is null for all of them side by side
+let opened = null; // { list, question, run, shown }; run is null for all of them side by side
 
 const COUNTED = /(^|_)(tp|tn|fp|fn)$|^claims/; // scores that are counts
 const MARKING =
@@ -9,12 +9,13 @@ const MARKING =
 
 async function openQuestion(list, question, run = list.section.runs.length > 1 ? (opened?.run ?? null) : 0) {
   const { section } = list;
-  opened = { list, question, run };
+  opened = { list, question, run, shown: false };
   const records = await recordsOf(section);
   if (!opened || opened.question !== question) return;
   const of = records.map((by) => by[question.id] || []);
   dialog.replaceChildren(head(list, question), body(section, question, of, run));
   if (!dialog.open) dialog.showModal();
+  opened.shown = true;
   dialog.scrollTop = 0;
   dialog.focus();
 }
@@ -33,7 +34,7 @@ function head(list, question) {
       el("button", { type: "button", click: copyLink }, "Copy link"),
       step(-1, "↑", "Previous"),
       step(1, "↓", "Next"),
-      el("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", click: () => dialog.close() }, "✕"),
+      el("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", click: closeQuestion }, "✕"),
     ),
   );
 }
@@ -94,8 +95,11 @@ function foundStrings(reference, { found = [] }) {
 
 function stepTo(by) {
   if (!opened) return;
-  const next = opened.list.next(opened.question, by);
-  if (next) location.replace(linkTo(opened.list.section, next));
+  const { list } = opened;
+  const next = list.next(opened.question, by);
+  if (!next) return;
+  history.replaceState(null, "", linkTo(list.section, next));
+  openQuestion(list, next);
 }
 
 async function copyLink() {
@@ -111,7 +115,7 @@ async function copyLink() {
 function follow(lists) {
   const found = /^#\/([^/]+)\/(.*)$/.exec(location.hash);
   if (!found) {
-    if (dialog.open) dialog.close();
+    closeQuestion();
     return;
   }
   const list = lists.find((one) => one.section.key === found[1]);
@@ -126,10 +130,16 @@ function follow(lists) {
   else say(`There is no question ${id}`);
 }
 
-dialog.addEventListener("close", () => {
-  const { list, question } = opened || {};
+/** Closes at once what is open: the next key may come before the browser's own event. */
+function closeQuestion() {
+  if (dialog.open) dialog.close();
+  if (!opened) return;
+  const { list, question } = opened;
   opened = null;
-  if (location.hash.startsWith("#/")) history.replaceState(null, "", `#${list ? `${list.section.key}-questions` : ""}`);
-  if (list) list.focusOn(question);
-});
-dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  if (location.hash.startsWith("#/")) history.replaceState(null, "", `#${list.section.key}-questions`);
+  list.focusOn(question);
+}
+
+// Closed by other means, such as a telephone's back gesture. When the event comes, another may be on its way.
+dialog.addEventListener("close", () => dialog.open || !opened?.shown || closeQuestion());
+dialog.addEventListener("click", (event) => event.target === dialog && closeQuestion());

@@ -30,7 +30,11 @@ function startKeys(lists) {
     ArrowDown: (event) => inList(event, 1),
     ArrowUp: (event) => inList(event, -1),
   };
-  const inQuestion = { j: () => stepTo(1), k: () => stepTo(-1), ArrowRight: () => stepTo(1), ArrowLeft: () => stepTo(-1) };
+  const leave = (event) => {
+    event.preventDefault();
+    closeQuestion();
+  };
+  const inQuestion = { Escape: leave, j: () => stepTo(1), k: () => stepTo(-1), ArrowRight: () => stepTo(1), ArrowLeft: () => stepTo(-1) };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) event.target.blur();
