@@ -23,7 +23,7 @@ def open_database(path: Path | None, schema: str, timeout: float, **options: Any
     """
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path or ":memory:", timeout=timeout, **options)
+    connection: sqlite3.Connection = sqlite3.connect(path or ":memory:", timeout=timeout, **options)
     give_up = time.monotonic() + timeout
     while True:
         try:
