@@ -81,7 +81,7 @@ def test_nov23_from_the_official_package(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / DATA).mkdir(parents=True, exist_ok=True)
         (tmp_path / DATA / f"fanout-final-{config}-nov23.json").write_bytes(data)
         monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
-        rows = qabench.load_dataset("fanoutqa", f"{config}_nov23", split=split)
+        rows = qabench.load_dataset("fanoutqa", f"{config}_nov23", split=split, cache_dir=str(tmp_path / "hf"))
         assert len(rows) == count
         for source, row in zip(json.loads(data), rows, strict=True):
             assert_equal(source, row)
