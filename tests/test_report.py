@@ -125,6 +125,12 @@ def test_missing_and_unscored_answers_are_told(three: list[Run], tmp_path: Path)
     assert outcomes["none"] == 9
 
 
+def test_a_run_that_nothing_can_score_says_why(three: list[Run], tmp_path: Path) -> None:
+    records = [replace(record, scores={}) for record in three[0].records]
+    page = build_report([replace(three[0], records=records, unscored="the answers are secret")], tmp_path)
+    assert "Nothing is scored: the answers are secret." in page.read_text(encoding="utf-8")
+
+
 def test_labels_tell_runs_apart(three: list[Run]) -> None:
     one = three[0]
     again = [

@@ -194,6 +194,7 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_p
     arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache", "--json"]
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--max-connections", 2)
     assert ran.returncode == 0, ran.stderr
+    assert "UserWarning" not in ran.stderr  # one line for a person, as of every command
     first = json.loads(ran.stdout)
     assert first["counts"]["failed"] == 4 and "no such luck" in first["problems"][0]
     again = qabench("run", "--resume", first["log"], "--json")
@@ -252,6 +253,7 @@ def test_the_export_command_writes_all_formats(log: Path, done: Run, tmp_path: P
         (["run", "fanoutqa", "--resume", "x.eval"], "give no benchmark"),
         (["run", "--resume", "x.eval"], "there is no log x.eval"),
         (["export", "x.eval"], "there is no log x.eval"),
+        (["report", "x.eval", "--config", "dev", "--out", "x"], "a log names its own config"),
     ],
 )
 def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from scripted_wiki import Fault, ScriptedWiki, isolate
 
 from qabench.errors import InputError
 from qabench.retrieval.wiki_cache import WikiCache
+from qabench.runs.log import read_run
 from qabench.tasks.context_window import how_many_fit, prompt_tokens
 from qabench.tasks.fanoutqa import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
 from qabench.tasks.token_counting import ESTIMATE, TokenCounter, estimated_tokens, token_counter
@@ -178,7 +179,7 @@ def test_wrong_arguments_say_what_is_allowed(arguments: dict[str, str], said: st
 def test_test_questions_are_asked_and_not_scored(mirror: Path, tmp_path: Path) -> None:
     log = run(fanoutqa_closed_book("test"), lambda m: "an answer", tmp_path, limit=2)
     assert [(sample.scores, sample.output.completion) for sample in log.samples or []] == [({}, "an answer")] * 2
-    assert "not public" in log.eval.metadata["unscored"]
+    assert "not public" in (read_run(log.location).unscored or "")
 
 
 def test_evidence_fills_the_window_and_not_one_fragment_more(wiki: ScriptedWiki, tmp_path: Path) -> None:

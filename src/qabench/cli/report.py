@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from qabench.errors import InputError
+
 
 def report(
     runs: Annotated[
@@ -30,6 +32,8 @@ def report(
     from qabench.runs.log import read_run
     from qabench.runs.scored import score_file
 
+    if config and not any(run.suffix == ".jsonl" for run in runs):
+        raise InputError("--config is for answers as JSONL; a log names its own config")
     with plain_warnings():
         read = [score_file(run, config) if run.suffix == ".jsonl" else read_run(run) for run in runs]
     page = build_report(read, out, title)

@@ -79,7 +79,7 @@ def run(
 
     A sample that fails is recorded, costs no other, and is asked again by --resume.
     """
-    from qabench.cli.output import print_json
+    from qabench.cli.output import plain_warnings, print_json
     from qabench.runs import running
     from qabench.runs.log import read_run
     from qabench.runs.results import as_dict
@@ -90,32 +90,35 @@ def run(
     if resume:
         if benchmark or model:
             raise InputError("--resume goes on as the run was started: give no benchmark and no model with it")
-        log = running.resume(resume, max_connections=max_connections, **shown)
+        with plain_warnings():
+            log = running.resume(resume, max_connections=max_connections, **shown)
     else:
         if benchmark is None or model is None:
             raise InputError("give a benchmark and --model NAME, such as: qabench run fanoutqa --model openai/gpt-4o")
         part = PART_ARGUMENTS.get(benchmark, "category")
-        arguments = {"config": config, "ids": ids, part: category, "context_length": context_length}
-        log = running.start(
-            benchmark,
-            setting,
-            model,
-            base_url=base_url,
-            task_args={name: value for name, value in arguments.items() if value is not None} | _pairs("-T", task_args),
-            model_args=_pairs("-M", model_args),
-            log_dir=log_dir,
-            limit=_limit(limit),
-            epochs=epochs,
-            seed=seed,
-            sample_shuffle=shuffle,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            max_connections=max_connections,
-            max_retries=max_retries,
-            timeout=timeout,
-            cache=cache,
-            **shown,
-        )
+        named = {"config": config, "ids": ids, part: category, "context_length": context_length}
+        arguments = {name: value for name, value in named.items() if value is not None} | _pairs("-T", task_args)
+        with plain_warnings():
+            log = running.start(
+                benchmark,
+                setting,
+                model,
+                base_url=base_url,
+                task_args=arguments,
+                model_args=_pairs("-M", model_args),
+                log_dir=log_dir,
+                limit=_limit(limit),
+                epochs=epochs,
+                seed=seed,
+                sample_shuffle=shuffle,
+                temperature=temperature,
+                max_tokens=max_tokens,
+                max_connections=max_connections,
+                max_retries=max_retries,
+                timeout=timeout,
+                cache=cache,
+                **shown,
+            )
     done = read_run(log)
     if as_json:
         print_json(as_dict(done))
@@ -159,9 +162,7 @@ def _print(run: Run) -> None:
     notes = [", ".join(f"{count} {status}" for status, count in counts.items() if count)]
     title = f"{run.benchmark} {run.config}, {run.setting}: {run.model}"
     if not rows:
-        notes.append(
-            "nothing is scored (the answers of test configs are not public): see `qabench export` for the answers"
-        )
+        notes.append(f"nothing is scored: {run.unscored or 'no answer has a score'}")
     print_table(Table(title, ["score", "mean", "95 % interval", "standard error"], rows, notes))
     out = console()
     problems: dict[str, list[str]] = {}

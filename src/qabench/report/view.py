@@ -91,7 +91,9 @@ def _problems(run: Run) -> list[str]:
         said.append(f"The run did not finish (status: {run.status}).")
     if missing > 0:
         said.append(f"{missing:,} of {run.expected:,} answers are missing; the figures are of the others.")
-    if unscored := sum(not record.scores for record in run.records):
+    if run.unscored:
+        said.append(f"Nothing is scored: {run.unscored}.")
+    elif unscored := sum(not record.scores for record in run.records):
         said.append(f"{unscored:,} answers have no score; the figures are of the others.")
     return said
 

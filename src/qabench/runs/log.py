@@ -51,6 +51,7 @@ def read_run(path: str | Path) -> Run:
         records=records,
         signatures=signatures,
         unofficial="; ".join(unofficial) or None,
+        unscored=about.get("unscored"),
         arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True),
     )
 

@@ -19,7 +19,7 @@ def as_dict(run: Run, by: Sequence[str] = ()) -> dict[str, Any]:
     Returns:
         benchmark, config, setting, model, created, log, status; ``scores`` {figure: value}, ``intervals`` {figure:
         {"mean", "low", "high", ...}}, ``counts`` by status, ``problems`` (a sentence each), ``signatures``; only where
-        it is so ``unofficial``; with ``by`` {grouping: {group: {"records", figure: value}}}.
+        it is so ``unofficial`` and ``unscored``; with ``by`` {grouping: {group: {"records", figure: value}}}.
     """
     of_all = figures(run)
     report: dict[str, Any] = {
@@ -33,8 +33,7 @@ def as_dict(run: Run, by: Sequence[str] = ()) -> dict[str, Any]:
         "problems": [f"{r.id}: {r.status}: {r.problem}" for r in run.records if r.problem],
         "signatures": dict(run.signatures),
     }
-    if run.unofficial:
-        report["unofficial"] = run.unofficial
+    report |= {name: why for name in ("unofficial", "unscored") if (why := getattr(run, name))}
     if by:
         report["by"] = {grouping: _groups(run, grouping) for grouping in by}
     return report

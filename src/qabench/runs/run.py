@@ -63,6 +63,7 @@ class Run:
         records: in the order of the benchmark's questions, by epoch within a question.
         signatures: figure's family -> everything that its scores depend on, in one line.
         unofficial: why scores are no official ones, None where they are.
+        unscored: why nothing is scored, None where something is.
         arguments: the task's arguments and the options of generation.
     """
 
@@ -78,6 +79,7 @@ class Run:
     records: Sequence[Record]
     signatures: Mapping[str, str] = field(default_factory=dict)
     unofficial: str | None = None
+    unscored: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:

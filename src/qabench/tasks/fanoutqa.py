@@ -148,7 +148,9 @@ class _Data:
                 one.metadata = (one.metadata or {}) | {"necessary_evidence": row["necessary_evidence"]}
         about = task_metadata("fanoutqa", self.config.name, setting, self.digest)
         if not self.public:
-            about["unscored"] = "the answers of test questions are not public: export them for the leaderboard"
+            about["unscored"] = (
+                "the answers to test questions are not public; `qabench export` gives the model's, for the leaderboard"
+            )
         return Task(
             dataset=MemoryDataset(self.samples, name=f"qabench/fanoutqa/{self.config.name}"),
             solver=solver,

@@ -39,6 +39,9 @@ def answered(output: ModelOutput) -> Answered:
 
 
 def asked_with(names: Iterable[str]) -> dict[str, Any]:
-    """These options of generation as the sample's last call had them: a user's go before the task's own."""
+    """These options of generation as the sample's last call had them: a user's go before the task's own.
+
+    Empty where the sample has made no call.
+    """
     calls = [event for event in transcript().events if isinstance(event, ModelEvent)]
     return {name: getattr(calls[-1].config, name) for name in names} if calls else {}

@@ -140,6 +140,8 @@ function closeQuestion() {
   list.focusOn(question);
 }
 
-// Closed by other means, such as a telephone's back gesture. When the event comes, another may be on its way.
-dialog.addEventListener("close", () => dialog.open || !opened?.shown || closeQuestion());
+// Closed by other means, such as a telephone's back gesture; when the event comes, another question may be on its way.
+dialog.addEventListener("close", () => {
+  if (!dialog.open && opened?.shown) closeQuestion();
+});
 dialog.addEventListener("click", (event) => event.target === dialog && closeQuestion());
