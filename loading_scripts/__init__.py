@@ -36,7 +36,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
+class DatasetTable:
     """A benchmark's folder, read: its title, its default config and its configs by name.
 
     ``restriction`` says why rows made of the upstream files must not be published; None where they may be.
@@ -62,7 +62,7 @@ def benchmark_names() -> list[str]:
 
 
 @functools.cache
-def benchmark(name: str) -> Benchmark:
+def dataset_table(name: str) -> DatasetTable:
     """A benchmark's title and configs.
 
     Args:
@@ -81,7 +81,7 @@ def benchmark(name: str) -> Benchmark:
         )
         for config, row in table["configs"].items()
     }
-    return Benchmark(name, table["title"], table["default"], configs, table.get("restriction"))
+    return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))
 
 
 @functools.cache
@@ -92,7 +92,7 @@ def source_table(name: str) -> SourceTable:
 
 def config_files(name: str, config: str) -> list[str]:
     """The upstream files that a config is made of. Raises InputError for an unknown config."""
-    return benchmark(name).config(config).files
+    return dataset_table(name).config(config).files
 
 
 def open_path(name: str, path: str) -> Path:

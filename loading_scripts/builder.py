@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import datasets
 
-from qabench.loading_scripts import FOLDER, benchmark, file_digest, open_path
+from qabench.loading_scripts import FOLDER, dataset_table, file_digest, open_path
 from qabench.rows import Row
 
 
@@ -18,7 +18,7 @@ def configs_of(name: str) -> list[datasets.BuilderConfig]:
     """The ``BUILDER_CONFIGS`` of a benchmark, from its ``configs.json``."""
     return [
         datasets.BuilderConfig(name=config.name, version=datasets.Version("1.0.0"), description=config.description)
-        for config in benchmark(name).configs.values()
+        for config in dataset_table(name).configs.values()
     ]
 
 
@@ -32,7 +32,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     BENCHMARK: ClassVar[str]
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        splits = benchmark(self.BENCHMARK).config(self.config.name).splits
+        splits = dataset_table(self.BENCHMARK).config(self.config.name).splits
         if not dl_manager.is_streaming:  # which needs the files of the one split that is read, when it is read
             for files in splits.values():
                 for file in files:
@@ -59,7 +59,7 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     served, which ``datasets`` alone, knowing only the version, would do.
     """
     total = hashlib.sha1(usedforsecurity=False)
-    for split, files in benchmark(builder.BENCHMARK).config(config).splits.items():
+    for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
     code = sorted((FOLDER / builder.BENCHMARK).glob("*.py")) + [

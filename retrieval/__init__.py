@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from qabench.retrieval.bm25 import BM25Index, Hits
-from qabench.retrieval.tokenizers import FanOutQAWords, Words
+from qabench.retrieval.bm25.index import BM25Index, Hits
+from qabench.retrieval.bm25.tokenizers import FanOutQAWords, Words
 
 if TYPE_CHECKING:
-    from qabench.retrieval.attach import add_bm25_index
+    from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.chunk import chunk_text
     from qabench.retrieval.corpus import Corpus
-    from qabench.retrieval.wiki import wiki_content, wiki_search
+    from qabench.retrieval.wiki.client import wiki_content, wiki_search
 
 __all__ = [
     "BM25Index",
@@ -29,10 +29,10 @@ __all__ = [
 # Imported when they are asked for: the modules behind them import datasets or an HTTP client.
 _LAZY = {
     "Corpus": "corpus",
-    "add_bm25_index": "attach",
+    "add_bm25_index": "bm25.attach",
     "chunk_text": "chunk",
-    "wiki_content": "wiki",
-    "wiki_search": "wiki",
+    "wiki_content": "wiki.client",
+    "wiki_search": "wiki.client",
 }
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25 import BM25Index
+from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.chunk import chunk_text
-from qabench.retrieval.wiki import wiki_content
-from qabench.retrieval.wiki_page import PageMissing, WikiPage
+from qabench.retrieval.wiki.client import wiki_content
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.text import Normalizer
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
 from qabench.scoring.answer_components import answer_component_scores
 from qabench.signature import digest, signature
 

@@ -1,5 +1,5 @@
 """The Space of this metric: a page to try it on."""
 
-from qabench.metrics.space import page
+from qabench.space.app import page
 
 page("expertqa_autoais_agreement").launch()

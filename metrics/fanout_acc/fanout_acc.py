@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
 from qabench.scoring.accuracy import accuracy
 from qabench.signature import digest, signature
 from qabench.text import Normalizer

@@ -7,7 +7,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
 from qabench.neural.bleurt import bleurt, load_bleurt
 from qabench.signature import digest, signature
 

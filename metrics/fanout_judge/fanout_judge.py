@@ -7,10 +7,10 @@ from typing import Any
 import datasets
 import evaluate
 
+from qabench.benchmarks.fanoutqa.judge import judge_from
+from qabench.benchmarks.fanoutqa.judge_run import judge_answers
 from qabench.errors import InputError
-from qabench.llm.fanout_judge import judge_from
-from qabench.llm.fanout_judging import judge_answers
-from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
 from qabench.scoring.judge import is_judged
 from qabench.signature import digest, signature
 
@@ -32,7 +32,7 @@ Args:
     prompt: "own", "official" (read from the installed fanoutqa distribution), or a file with the fields {question},
         {reference} and {answer}.
     judge: a dict of further options: parameters, llm_cache_key, reasks, concurrency, retries, timeout, max_calls,
-        max_tokens, prices; see qabench.llm.fanout_judge.judge_for.
+        max_tokens, prices; see qabench.benchmarks.fanoutqa.judge.judge_for.
     per_question: also give each question's score, verdict and the judge's reply.
     references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
 Returns:

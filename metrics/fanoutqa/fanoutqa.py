@@ -7,9 +7,9 @@ from typing import Any
 import datasets
 import evaluate
 
-from qabench.llm.fanout_judge import judge_from
-from qabench.llm.fanout_scores import all_scores
-from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.benchmarks.fanoutqa.judge import judge_from
+from qabench.benchmarks.fanoutqa.judge_scores import all_scores
+from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
 from qabench.signature import digest, signature
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache

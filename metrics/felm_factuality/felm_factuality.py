@@ -7,7 +7,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from qabench.metrics.json_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
 from qabench.scoring.felm import felm_scores
 from qabench.signature import digest, signature
 

@@ -23,9 +23,9 @@ def builder(name: str, config: str | None = None, **kwargs: Any) -> BenchmarkBui
     Raises:
         InputError: no such benchmark or config.
     """
-    from qabench.loading_scripts import benchmark
+    from qabench.loading_scripts import dataset_table
 
-    table = benchmark(name)
+    table = dataset_table(name)
     config_name = table.config(config).name
     module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}")
     from qabench.loading_scripts.builder import BenchmarkBuilder, cache_hash
@@ -89,9 +89,9 @@ def load_dataset(
 
 
 def _splits(made: BenchmarkBuilder) -> dict[str, tuple[str, ...]]:
-    from qabench.loading_scripts import benchmark
+    from qabench.loading_scripts import dataset_table
 
-    return benchmark(made.BENCHMARK).config(made.config.name).splits
+    return dataset_table(made.BENCHMARK).config(made.config.name).splits
 
 
 def load_metric(path: str, **kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from qabench.answers import dumps
+from qabench.errors import InputError
 
 
 def version() -> str:
@@ -19,6 +20,18 @@ def signature(score: str, **fields: object) -> str:
     """``score|name:value|...|qabench:VERSION``, fields in the order given; those that are None are left out."""
     parts = [f"{name}:{_clean(value)}" for name, value in fields.items() if value is not None]
     return "|".join([score, *parts, f"qabench:{version()}"])
+
+
+def parse(line: str) -> tuple[str, dict[str, str]]:
+    """The name of the score and the fields of a signature, in order.
+
+    Raises:
+        InputError: the line is not a signature.
+    """
+    score, *parts = line.split("|")
+    if not score or not parts or not all(":" in part for part in parts):
+        raise InputError(f"not a signature: {line!r:.80}; it must be as score|name:value|...|qabench:VERSION")
+    return score, {name: value for name, _, value in (part.partition(":") for part in parts)}
 
 
 def digest(items: Iterable[Any]) -> str:

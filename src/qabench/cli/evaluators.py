@@ -10,8 +10,8 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.llm.felm_evaluators import FelmEvaluator
-    from qabench.llm.felm_results import FelmRun
+    from qabench.benchmarks.felm.evaluators import FelmEvaluator
+    from qabench.benchmarks.felm.results import FelmRun
 
 INTERRUPTED = 130  # what the shell says of a program that Ctrl-C ended
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy", "tp", "tn", "fp", "fn")
@@ -65,8 +65,8 @@ def evaluate_felm(
     The key comes from FANOUTQA_OPENAI_API_KEY (never OPENAI_API_KEY). Replies are kept: what was paid for once is never
     asked again. Exit code: 0 all responses are scored, 1 some or all are not, 2 wrong usage.
     """
+    from qabench.benchmarks.felm.evaluators import felm_evaluator
     from qabench.cli.output import errors, plain_warnings
-    from qabench.llm.felm_evaluators import felm_evaluator
     from qabench.loading_scripts import open_path
 
     with plain_warnings():
@@ -107,10 +107,10 @@ def _rows(config: str, limit: int | None) -> tuple[list[dict[str, Any]], dict[st
     """The responses, and which data they are."""
     from itertools import islice
 
-    from qabench.loading_scripts import benchmark, file_digest, open_path
+    from qabench.loading_scripts import dataset_table, file_digest, open_path
     from qabench.loading_scripts.felm.parse import read_rows
 
-    chosen = benchmark("felm").config(config)
+    chosen = dataset_table("felm").config(config)
     ((file,),) = chosen.splits.values()
     rows = list(islice(read_rows(open_path("felm", file), chosen.name), limit))
     return rows, {"data": file_digest("felm", file), "limit": limit}
@@ -127,17 +127,17 @@ def _prices(price_in: float | None, price_out: float | None) -> Any:
 
 
 def _run(rows: list[dict[str, Any]], evaluator: FelmEvaluator) -> FelmRun:
+    from qabench.benchmarks.felm.evaluators import evaluate_felm as run
     from qabench.cli.output import progress_bar
-    from qabench.llm.felm_evaluators import evaluate_felm as run
 
     with progress_bar("Evaluating") as progress:
         return run(rows, evaluator, progress=progress)
 
 
 def _print_plan(rows: list[dict[str, Any]], evaluator: FelmEvaluator, as_json: bool) -> None:
+    from qabench.benchmarks.felm.evaluators import plan_felm
     from qabench.cli.output import print_json, print_table
     from qabench.llm.budget import ESTIMATE
-    from qabench.llm.felm_evaluators import plan_felm
     from qabench.tables import Table
 
     plan, caller = plan_felm(rows, evaluator), evaluator.caller

@@ -11,11 +11,11 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.evaluation import Questions
+    from qabench.benchmarks.fanoutqa.judge import Judge
+    from qabench.benchmarks.fanoutqa.judge_run import JudgeRun
+    from qabench.benchmarks.fanoutqa.predictions import Questions
     from qabench.generations import Joined
     from qabench.llm.budget import Prices
-    from qabench.llm.fanout_judge import Judge
-    from qabench.llm.fanout_judging import JudgeRun
 
 # What the shell says of a program that Ctrl-C ended.
 INTERRUPTED = 130
@@ -72,8 +72,8 @@ def judge(
     The key comes from FANOUTQA_OPENAI_API_KEY (never OPENAI_API_KEY). Judgements are kept: what was paid for once is
     never asked again. Exit code: 0 all questions are scored, 1 some or all are not, 2 wrong usage.
     """
+    from qabench.benchmarks.fanoutqa.judge import judge_for
     from qabench.cli.output import errors, plain_warnings
-    from qabench.llm.fanout_judge import judge_for
 
     with plain_warnings():
         chosen = judge_for(
@@ -119,7 +119,7 @@ class _Items:
 
 
 def _items(benchmark: str, config: str, answers: Path, only_score_answered: bool, ignore_unknown: bool) -> _Items:
-    from qabench.evaluation import load_questions
+    from qabench.benchmarks.fanoutqa.predictions import load_questions
     from qabench.generations import join, read_generations
 
     generations = read_generations(answers)
@@ -140,17 +140,17 @@ def _prices(price_in: float | None, price_out: float | None) -> Prices | None:
 
 
 def _run(items: _Items, judge: Judge) -> JudgeRun:
+    from qabench.benchmarks.fanoutqa.judge_run import judge_answers
     from qabench.cli.output import progress_bar
-    from qabench.llm.fanout_judging import judge_answers
 
     with progress_bar("Judging") as progress:
         return judge_answers(*items.columns(), judge, progress=progress)
 
 
 def _print_plan(items: _Items, judge: Judge, as_json: bool) -> None:
+    from qabench.benchmarks.fanoutqa.judge_run import plan_judging
     from qabench.cli.output import print_json, print_table
     from qabench.llm.budget import ESTIMATE
-    from qabench.llm.fanout_judging import plan_judging
     from qabench.tables import Table
 
     plan = plan_judging(*items.columns(), judge)

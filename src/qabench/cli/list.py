@@ -10,14 +10,14 @@ import typer
 def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
     """List benchmarks with their configs, and metrics."""
     from qabench.cli.output import print_json, print_table
-    from qabench.loading_scripts import benchmark, benchmark_names, source_table
+    from qabench.loading_scripts import benchmark_names, dataset_table, source_table
     from qabench.metrics import metric_names
     from qabench.sources import available
     from qabench.tables import Table
 
     rows = []
     for name in benchmark_names():
-        for config in benchmark(name).configs.values():
+        for config in dataset_table(name).configs.values():
             places = {available(source_table(name)[file]) for file in config.files}
             here = "shipped" if not places else "to fetch" if None in places else " and ".join(sorted(map(str, places)))
             rows.append((name, config.name, list(config.splits), here, config.description))

@@ -8,7 +8,7 @@ import typer
 
 from qabench.errors import InputError
 
-PACKAGES = {"lm-eval": "qabench.lm_eval"}
+PACKAGES = {"lm-eval": "qabench.benchmarks"}
 
 
 def path(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from qabench.hub.publish import Published
-    from qabench.hub.sending import Outcome
+    from qabench.hub.publish.publish import Published
+    from qabench.hub.publish.sending import Outcome
     from qabench.tables import Table
 
 
@@ -37,7 +37,7 @@ def publish(
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from qabench.cli.output import print_json, progress_bar
-    from qabench.hub.publish import publish as publish_all
+    from qabench.hub.publish.publish import publish as publish_all
 
     datasets.disable_progress_bars()  # one bar for the whole instead
     disable_progress_bars()

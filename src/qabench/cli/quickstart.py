@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from qabench.evaluation import Evaluation, Questions
+    from qabench.benchmarks.fanoutqa.predictions import Evaluation, Questions
     from qabench.generations import Generations
 
 
@@ -21,8 +21,8 @@ def quickstart(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Score three imaginary systems on FanOutQA questions and say which is better, and how surely."""
+    from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions
     from qabench.cli.output import plain_warnings, print_json
-    from qabench.evaluation import evaluate, load_questions
     from qabench.text import Normalizer
     from qabench.text.cache import NormalizedTextCache
 
@@ -43,8 +43,8 @@ def quickstart(
 
 
 def _systems(questions: Questions) -> dict[str, Generations]:
+    from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, imaginary_answers
     from qabench.generations import read_generations
-    from qabench.imaginary import SYSTEMS, imaginary_answers
     from qabench.loading_scripts import FOLDER
 
     if questions.config != "sample":

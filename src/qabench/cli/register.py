@@ -9,7 +9,7 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.hub.register import Registration
+    from qabench.hub.build.register import Registration
 
 
 def register(
@@ -28,7 +28,7 @@ def register(
     Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
     """
     from qabench.cli.output import print_json
-    from qabench.hub import register as hub
+    from qabench.hub.build import register as hub
     from qabench.loading_scripts import benchmark_names
     from qabench.metrics import metric_names
 
@@ -55,14 +55,14 @@ def register(
 
 
 def _configs(names: list[str], wanted: list[str]) -> list[tuple[str, str]]:
-    from qabench.hub.register import registrable
-    from qabench.loading_scripts import benchmark
+    from qabench.hub.build.register import registrable
+    from qabench.loading_scripts import dataset_table
 
     if not wanted:
         return registrable(names)
     if len(names) != 1:
         raise InputError(f"--config goes with exactly one benchmark, and here are {len(names)}: {', '.join(names)}")
-    table = benchmark(names[0])
+    table = dataset_table(names[0])
     return [(table.name, table.config(name).name) for name in wanted]
 
 

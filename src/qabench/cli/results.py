@@ -58,7 +58,7 @@ def results(
     Each entry is one number; its notes hold interval, signature, and UNOFFICIAL where that is so.
     """
     from qabench.cli.output import errors
-    from qabench.hub.eval_push import push as open_pull_request
+    from qabench.hub.results.eval_push import push as open_pull_request
 
     given = {"dataset": dataset, "revision": revision} | _source(source_url, source_name)
     files: Files = {}
@@ -92,7 +92,7 @@ def _add(
     model: str | None,
 ) -> None:
     from qabench.cli.output import errors
-    from qabench.hub import eval_reports, eval_results
+    from qabench.hub.results import eval_reports, eval_results
 
     log = eval_reports.log_of(path)
     report = _of_run(log) if log else eval_reports.read_report(path)
@@ -139,7 +139,7 @@ def _of_run(log: Path) -> dict[str, Any]:
 
 def _write(files: Files, out: Path) -> list[str]:
     from qabench.files import write_text
-    from qabench.hub.eval_results import to_yaml
+    from qabench.hub.results.eval_results import to_yaml
 
     texts = {}
     for name, entries in files.items():
@@ -154,7 +154,7 @@ def _report(files: Files, written: list[str], model: str | None, pull_request: s
     from huggingface_hub import eval_result_entries_to_yaml
 
     from qabench.cli.output import console, print_json
-    from qabench.hub.eval_results import to_yaml
+    from qabench.hub.results.eval_results import to_yaml
 
     if as_json:
         shown = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}

@@ -10,7 +10,7 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.retrieve.study import Outcome, Study
+    from qabench.benchmarks.fastbook.study.study import Outcome, Study
 
 METHODS = "bm25, fts (SQLite FTS5), dense, colbert, hybrid (of bm25 and fts) or hybrid:A,B. May be repeated."
 
@@ -49,10 +49,10 @@ def retrieve(
 
     Scores come by chapter and for all questions, with 95 % bootstrap intervals.
     """
-    from qabench.retrieve.methods import parse_method
-    from qabench.retrieve.neural import COLBERT_MODEL, DENSE_MODEL
-    from qabench.retrieve.study import load_study
-    from qabench.retrieve.study import run as run_method
+    from qabench.benchmarks.fastbook.study.methods import parse_method
+    from qabench.benchmarks.fastbook.study.neural import COLBERT_MODEL, DENSE_MODEL
+    from qabench.benchmarks.fastbook.study.study import load_study
+    from qabench.benchmarks.fastbook.study.study import run as run_method
 
     if benchmark.removeprefix("qabench/") != "fastbook":
         raise InputError(f"there is no retrieval study of {benchmark!r}; allowed: fastbook")
@@ -65,8 +65,8 @@ def retrieve(
 
 
 def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path | None, plot: Path | None) -> None:
+    from qabench.benchmarks.fastbook.study.trec import qrels_text, run_text
     from qabench.files import write_text
-    from qabench.retrieve.trec import qrels_text, run_text
 
     if run:
         for outcome in outcomes:
@@ -76,14 +76,14 @@ def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path 
     if qrels:
         write_text(qrels, qrels_text(study.questions, study.corpus))
     if plot:
-        from qabench.retrieve.plot import draw
+        from qabench.benchmarks.fastbook.study.plot import draw
 
         draw(outcomes, plot)
 
 
 def _print(study: Study, outcomes: list[Outcome], as_json: bool) -> None:
+    from qabench.benchmarks.fastbook.study.report import tables
     from qabench.cli.output import console, print_json, print_table
-    from qabench.retrieve.report import tables
 
     if as_json:
         chunks = {str(chapter): len(texts) for chapter, texts in study.corpus.items()}

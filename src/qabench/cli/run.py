@@ -11,7 +11,7 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.runs.run import Run
+    from qabench.evaluation import Evaluation
 
 KINDS_SHOWN = 5  # of problems
 
@@ -79,11 +79,11 @@ def run(
 
     A sample that fails is recorded, costs no other, and is asked again by --resume.
     """
+    from qabench.benchmarks.settings import PART_ARGUMENTS
     from qabench.cli.output import plain_warnings, print_json
     from qabench.runs import running
     from qabench.runs.log import read_run
     from qabench.runs.results import as_dict
-    from qabench.tasks.settings import PART_ARGUMENTS
 
     # Inspect's own summary would stand beside ours; its bar is for a person at a terminal.
     shown: dict[str, Any] = {"display": "rich" if sys.stderr.isatty() and not as_json else "none"}
@@ -149,7 +149,7 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, Any]:
     return pairs
 
 
-def _print(run: Run) -> None:
+def _print(run: Evaluation) -> None:
     from qabench.cli.output import console, print_table
     from qabench.runs.figures import figures
     from qabench.tables import Table

@@ -20,7 +20,7 @@ def stats(
     from qabench.cli.output import print_json, print_table
     from qabench.loading import load_dataset
 
-    table = loading_scripts.benchmark(benchmark)
+    table = loading_scripts.dataset_table(benchmark)
     name = table.config(config).name
     module = importlib.import_module(f"qabench.loading_scripts.{table.name}.stats")
     tables = module.tables(name, load_dataset(table.name, name))

@@ -11,8 +11,8 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.hub.submission import Submission
-    from qabench.hub.submission_metadata import Problem
+    from qabench.benchmarks.fanoutqa.submission import Submission
+    from qabench.benchmarks.fanoutqa.submission_metadata import Problem
 
 SHOWN = 10  # problems of a kind, before the rest is counted
 LONGEST = 240  # characters of a problem
@@ -47,7 +47,7 @@ def submit(
     Exit code: 0 written; 1 the test questions cannot be had, or the files not written; 2 refused, so that nothing is
     written, or written with warnings and --strict.
     """
-    from qabench.hub import submission, submission_metadata
+    from qabench.benchmarks.fanoutqa import submission, submission_metadata
 
     if benchmark.removeprefix("qabench/") != "fanoutqa":
         raise InputError(f"{benchmark!r} has no leaderboard that qabench writes submissions for; allowed: fanoutqa")
@@ -67,8 +67,8 @@ def submit(
 
 
 def _print_template(path: Path, as_json: bool) -> None:
+    from qabench.benchmarks.fanoutqa.submission_metadata import ASKED
     from qabench.cli.output import console, print_json
-    from qabench.hub.submission_metadata import ASKED
 
     if as_json:
         print_json({"metadata": str(path), "keys": {name: key.about for name, key in ASKED.items()}})

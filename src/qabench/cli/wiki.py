@@ -11,8 +11,8 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.retrieval.wiki_import import Imported
-    from qabench.retrieval.wiki_prefetch import Prefetched
+    from qabench.retrieval.wiki.prefetch import Prefetched
+    from qabench.retrieval.wiki.tarball import Imported
 
 LISTED = 20
 
@@ -40,8 +40,8 @@ def import_cache(
     Exit code: 0 all pages are in the cache, 1 some were refused or the tarball is damaged, 2 it is no tarball.
     """
     from qabench.cli.output import print_json, progress_bar
-    from qabench.retrieval.wiki_cache import WikiCache
-    from qabench.retrieval.wiki_import import import_cache as read_tarball
+    from qabench.retrieval.wiki.cache import WikiCache
+    from qabench.retrieval.wiki.tarball import import_cache as read_tarball
 
     folder = WikiCache(cache)
     with progress_bar("Reading pages") as progress:
@@ -68,10 +68,10 @@ def prefetch(
     Exit code: 0 all pages are in the cache, 1 some are missing or failed (listed), 2 wrong usage.
     """
     from qabench.cli.output import print_json, progress_bar
-    from qabench.retrieval.wiki_cache import WikiCache
-    from qabench.retrieval.wiki_http import PoliteClient
-    from qabench.retrieval.wiki_mediawiki import MediaWiki
-    from qabench.retrieval.wiki_prefetch import prefetch as get_pages
+    from qabench.retrieval.wiki.cache import WikiCache
+    from qabench.retrieval.wiki.http import PoliteClient
+    from qabench.retrieval.wiki.mediawiki import MediaWiki
+    from qabench.retrieval.wiki.prefetch import prefetch as get_pages
 
     evidences = _evidences(benchmark, config)
     wiki = MediaWiki(cache=WikiCache(cache), client=PoliteClient(at_once))
@@ -93,7 +93,7 @@ def search(
 ) -> None:
     """Search Wikipedia, or the Kiwix book that the environment names."""
     from qabench.cli.output import print_json
-    from qabench.retrieval.wiki import wiki_search
+    from qabench.retrieval.wiki.client import wiki_search
 
     pages = wiki_search(query, results)
     if as_json:
@@ -109,7 +109,7 @@ def page(
     pageid: Annotated[int | None, typer.Option(min=1, help="Its id: by this instead, title or not.")] = None,
 ) -> None:
     """Print a page's Markdown at the epoch. Exit code 1 where there was none."""
-    from qabench.retrieval.wiki import wiki_content
+    from qabench.retrieval.wiki.client import wiki_content
 
     print(wiki_content({"title": title, "pageid": pageid}))
 
@@ -119,7 +119,7 @@ def _evidences(benchmark: str, config: str | None) -> list[dict[str, Any]]:
     from qabench import loading_scripts
     from qabench.loading_scripts.fanoutqa.parse import read_rows
 
-    table = loading_scripts.benchmark(benchmark)
+    table = loading_scripts.dataset_table(benchmark)
     if table.name != "fanoutqa":
         raise InputError(f"the questions of {table.name} name no Wikipedia pages; allowed: fanoutqa")
     chosen = table.config(config)

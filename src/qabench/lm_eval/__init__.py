@@ -8,7 +8,7 @@ Tasks: ``qabench_fanoutqa_closed_book``; ``qabench_felm_raw`` and ``qabench_felm
 ``qabench_felm_domains_raw``, ``qabench_felm_domains_cot``, ``qabench_sample``.
 
 Data comes from mirror, cache or download as everywhere in qabench, never from the Hub. The figures are those of
-``qabench.evaluation.evaluate`` and ``qabench.scoring.felm.felm_scores`` on the same replies, to the last digit; only
+``qabench score`` and ``qabench.scoring.felm.felm_scores`` on the same replies, to the last digit; only
 where several processes share a run can the last digit of FanOutQA's means differ, for the harness adds up in another
 order. What they depend on stands in the results' ``configs``, below ``metadata``: the task's version, and signatures.
 

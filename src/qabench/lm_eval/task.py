@@ -7,7 +7,7 @@ from typing import Any
 from lm_eval.api.task import ConfigurableTask
 
 from qabench.loading import load_dataset
-from qabench.loading_scripts import benchmark, file_digest
+from qabench.loading_scripts import dataset_table, file_digest
 
 
 class QabenchTask(ConfigurableTask):
@@ -31,7 +31,7 @@ class QabenchTask(ConfigurableTask):
 
     def data_fields(self) -> dict[str, str]:
         """The fields of a signature that say which data it was."""
-        table = benchmark(self.config.dataset_path)
+        table = dataset_table(self.config.dataset_path)
         config = table.config(self.config.dataset_name)
         ((file,),) = config.splits.values()
         return {"benchmark": table.name, "config": config.name, "data": file_digest(table.name, file)}

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from qabench.evaluation import Evaluation, Record
 from qabench.report.comparison import compare_runs
 from qabench.report.names import OUTCOMES, headline, headline_of, natural, outcome
 from qabench.report.sections import Section
 from qabench.runs.figures import by_group, figures, groupings
-from qabench.runs.run import Record, Run
 from qabench.scoring.answer_components import AnswerComponentScores
 from qabench.stats import Interval, bootstrap_mean
 
@@ -66,7 +66,7 @@ def analyse(section: Section) -> Analysis:
     )
 
 
-def _scored(run: Run) -> list[Record]:
+def _scored(run: Evaluation) -> list[Record]:
     return [record for record in run.records if record.scores]
 
 
@@ -110,7 +110,7 @@ def _breakdowns(section: Section) -> list[Breakdown]:
     return found
 
 
-def _error_types(runs: Mapping[str, Run]) -> list[Row]:
+def _error_types(runs: Mapping[str, Evaluation]) -> list[Row]:
     rows = []
     for label, run in runs.items():
         errors: dict[str, list[tuple[str, float]]] = {}
@@ -125,7 +125,7 @@ def _error_types(runs: Mapping[str, Run]) -> list[Row]:
     return rows
 
 
-def _curves(runs: Mapping[str, Run]) -> tuple[list[Row], list[str]]:
+def _curves(runs: Mapping[str, Evaluation]) -> tuple[list[Row], list[str]]:
     """MRR@k and Recall@k over k, from the ranks of the components: the scores of ``qabench.scoring``, for each k."""
     rows: list[Row] = []
     notes = []

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qabench.evaluation import Record
 from qabench.report.sections import Section
 from qabench.runs.corpus import COUNTS, FELM, RATIOS
-from qabench.runs.run import Record
 from qabench.stats import Difference, adjust, compare, paired_randomization
 
 CONFIDENCE = 0.95

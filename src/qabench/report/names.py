@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from math import isfinite, nan
 from typing import Any
 
+from qabench.evaluation import Evaluation, Record
 from qabench.runs.corpus import COUNTS, OFFICIAL, RESPONSES
-from qabench.runs.run import Record, Run
 
 # right: everything; none: it has no score.
 OUTCOMES = ("right", "partly", "wrong", "none")
@@ -101,7 +101,7 @@ def grouping_name(grouping: str) -> str:
     return _GROUPINGS.get(grouping, grouping.replace("_", " "))
 
 
-def headline_of(benchmark: str, runs: Iterable[Run]) -> str:
+def headline_of(benchmark: str, runs: Iterable[Evaluation]) -> str:
     """The figure that stands for an answer in the list of questions, one for all runs of a section.
 
     FanOutQA: loose accuracy; FELM: the share of segments judged as people did; ExpertQA: of claims that their evidence

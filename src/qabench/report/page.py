@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import MissingExtra
+from qabench.evaluation import Evaluation
 from qabench.files import write_json, write_text
 from qabench.report import view
 from qabench.report.analysis import Analysis, analyse
 from qabench.report.names import figure_name, grouping_name, headline_name, headline_of
 from qabench.report.records import bounded, questions_of, records_of
 from qabench.report.sections import Section, sections_of
-from qabench.runs.run import Run
 from qabench.signature import version
 
 PAGE, NUMBERS = "index.html", "report.json"
@@ -27,7 +27,7 @@ PAGE, NUMBERS = "index.html", "report.json"
 SCRIPTS = ("dom", "text", "data", "exports", "filters", "list", "findings", "detail", "charts", "keys", "main")
 
 
-def build_report(runs: Sequence[Run], out: Path, title: str | None = None) -> Path:
+def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None) -> Path:
     """Writes a report of runs as a web page, and its numbers as report.json next to it.
 
     Runs over the same config are compared with each other; several configs or benchmarks get a section each. The same

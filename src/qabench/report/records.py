@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from qabench.evaluation import Record
 from qabench.report.names import headline, headline_of
 from qabench.report.sections import Section
-from qabench.runs.run import Record
 
 # Characters. A page of hundreds of long conversations must still open: the logs have the whole texts.
 LONGEST_TEXT = 20_000

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from qabench.errors import InputError
-from qabench.runs.run import Record, Run
+from qabench.evaluation import Evaluation, Record
 
 LONGEST_LABEL = 80
 TITLES = {"fanoutqa": "FanOutQA", "expertqa": "ExpertQA", "felm": "FELM", "fastbook": "fastbook"}
@@ -25,14 +25,14 @@ class Section:
     key: str
     benchmark: str
     config: str
-    runs: Mapping[str, Run]
+    runs: Mapping[str, Evaluation]
 
     @property
     def title(self) -> str:
         """The benchmark's name for people."""
         return TITLES.get(self.benchmark, self.benchmark)
 
-    def records(self, run: Run) -> dict[str, list[Record]]:
+    def records(self, run: Evaluation) -> dict[str, list[Record]]:
         """A run's records by question id, by epoch within a question."""
         by_id: dict[str, list[Record]] = {}
         for record in run.records:
@@ -40,7 +40,7 @@ class Section:
         return by_id
 
 
-def sections_of(runs: Sequence[Run]) -> list[Section]:
+def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
     """The runs by benchmark and config, in the order in which these first appear.
 
     Raises:
@@ -48,7 +48,7 @@ def sections_of(runs: Sequence[Run]) -> list[Section]:
     """
     if not runs:
         raise InputError("nothing to report: give the log of one run or more")
-    together: dict[tuple[str, str], list[Run]] = {}
+    together: dict[tuple[str, str], list[Evaluation]] = {}
     for run in runs:
         if not run.records:
             raise InputError(f"{run.path} has no records yet (status: {run.status}); there is nothing to report")
@@ -60,9 +60,9 @@ def sections_of(runs: Sequence[Run]) -> list[Section]:
     ]
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
+def _labels(runs: Sequence[Evaluation]) -> list[str]:
     """The models' names without their providers; the setting, the date, the file where these tell runs apart."""
-    parts: list[Callable[[Run], str]] = [
+    parts: list[Callable[[Evaluation], str]] = [
         lambda run: run.model.rpartition("/")[2] or run.model,
         lambda run: run.setting,
         lambda run: run.created[:16].replace("T", " "),

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qabench.evaluation import STATUSES, Evaluation
 from qabench.report import charts
 from qabench.report.analysis import Analysis, Breakdown, Row
 from qabench.report.names import OUTCOME_NAMES, OUTCOMES, figure_about, figure_name, grouping_name
 from qabench.report.sections import Section, distinct
-from qabench.runs.run import STATUSES, Run
 
 # Of the runs, in order, so that nobody needs to see colours: outlines within a square of side 2 around the origin.
 SHAPES = (
@@ -82,7 +82,7 @@ def problems_of(section: Section) -> dict[str, list[str]]:
     return found
 
 
-def _problems(run: Run) -> list[str]:
+def _problems(run: Evaluation) -> list[str]:
     said = []
     missing = run.counts()["missing"]
     if run.unofficial:

@@ -8,7 +8,8 @@ from math import isfinite, nan
 
 import numpy as np
 
-from qabench.runs.run import Record
+from qabench.evaluation import Record
+from qabench.scoring.answer_components import mean_of
 from qabench.stats import RESAMPLES, Interval, bootstrap_mean
 from qabench.stats.bootstrap import interval
 from qabench.stats.resampling import Array, Function, drawn_sums, scores, units
@@ -43,11 +44,6 @@ def fastbook(records: Sequence[Record]) -> Figures:
         )
         for name, found in means(records).items()
     }
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean with NumPy's sum over all values, as pandas and ``qabench.scoring.answer_components`` take it."""
-    return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 
 
 def felm(records: Sequence[Record]) -> Figures:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.runs.run import Record, Run
+from qabench.evaluation import Evaluation, Record
 
 FORMATS = ("generations", "records", "eval")
 
 
-def generations(run: Run, epoch: int = 1) -> str:
+def generations(run: Evaluation, epoch: int = 1) -> str:
     """The answers as JSONL, ``{"id", "answer"}`` a line, as FanOutQA's leaderboard and ``qabench score`` read them.
 
     Failed records are left out, which the official scorer counts as unanswered.
@@ -27,7 +27,7 @@ def generations(run: Run, epoch: int = 1) -> str:
     return _lines(rows)
 
 
-def records(run: Run) -> str:
+def records(run: Evaluation) -> str:
     """Everything about each record as JSONL; columns have one type each, so ``load_dataset("json", ...)`` reads it.
 
     Scores and detail differ from benchmark to benchmark: they are JSON text.
@@ -54,7 +54,7 @@ def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
     inspect_ai.log.write_eval_log(whole, str(out), format="eval")
 
 
-def _row(run: Run, record: Record) -> dict[str, Any]:
+def _row(run: Evaluation, record: Record) -> dict[str, Any]:
     return {
         "id": record.id,
         "epoch": record.epoch,
@@ -82,6 +82,6 @@ def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def _epochs(run: Run) -> str:
+def _epochs(run: Evaluation) -> str:
     epochs = sorted({record.epoch for record in run.records})
     return f"the epochs {', '.join(map(str, epochs))}" if epochs else "no records at all"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from qabench.evaluation import Evaluation, Record
 from qabench.runs.corpus import expertqa, fastbook, felm, means
-from qabench.runs.run import Record, Run
 from qabench.stats import Interval
 
 # Those of every other benchmark are means of the records' scores.
@@ -16,7 +16,7 @@ _CORPUS: dict[str, Callable[[Sequence[Record]], dict[str, Interval]]] = {
 }
 
 
-def figures(run: Run, records: Sequence[Record] | None = None) -> dict[str, Interval]:
+def figures(run: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Interval]:
     """Each figure of a run with its 95 % bootstrap interval over questions (epochs of a question go together).
 
     Args:
@@ -31,7 +31,7 @@ def figures(run: Run, records: Sequence[Record] | None = None) -> dict[str, Inte
     return _CORPUS.get(run.benchmark, means)(chosen)
 
 
-def by_group(run: Run, grouping: str) -> dict[str, list[Record]]:
+def by_group(run: Evaluation, grouping: str) -> dict[str, list[Record]]:
     """The records of each group of a grouping (a record counts in each of its own), the largest group first."""
     groups: dict[str, list[Record]] = {}
     for record in run.records:
@@ -40,6 +40,6 @@ def by_group(run: Run, grouping: str) -> dict[str, list[Record]]:
     return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
-def groupings(run: Run) -> list[str]:
+def groupings(run: Evaluation) -> list[str]:
     """The groupings that the records of a run have."""
     return list(dict.fromkeys(name for record in run.records for name in record.groups))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, MissingExtra
-from qabench.runs.run import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Message, Record, Run
+from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 
 # Most of a log's bytes, and nothing that a record needs.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 
 
-def read_run(path: str | Path) -> Run:
+def read_run(path: str | Path) -> Evaluation:
     """The run that a log holds; of a killed one the samples that were written before.
 
     Args:
@@ -38,7 +38,7 @@ def read_run(path: str | Path) -> Run:
             signatures = of_sample | signatures if sample.error else signatures | of_sample
             unofficial |= dict.fromkeys(filter(None, [about_score.get("unofficial")]))
     ids = log.eval.dataset.sample_ids or []
-    return Run(
+    return Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),
         benchmark=about["benchmark"],

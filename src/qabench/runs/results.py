@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from qabench.evaluation import Evaluation
 from qabench.runs.figures import by_group, figures
-from qabench.runs.run import Run
 
 
-def as_dict(run: Run, by: Sequence[str] = ()) -> dict[str, Any]:
+def as_dict(run: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """The report of a run.
 
     Args:
@@ -39,7 +39,7 @@ def as_dict(run: Run, by: Sequence[str] = ()) -> dict[str, Any]:
     return report
 
 
-def _groups(run: Run, grouping: str) -> dict[str, dict[str, float]]:
+def _groups(run: Evaluation, grouping: str) -> dict[str, dict[str, float]]:
     return {
         group: {"records": len(records)} | {name: one.mean for name, one in figures(run, records).items()}
         for group, records in by_group(run, grouping).items()

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks.settings import setting as setting_of
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.runs.log import read_header
-from qabench.tasks.settings import setting as setting_of
 
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
@@ -32,7 +32,7 @@ def start(
     unanswered, and ``resume`` asks again.
 
     Args:
-        benchmark, setting: see ``qabench.tasks.settings``.
+        benchmark, setting: see ``qabench.benchmarks.settings``.
         model: as Inspect names models, such as "hf-inference-providers/ORG/NAME"; with ``base_url`` the name that an
             OpenAI-compatible server knows the model by. Its key is read from QABENCH_API_KEY; many need none.
         task_args, model_args: for the Inspect task and the model's provider.

@@ -6,15 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from qabench.answers import UNANSWERED, loads, strings_of, text_of
-from qabench.evaluation import Evaluation, evaluate, load_questions
+from qabench.benchmarks.fanoutqa.predictions import Evaluation as Scored
+from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.generations import read_generations
-from qabench.runs.run import ANSWERED, EMPTY, FAILED, Message, Record, Run
 from qabench.scoring.accuracy import found_strings
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
 
 
-def score_file(path: str | Path, config: str | None = None, normalizer: Normalizer | None = None) -> Run:
+def score_file(path: str | Path, config: str | None = None, normalizer: Normalizer | None = None) -> Evaluation:
     """The answers of a file to FanOutQA's questions, scored as ``qabench score`` does.
 
     Args:
@@ -30,7 +31,7 @@ def score_file(path: str | Path, config: str | None = None, normalizer: Normaliz
     """
     normalizer = normalizer or Normalizer("auto", NormalizedTextCache.default())
     evaluation = evaluate(read_generations(path), load_questions("fanoutqa", config), normalizer=normalizer)
-    return Run(
+    return Evaluation(
         path=str(path),
         task="answers",
         benchmark=evaluation.questions.benchmark,
@@ -46,7 +47,7 @@ def score_file(path: str | Path, config: str | None = None, normalizer: Normaliz
     )
 
 
-def _records(evaluation: Evaluation, normalizer: Normalizer) -> list[Record]:
+def _records(evaluation: Scored, normalizer: Normalizer) -> list[Record]:
     rows = [evaluation.questions.by_id[id] for id in evaluation.joined.ids]
     references = [loads(row["answer"]) for row in rows]
     forms = normalizer.batch(text for reference in references for text in strings_of(reference))

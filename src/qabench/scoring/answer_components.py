@@ -219,3 +219,8 @@ def _passages(prediction: Any, where: str) -> Sequence[str]:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean with NumPy's summation, as pandas takes it; its last digit depends on the order of additions."""
+    return float(np.asarray(values, dtype=np.float64).sum() / len(values))

@@ -1,0 +1,73 @@
+"""What lemmatisers that need no model do to FanOutQA's accuracy, beside a spaCy pipeline, on the dev questions.
+
+    pip install nltk simplemma spacy && python benchmarks/fallback_lemmatizer.py
+
+The figures in the docstring of ``qabench.text.lemmatizers.SimplemmaLemmatizer`` come from here.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+
+import answer_styles
+from nltk.stem.porter import PorterStemmer
+from nltk.stem.snowball import SnowballStemmer
+
+from qabench.scoring.accuracy import accuracy
+from qabench.text import Normalizer
+from qabench.text.lemmatizers import SimplemmaLemmatizer
+from qabench.text.spacy_lemmatizer import SpacyLemmatizer
+
+STYLES = (answer_styles.prose, answer_styles.inflected, answer_styles.numbers)
+
+
+class ByWord:
+    """A lemmatiser made of a function of one word."""
+
+    official = False
+
+    def __init__(self, name: str, function: Callable[[str], str]) -> None:
+        self.name = self.key = name
+        self.function = functools.cache(function)
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        return [" ".join(map(self.function, SimplemmaLemmatizer.TOKEN.findall(text))) for text in texts]
+
+
+def main() -> None:
+    path = Path(os.environ["QABENCH_MIRROR"]) / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-dev.json"
+    dev = json.loads(path.read_text(encoding="utf-8"))
+    references = [question["answer"] for question in dev]
+    pipeline = Normalizer(SpacyLemmatizer(os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")))
+    candidates = [
+        SimplemmaLemmatizer(),
+        ByWord("none", lambda word: word),
+        ByWord("porter", PorterStemmer().stem),
+        ByWord("snowball", SnowballStemmer("english").stem),
+    ]
+    print(
+        f"loose accuracy in points, beside {pipeline.lemmatizer.name}: change of the mean, mean change of a question;"
+    )
+    print("and how many of the strict verdicts change")
+    for style in STYLES:
+        texts = answer_styles.answers(dev, style)
+        base = accuracy(references, texts, pipeline.batch)
+        print(f"{style.__name__}: loose {base.loose:.4f}, strict {base.strict:.4f}")
+        for candidate in candidates:
+            score = accuracy(references, texts, Normalizer(candidate).batch)
+            pairs = list(zip(score.per_question, base.per_question, strict=True))
+            moved = sum(abs(a.loose - b.loose) for a, b in pairs) / len(pairs)
+            flipped = sum(a.strict != b.strict for a, b in pairs)
+            change = 100 * (score.loose - base.loose)
+            print(f"  {candidate.name:18}{change:+7.2f}{100 * moved:7.2f}{flipped:6} of {len(pairs)}")
+
+
+if __name__ == "__main__":
+    main()

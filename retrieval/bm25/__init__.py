@@ -1,0 +1,1 @@
+"""BM25 over columns of datasets: index, search, storage."""

@@ -1,0 +1,102 @@
+"""The inverted index: for each term the documents that have it and its weight in them, in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qabench.retrieval.bm25.formulas import Floats, Parameters
+
+Positions = np.ndarray[Any, np.dtype[np.int32]]
+Array = np.ndarray[Any, Any]
+
+POSTINGS_PER_STEP = 1 << 18  # weighed at a time, so that what is computed on the way stays in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Terms by documents, term after term (compressed sparse columns).
+
+    Attributes:
+        starts: where each term's postings begin, and the end of the last's; int64, terms + 1.
+        documents: positions of documents, ascending within a term; int32.
+        weights: what the term adds to that document's score; float64 or float32.
+        base: what a term adds to a document that lacks it; float64, one a term.
+        highest: the largest weight of each term less its base; float64, one a term.
+        size: the number of documents.
+    """
+
+    starts: Array
+    documents: Positions
+    weights: Array
+    base: Floats
+    highest: Floats
+    size: int
+
+    def of(self, term: int) -> tuple[Positions, Array]:
+        """The documents that have ``term``, and its weights in them."""
+        start, end = self.starts[term], self.starts[term + 1]
+        return self.documents[start:end], self.weights[start:end]
+
+    def lookup(self, term: int, documents: Positions) -> Floats:
+        """What ``term`` adds to each of ``documents`` (ascending int32 positions)."""
+        having, weights = self.of(term)
+        # With int32 on both sides: another type would have numpy copy all postings first.
+        places = having.searchsorted(documents)
+        found = having.take(places, mode="clip") == documents
+        return np.where(found, weights.take(places, mode="clip"), self.base[term])
+
+    def scores(self, terms: Sequence[int]) -> Floats:
+        """The score of every document; ``terms`` in the query's order, repeated ones too.
+
+        The additions are ``rank_bm25``'s in ``rank_bm25``'s order, so that equal scores here are equal there.
+        """
+        scores = np.zeros(self.size)
+        for term in terms:
+            documents, weights = self.of(term)
+            raised = scores[documents] + weights
+            if base := self.base[term]:
+                scores += base
+            scores[documents] = raised
+        return scores
+
+    def scores_of(self, terms: Sequence[int], documents: Positions) -> Floats:
+        """``scores(terms)[documents]``, to the last bit, for a few documents (ascending int32 positions)."""
+        added = {term: self.lookup(term, documents) for term in dict.fromkeys(terms)}
+        scores = np.zeros(len(documents))
+        for term in terms:
+            scores += added[term]
+        return scores
+
+
+def weigh(
+    starts: Array, documents: Positions, counts: Array, lengths: Array, parameters: Parameters, dtype: str
+) -> Postings:
+    """The postings with their weights, from how often each term occurs in each document.
+
+    Args:
+        starts, documents: see ``Postings``.
+        counts: a posting's occurrences.
+        lengths: the documents' numbers of terms.
+        parameters: the method.
+        dtype: "float64" or "float32", of the weights.
+    """
+    frequencies = np.diff(starts)
+    idf = parameters.idf(len(lengths), frequencies)
+    relative = parameters.relative_lengths(lengths)
+    base = parameters.base(idf)
+    weights = np.empty(len(documents), dtype=dtype)
+    highest = np.empty(len(idf))
+    first = 0
+    while first < len(idf):
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + POSTINGS_PER_STEP)) - 1)
+        part = slice(starts[first], starts[last])
+        each = np.repeat(idf[first:last], frequencies[first:last])
+        weights[part] = parameters.weights(each, counts[part], relative[documents[part]])
+        begins = starts[first:last] - starts[first]
+        highest[first:last] = np.maximum.reduceat(weights[part], begins) - base[first:last]
+        first = last
+    return Postings(starts, documents, weights, base, highest, len(lengths))

@@ -1,0 +1,206 @@
+"""The texts to index, block by block, from lists, generators, datasets and streams; their fingerprint; row filters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError
+from qabench.retrieval.bm25.postings import Array
+from qabench.retrieval.bm25.pruning import Mask
+
+Row = tuple[str, tuple[str, ...]]
+
+ROWS_A_READ = 256
+ROWS_A_BLOCK = 8192
+CHARACTERS_A_BLOCK = 1_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Documents to index, and where they come from.
+
+    Attributes:
+        rows: texts and values, to be read once.
+        columns: the text columns of a dataset; None for texts that are in none.
+        filters: the columns to filter by.
+        cache_key: the name by which ``datasets`` knows this very content, if it does.
+    """
+
+    rows: Iterable[Row]
+    columns: list[str] | None = None
+    filters: tuple[str, ...] = ()
+    cache_key: str | None = None
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str]) -> Source:
+        """The documents of an iterable of texts."""
+        return cls(rows_of_texts(texts))
+
+    @classmethod
+    def of_dataset(cls, dataset: Any, columns: str | Sequence[str], filters: str | Sequence[str] = ()) -> Source:
+        """The documents of a dataset; see ``rows_of_dataset``."""
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        filters = (filters,) if isinstance(filters, str) else tuple(filters)
+        if not columns:
+            raise InputError("no column was named; name a text column, or several")
+        cache_key = getattr(dataset, "_fingerprint", None)
+        return cls(rows_of_dataset(dataset, columns, filters), columns, filters, cache_key)
+
+
+def rows_of_texts(texts: Iterable[str]) -> Iterator[Row]:
+    """Texts as rows without values. Raises InputError for what is no text."""
+    if isinstance(texts, str):
+        raise InputError("one text was given where a list of texts is expected: put it in a list")
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"document {position} is {text!r:.60}; expected a text")
+        yield text, ()
+
+
+def rows_of_dataset(dataset: Any, columns: Sequence[str], filters: Sequence[str] = ()) -> Iterator[Row]:
+    """Each row's text, several columns joined by a newline, and its values of the columns to filter by, as JSON.
+
+    Args:
+        dataset: a ``datasets.Dataset`` or ``IterableDataset``, or anything that gives rows as dicts.
+        columns: the text columns.
+        filters: columns of texts, numbers, truth values or nulls.
+
+    Raises:
+        InputError: a row lacks a column, or has something else in it.
+    """
+    position = 0
+    for batch in _batches(dataset, [*columns, *filters]):
+        for name in (*columns, *filters):
+            if name not in batch:
+                raise InputError(_no_text(position, columns if name in columns else [name], batch))
+        texts = list(zip(*(batch[name] for name in columns), strict=True))
+        values = zip(*(batch[name] for name in filters), strict=True) if filters else [()] * len(texts)
+        for parts, row in zip(texts, values, strict=True):
+            if not all(isinstance(part, str) for part in parts):
+                raise InputError(_no_text(position, columns, batch))
+            yield "\n".join(parts), tuple(as_json(value, f"row {position}") for value in row)
+            position += 1
+
+
+def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
+    known = getattr(dataset, "column_names", None)
+    if isinstance(known, list) and not set(names) <= set(known):
+        missing = next(name for name in names if name not in known)
+        raise InputError(f"the dataset has no column {missing!r}; the columns are {', '.join(known)}")
+    if not hasattr(dataset, "iter"):
+        for position, row in enumerate(dataset):
+            if not isinstance(row, Mapping):
+                raise InputError(f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}")
+            yield {name: [value] for name, value in row.items()}
+    elif hasattr(dataset, "data"):  # an Arrow table: other columns stay unread, whatever format the user has set
+        for table in dataset.select_columns(list(dict.fromkeys(names))).with_format("arrow").iter(ROWS_A_READ):
+            yield {name: table.column(name).to_pylist() for name in table.column_names}
+    else:
+        yield from dataset.iter(ROWS_A_READ)
+
+
+def _no_text(position: int, columns: Sequence[str], batch: Mapping[str, Any]) -> str:
+    return f"row {position} has no text in {', '.join(columns)}; the columns are {', '.join(batch)}"
+
+
+def as_json(value: Any, where: str) -> str:
+    """A value of a filter column as JSON, which keeps 1, 1.0, true and "1" apart. Raises InputError for others."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, str | int | float):
+        return json.dumps(value, ensure_ascii=False)
+    raise InputError(f"{where}: cannot filter by {value!r:.60}; allowed: texts, numbers, true, false and null")
+
+
+def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows in blocks of about a million characters, so that a stream takes no more memory than that at a time."""
+    block: list[Row] = []
+    characters = 0
+    for row in rows:
+        block.append(row)
+        characters += len(row[0])
+        if characters >= CHARACTERS_A_BLOCK or len(block) >= ROWS_A_BLOCK:
+            yield block
+            block, characters = [], 0
+    if block:
+        yield block
+
+
+class Fingerprint:
+    """A digest of texts and values in their order, however they come in blocks."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, block: Sequence[Row]) -> None:
+        """Takes some more rows in."""
+        self.size += len(block)
+        parts: list[bytes] = []
+        for text, values in block:
+            for part in (text, *values):
+                data = part.encode("utf-8", "surrogatepass")
+                parts += (len(data).to_bytes(8, "little"), data)
+        self._digest.update(b"".join(parts))
+
+    def hexdigest(self) -> str:
+        """The digest of what was taken in so far."""
+        return self._digest.hexdigest()
+
+
+@dataclass
+class Filters:
+    """The values of some columns by which a search can be narrowed, by column.
+
+    Attributes:
+        values: the distinct values, as JSON, in the order of first occurrence.
+        codes: each document's value, as a number into ``values``; int32.
+    """
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    codes: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Filters:
+        """The filters of rows of values, one a column."""
+        filters = cls()
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            numbers: dict[str, int] = {}
+            codes = [numbers.setdefault(value, len(numbers)) for value in values]
+            filters.values[column] = list(numbers)
+            filters.codes[column] = np.array(codes, dtype=np.int32)
+        return filters
+
+    def mask(self, where: Mapping[str, Any]) -> Mask:
+        """Which documents have the values asked for, in all of the columns.
+
+        Args:
+            where: by column a value, or a list, tuple or set of values any of which will do.
+
+        Raises:
+            InputError: a column that is no filter, or a value that no document has.
+        """
+        masks = [self._column_mask(column, wanted) for column, wanted in where.items()]
+        if not masks:
+            raise InputError("where is empty; it names columns and values, such as {'chapter': 1}")
+        mask: Mask = np.logical_and.reduce(masks)
+        return mask
+
+    def _column_mask(self, column: str, wanted: Any) -> Mask:
+        if column not in self.codes:
+            known = ", ".join(self.codes) or "none"
+            raise InputError(f"the index cannot filter by {column!r}; its filters are: {known} (filters=[...])")
+        known_values = self.values[column]
+        chosen = []
+        for value in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
+            text = as_json(value, f"where, column {column!r}")
+            if text not in known_values:
+                some = ", ".join(known_values[:10]) + (", ..." if len(known_values) > 10 else "")
+                raise InputError(f"no document has {text} in {column!r}; the values are {some}")
+            chosen.append(known_values.index(text))
+        return np.isin(self.codes[column], chosen)

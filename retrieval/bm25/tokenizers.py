@@ -1,0 +1,192 @@
+"""From a text to its terms: Unicode words (the default), FanOutQA's normaliser, or any function."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError, MissingExtra
+from qabench.retrieval.bm25.postings import Array
+
+Tokenizer = Callable[[str], Sequence[str]]
+
+WORD = re.compile(r"\w+")
+# ASCII first: most characters are decided there.
+NO_WORD_BEYOND_ASCII = re.compile(r"[^\x00-\x7f\w]")
+# Lower case, and a space for what is in no word; bytes of characters beyond ASCII stay.
+ASCII_WORDS = bytes(
+    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in range(128)
+) + bytes(range(128, 256))
+
+# Function words: determiners, pronouns, prepositions, conjunctions, auxiliaries.
+FUNCTION_WORDS = """
+a an the this that these those each every some any no
+i me my mine we us our ours you your yours he him his she her hers it its they them their theirs
+who whom whose which what
+of in on at by for from to with without into onto upon over under about between among through during before after
+and or but nor so if than then because while as though although
+am is are was were be been being do does did have has had will would shall should can could may might must not
+there here when where why how
+"""
+ENGLISH_STOP_WORDS = frozenset(FUNCTION_WORDS.split())
+
+
+class Words:
+    """Runs of Unicode word characters (letters, digits, the underscore) of the lower-cased text.
+
+    Args:
+        stop_words: words to leave out: None, "english" (a list of function words), or words of your own.
+        stemmer: None, or the language of a Snowball stemmer ("english", "german", ...), applied after the stop words.
+
+    Raises:
+        MissingExtra: a stemmer is asked for and PyStemmer is not installed.
+        InputError: an unknown list of stop words or an unknown stemmer.
+    """
+
+    def __init__(self, stop_words: str | Iterable[str] | None = None, stemmer: str | None = None) -> None:
+        if isinstance(stop_words, str):
+            if stop_words != "english":
+                raise InputError(f"unknown stop words {stop_words!r}; allowed: 'english', None, or a list of words")
+            stop_words = ENGLISH_STOP_WORDS
+        self.stop_words = frozenset(map(str.lower, stop_words or ()))
+        self.stemmer = stemmer
+        self._stem: Callable[[str], str] | None = None
+        parts = ["words-1"]
+        if self.stop_words:
+            digest = hashlib.sha256("\n".join(sorted(self.stop_words)).encode()).hexdigest()[:8]
+            parts.append(f"stop-{digest}")
+        if stemmer:
+            self._stem, version = _snowball(stemmer)
+            parts.append(f"snowball-{stemmer}-{version}")
+        self.name = "+".join(parts)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What ``from_spec`` makes the tokenizer of again."""
+        return {"kind": "words", "stop_words": sorted(self.stop_words), "stemmer": self.stemmer}
+
+    def __call__(self, text: str) -> list[str]:
+        """The text's terms."""
+        found = WORD.findall(text.lower())
+        if not self.stop_words and not self._stem:
+            return found
+        return [term for term in self._finish(found) if term is not None]
+
+    def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
+        """``self(text)`` of many texts as numbers: counted by Arrow, a word finished once and not at each occurrence.
+
+        Returns:
+            The number of each word, the texts one after the other; where each text begins in it, and the end of the
+            last; and the numbers' terms in the order of first occurrence (None for a word that is left out).
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        spaced = [_spaced(text) for text in texts]
+        ends = np.concatenate(([0], np.cumsum(np.fromiter(map(len, spaced), dtype=np.int64, count=len(spaced)))))
+        # From and to buffers: pa.array and to_numpy would import pandas, which takes a second.
+        buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(spaced))
+        split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(spaced), *buffers))
+        words = split.values.dictionary_encode()
+        found = words.dictionary.to_pylist()
+        # An empty string stands where a text begins or ends with a space.
+        present = [word for word in found if word]
+        finished = dict(zip(present, self._finish(present), strict=True))
+        return _numbers(words.indices), _numbers(split.offsets), [finished.get(word) for word in found]
+
+    def _finish(self, words: Sequence[str]) -> list[str | None]:
+        kept = [None if word in self.stop_words else word for word in words]
+        return [word and self._stem(word) for word in kept] if self._stem else kept
+
+
+words = Words()
+
+
+class FanOutQAWords:
+    """FanOutQA's retriever's terms: the official normal form of the text, split at each single space.
+
+    A normal form that begins or ends with a space gives an empty term there, as upstream; so does an empty text.
+
+    Args:
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's en_core_web_sm.
+        cache: where normal forms are kept between runs, a ``NormalizedTextCache``; None for nowhere.
+    """
+
+    def __init__(self, lemmatizer: Any = "auto", cache: Any = None) -> None:
+        from qabench.text import Normalizer
+
+        self._normalizer = Normalizer(lemmatizer, cache)
+        self._lemmatizer = lemmatizer
+        self.name = f"fanoutqa-words-1/{self._normalizer.key}"
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        """What ``from_spec`` makes the tokenizer of again; None with a lemmatiser of one's own."""
+        return {"kind": "fanoutqa", "lemmatizer": self._lemmatizer} if isinstance(self._lemmatizer, str) else None
+
+    def __call__(self, text: str) -> list[str]:
+        """The text's terms."""
+        return self._normalizer(text).split(" ")
+
+    def batch(self, texts: Sequence[str]) -> list[list[str]]:
+        """``self(text)`` of each text, lemmatised together."""
+        forms = self._normalizer.batch(texts)
+        return [forms[text].split(" ") for text in texts]
+
+
+def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
+    """The terms of each text, by the tokenizer's ``batch`` if it has one.
+
+    Raises:
+        InputError: the tokenizer gave something else than a list of texts.
+    """
+    batch = getattr(tokenizer, "batch", None)
+    found = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
+    for terms in found:
+        if not all(type(term) is str for term in terms):
+            wrong = next(term for term in terms if type(term) is not str)
+            raise InputError(f"the tokenizer {name_of(tokenizer)} gave {wrong!r:.60} among its terms; they are texts")
+    return found
+
+
+def name_of(tokenizer: Tokenizer) -> str:
+    """The name by which a saved index remembers its tokenizer: its ``name``, or its module and qualified name."""
+    name = getattr(tokenizer, "name", None)
+    if isinstance(name, str):
+        return name
+    where = tokenizer if hasattr(tokenizer, "__qualname__") else type(tokenizer)
+    return f"{getattr(where, '__module__', None) or 'builtins'}.{where.__qualname__}"
+
+
+def from_spec(spec: dict[str, Any]) -> Tokenizer:
+    """The tokenizer of a ``spec``."""
+    if spec["kind"] == "fanoutqa":
+        return FanOutQAWords(spec["lemmatizer"])
+    return Words(spec["stop_words"], spec["stemmer"])
+
+
+def _spaced(text: str) -> bytes:
+    """The words in lower case, UTF-8, with nothing but spaces between them."""
+    if not text.isascii():
+        text = NO_WORD_BEYOND_ASCII.sub(" ", text.lower())
+    return text.encode().translate(ASCII_WORDS)
+
+
+def _numbers(array: Any) -> Array:
+    """The values of an Arrow array of integers without nulls."""
+    width = np.dtype(array.type.to_pandas_dtype())
+    return np.frombuffer(array.buffers()[1], dtype=width, count=len(array), offset=array.offset * width.itemsize)
+
+
+def _snowball(language: str) -> tuple[Callable[[str], str], str]:
+    try:
+        import Stemmer
+    except ImportError:
+        raise MissingExtra("a stemmer needs PyStemmer: pip install 'qabench[retrieval]'") from None
+    if language not in Stemmer.algorithms():
+        raise InputError(f"unknown stemmer {language!r}; allowed: {', '.join(Stemmer.algorithms())}")
+    return Stemmer.Stemmer(language).stemWord, Stemmer.version()

@@ -1,0 +1,53 @@
+"""The vocabulary of a saved index: terms looked up where they lie, so that opening an index reads no terms."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+import numpy as np
+
+from qabench.retrieval.bm25.postings import Array
+
+
+class StoredVocabulary:
+    """Terms in arrays: their UTF-8 in ascending order, where each begins, and the number of each.
+
+    What was found is remembered.
+    """
+
+    def __init__(self, text: Array, starts: Array, numbers: Array) -> None:
+        self._text = text.data
+        self._starts = starts
+        self._numbers = numbers
+        self._known: dict[str, int] = {}
+
+    @staticmethod
+    def arrays(vocabulary: Iterable[tuple[str, int]]) -> tuple[Array, Array, Array]:
+        """The arrays of a vocabulary's terms and numbers."""
+        terms = sorted((term.encode("utf-8", "surrogatepass"), number) for term, number in vocabulary)
+        lengths = np.fromiter((len(term) for term, _ in terms), dtype=np.int64, count=len(terms))
+        text = np.frombuffer(b"".join(term for term, _ in terms), dtype=np.uint8)
+        numbers = np.fromiter((number for _, number in terms), dtype=np.int32, count=len(terms))
+        return text, np.concatenate(([0], np.cumsum(lengths))), numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, place: int) -> bytes:
+        return bytes(self._text[self._starts[place] : self._starts[place + 1]])
+
+    def get(self, term: str) -> int | None:
+        """The term's number; None for one that no document has."""
+        number = self._known.get(term)
+        if number is None:
+            wanted = term.encode("utf-8", "surrogatepass")
+            place = bisect_left(self, wanted)
+            if place == len(self) or self[place] != wanted:
+                return None
+            number = self._known[term] = int(self._numbers[place])
+        return number
+
+    def items(self) -> list[tuple[str, int]]:
+        """All terms and their numbers."""
+        return [(self[place].decode("utf-8", "surrogatepass"), int(n)) for place, n in enumerate(self._numbers)]

@@ -1,0 +1,111 @@
+"""Wikipedia without internet: a Kiwix server and the book (ZIM file) that it serves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+from xml.etree import ElementTree
+
+from qabench.errors import InputError
+from qabench.retrieval.wiki.http import PoliteClient, Refused, TryAgain
+from qabench.retrieval.wiki.markdown import parsed, to_markdown
+from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
+
+if TYPE_CHECKING:
+    import httpx2
+
+BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
+BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
+ATOM = "{http://www.w3.org/2005/Atom}"
+# Where a page stands below the server's root: it depends on the versions of the server and of the ZIM file.
+PLACES = ("/content/{book}/{path}", "/content/{book}/A/{path}", "/{book}/A/{path}", "/{book}/{path}")
+
+
+class Kiwix:
+    """A book of a Kiwix server. Its pages are of the book's date, and not of the dataset's epoch; none is cached.
+
+    The server is asked even where QABENCH_OFFLINE forbids the network: it was named for just that.
+
+    Args:
+        base: the server's address, such as "http://localhost:8888", with the path prefix that it was started with.
+        book: the book's name, as it stands in the addresses of its pages (the ZIM file's name without ".zim").
+        client: what asks the server.
+    """
+
+    def __init__(self, base: str, book: str, *, client: PoliteClient | None = None) -> None:
+        self.base = base.rstrip("/")
+        self.book = book
+        self.client = client or PoliteClient()
+
+    def search(self, query: str, results: int = 10) -> list[WikiPage]:
+        """The book's full-text search; see ``wiki_search``."""
+        if not query.strip() or results < 1:
+            raise InputError(f"query {query!r}, results {results}: needs a query and at least 1 result")
+        # Without "format" the server answers with a page for people.
+        asked: dict[str, str | int] = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book}
+        try:
+            return self.client.get(f"{self.base}/search", asked | {"format": "xml"}, _read_feed)[:results]
+        except Refused as error:
+            if error.status in (400, 404):
+                raise WikiError(f"{error}; is {self.book!r} a book with a full-text index? {self._books()}") from None
+            raise
+
+    def content(self, evidence: Any) -> str:
+        """A page's Markdown; see ``wiki_content``. A page that no search of this server gave is found by its title."""
+        page = WikiPage.of(evidence)
+        for address in self._addresses(page):
+            try:
+                return to_markdown(_page_only(self.client.get(address, {}, lambda response: str(response.text))))
+            except Refused as error:
+                if error.status != 404:
+                    raise
+        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page of this title. {self._books()}")
+
+    def _addresses(self, page: WikiPage) -> list[str]:
+        if page.url and page.url.startswith(("/", f"{self.base}/")):
+            return [self._address(page.url)]
+        path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
+        return [self.base + place.format(book=quote(self.book), path=path) for place in PLACES] if path else []
+
+    def _address(self, href: str) -> str:
+        href = href.removeprefix(self.base)
+        # A server with a path prefix puts it into its links, too.
+        prefix = urlsplit(self.base).path
+        return self.base.removesuffix(prefix) + href if href.startswith(f"{prefix}/") else self.base + href
+
+    def _books(self) -> str:
+        """What the server's catalogue lists, for an error's message."""
+        try:
+            feed = self.client.get(f"{self.base}/catalog/search", {}, _read_xml)
+        except WikiError:
+            return "Its catalogue cannot be read."
+        links = [link for link in feed.iter(f"{ATOM}link") if link.get("type") == "text/html"]
+        names = [link.get("href", "").rstrip("/").rpartition("/")[2] for link in links]
+        return f"Its catalogue has {', '.join(map(repr, sorted(names))) or 'no books'}."
+
+
+def _read_xml(response: httpx2.Response) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(response.content)
+    except ElementTree.ParseError as error:
+        raise TryAgain(f"the answer is not XML ({error}): {response.text[:80]!r}") from error
+
+
+def _read_feed(response: httpx2.Response) -> list[WikiPage]:
+    """The hits of a search: RSS from the servers that were tried, Atom according to the official package."""
+    feed = _read_xml(response)
+    rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
+    atom = [
+        (entry.findtext(f"{ATOM}title"), link.get("href"))
+        for entry in feed.iter(f"{ATOM}entry")
+        if (link := entry.find(f"{ATOM}link")) is not None
+    ]
+    return [WikiPage(title, url=link) for title, link in [*rss, *atom] if title and link]
+
+
+def _page_only(html: str) -> str:
+    """A served page's body without the bar that the server adds."""
+    page = parsed(html)
+    for added in page.select("span.kiwix, #kiwixtoolbar, head"):
+        added.decompose()
+    return str(page)

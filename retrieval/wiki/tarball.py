@@ -1,0 +1,171 @@
+"""Reading a tarball of cached pages into the cache, trusting nothing in it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval.wiki.cache import WikiCache
+
+PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
+LARGEST_PAGE = 64 << 20
+# The authors' tarball holds about 9 GB compressed; what unpacks to more than this is none.
+LARGEST_IN_ALL = 256 << 30
+DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)
+OPENERS: list[tuple[bytes, Callable[[Any], Any]]] = [
+    (b"\x1f\x8b", gzip.open),
+    (b"BZh", bz2.open),
+    (b"\xfd7zXZ\0", lzma.open),
+]
+
+
+@dataclass
+class Imported:
+    """What became of a tarball's members. ``refused``: (name, reason) of what looked wrong, none of it written.
+
+    ``blank`` counts pages without text, which the official package makes where it could not get a page: not written.
+    """
+
+    written: int = 0
+    present: int = 0
+    blank: int = 0
+    ignored: int = 0
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def import_cache(
+    tarball: Path, cache: WikiCache | None = None, progress: Callable[[int, int], None] | None = None
+) -> Imported:
+    """Puts the pages of a tarball (plain, gzip, bzip2 or xz) into a cache's folder.
+
+    Only regular files called ``{pageid}-dated.md`` are taken, from whatever folder in the tarball, and each is written
+    into the cache's own folder: a member's path is never a path here. Refused: links and devices, absolute paths and
+    ones with "..", pages above 64 MiB and what is not UTF-8. Other files are ignored. A page that the cache's folder
+    has already is left as it is, so that a run that was stopped is resumed by another one.
+
+    Args:
+        tarball: the file.
+        cache: by default ``WikiCache()``.
+        progress: is told the bytes of the tarball read and its bytes in all.
+
+    Raises:
+        InputError: there is no such file, it is no tarball, or unpacks to an absurd size.
+        QabenchError: it ends too early or is damaged (what was read until then is kept), or a page cannot be written.
+    """
+    cache = WikiCache(None if cache is None else cache.folder, others=[])
+    cache.sweep()
+    done, unpacked = Imported(), 0
+    try:
+        size = tarball.stat().st_size
+        file = tarball.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot read the tarball {tarball}: {error.strerror or error}") from error
+    with file, _opened(file, tarball) as tar:
+        for member in _members(tar, tarball, done):
+            unpacked += member.size
+            if unpacked > LARGEST_IN_ALL:
+                raise InputError(f"{tarball} unpacks to more than {LARGEST_IN_ALL >> 30} GiB: this is no page cache")
+            try:
+                _take(tar, member, cache, done)
+            except DAMAGED as error:
+                raise _damaged(tarball, error, done) from error
+            if progress:
+                progress(file.tell(), size)
+    return done
+
+
+@contextmanager
+def _opened(file: BinaryIO, tarball: Path) -> Iterator[tarfile.TarFile]:
+    """The tarball as a stream. tarfile's own decompression does not notice that a stream ends too early."""
+    begin = file.read(6)
+    file.seek(0)
+    try:
+        with ExitStack() as stack:
+            plain = next(
+                (stack.enter_context(opener(file)) for magic, opener in OPENERS if begin.startswith(magic)), file
+            )
+            tar = stack.enter_context(tarfile.open(fileobj=plain, mode="r|"))
+            stack = stack.pop_all()
+    except EOFError as error:  # compressed, and cut off in its first block
+        raise _damaged(tarball, error, Imported()) from error
+    except DAMAGED as error:
+        raise InputError(f"{tarball} is no tarball (plain, gzip, bzip2 or xz): {error}") from error
+    with stack:
+        yield tar
+
+
+def _members(tar: tarfile.TarFile, tarball: Path, done: Imported) -> Iterator[tarfile.TarInfo]:
+    while True:
+        try:
+            member = tar.next()
+        except DAMAGED as error:
+            raise _damaged(tarball, error, done) from error
+        if member is None:
+            return
+        yield member
+        tar.members = []  # type: ignore[attr-defined]  # else all headers stay in memory
+
+
+def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done: Imported) -> None:
+    path = PurePosixPath(member.name)
+    name = PAGE.fullmatch(path.name)
+    if member.isdir() or (member.isreg() and name is None):
+        done.ignored += 1
+        return
+    reason = _why_refused(member, path)
+    if reason is None and name is not None:
+        pageid = int(name[1])
+        if cache.read(pageid) is not None:
+            done.present += 1
+            return
+        reason = _write(tar, member, cache, pageid, done)
+    if reason:
+        done.refused.append((member.name, reason))
+
+
+def _why_refused(member: tarfile.TarInfo, path: PurePosixPath) -> str | None:
+    if not member.isreg():
+        return "a link" if member.issym() or member.islnk() else "no regular file"
+    if path.is_absolute() or ".." in path.parts:
+        return "a path that leads out of its folder"
+    if member.size > LARGEST_PAGE:
+        return f"{member.size} bytes; a page has at most {LARGEST_PAGE}"
+    return None
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, pageid: int, done: Imported) -> str | None:
+    content = tar.extractfile(member)
+    if content is None:
+        return "no content"
+    data = content.read()
+    if len(data) != member.size:
+        raise EOFError(f"{member.name} has {len(data)} of {member.size} bytes")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 ({error.reason} at byte {error.start})"
+    if "\0" in text:
+        return "damaged: NUL characters"
+    if not text.strip():
+        done.blank += 1
+        return None
+    cache.write(pageid, text)
+    done.written += 1
+    return None
+
+
+def _damaged(tarball: Path, error: Exception, done: Imported) -> QabenchError:
+    return QabenchError(
+        f"{tarball} is damaged or ends too early ({error}) after {done.written + done.present} pages, which are kept. "
+        "Get it anew, whole, and run this again: it goes on where it stopped."
+    )

@@ -1,0 +1,163 @@
+"""One package per benchmark, and the descriptor that the generic code knows it by.
+
+``qabench.benchmarks.NAME`` holds everything specific to one benchmark that is neither its data
+(``loading_scripts/NAME``) nor a pure score (``qabench.scoring``). Its ``__init__`` defines ``BENCHMARK``, and imports
+nothing heavy: functions are named as "module:function" and imported when they are called.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from qabench.errors import InputError
+from qabench.evaluation.metric import CUTOFF, Metric
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.scores import Score
+    from qabench.official import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to ask a model.
+
+    Attributes:
+        name: such as "closed-book".
+        task: the name of the Inspect task.
+        about: what the model is given, in one sentence.
+        arguments: the task's arguments that make the setting.
+    """
+
+    name: str
+    task: str
+    about: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of ``qabench score`` and ``qabench.evaluate_predictions`` that one benchmark adds.
+
+    Attributes:
+        name: the keyword argument; on the command line --name with hyphens.
+        about: the help text.
+        type: str, int, float, bool or pathlib.Path.
+        default: the value if it is not given.
+        choices: the allowed values; () if any value is allowed.
+    """
+
+    name: str
+    about: str
+    type: type = str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Everything that generic code (commands, runs, reports, publishing) knows about a benchmark.
+
+    Attributes:
+        name: such as "fanoutqa", as in ``loading_scripts``.
+        title: such as "FanOutQA".
+        settings: the settings of ``qabench run``; the first is the default.
+        part: the argument of the tasks that selects a part of the questions, such as "category".
+        metrics: all metrics, in the order in which they are shown.
+        headline: names of metrics; the first one that an evaluation has stands for it.
+        families: what ``--metrics`` accepts -> what it adds, in one sentence; the first ones are the default.
+        default_families: the families that are computed unless others are asked for.
+        groupings: grouping -> its title, such as "type" -> "type of answer".
+        evaluate_with: "module:function" that scores predictions; see ``qabench.predictions.evaluate_predictions``.
+        options: the options that this function takes in addition.
+        declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
+        sections_with: "module:function" from evaluations to additional sections of a report; "" if there are none.
+        commands: names of the benchmark's own commands -> "module:function", as ``qabench NAME COMMAND``.
+    """
+
+    name: str
+    title: str
+    settings: tuple[Setting, ...]
+    part: str
+    metrics: tuple[Metric, ...]
+    headline: tuple[str, ...]
+    families: Mapping[str, str]
+    default_families: tuple[str, ...]
+    groupings: Mapping[str, str]
+    evaluate_with: str
+    declarations: str
+    options: tuple[Option, ...] = ()
+    sections_with: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
+
+    def setting(self, name: str | None) -> Setting:
+        """The setting of that name; the default one for None. Raises InputError with the allowed names."""
+        by_name = {setting.name: setting for setting in self.settings}
+        if name is None:
+            return self.settings[0]
+        if name not in by_name:
+            raise InputError(f"{self.title} has no setting {name!r}; allowed: {', '.join(by_name)}")
+        return by_name[name]
+
+    def metric(self, name: str) -> Metric:
+        """The metric of that name, such as "mrr@5" from "mrr@k". Raises InputError with the allowed names."""
+        by_name = {metric.name: metric for metric in self.metrics}
+        stem, at, cutoff = name.partition("@")
+        if at and cutoff.isdigit() and stem + CUTOFF in by_name:
+            return by_name[stem + CUTOFF].at(cutoff)
+        if name not in by_name:
+            raise InputError(f"{self.title} has no metric {name!r}; allowed: {', '.join(by_name)}")
+        return by_name[name]
+
+    def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
+        """The scores of an evaluation, or of some of its records; see ``qabench.evaluation.scores.scores_of``."""
+        from qabench.evaluation.scores import scores_of
+
+        return scores_of(self.metrics, evaluation.records if records is None else records)
+
+    def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
+        """The metric that stands for all of these evaluations; None if nothing is scored."""
+        from qabench.evaluation.metric import present
+
+        columns = [name for one in evaluations for record in one.records for name in record.scores]
+        found = {metric.name: metric for metric in present(self.metrics, columns)}
+        wanted = [name for first in self.headline for name in found if name == first or name.startswith(f"{first}@")]
+        return found[(wanted or list(found))[0]] if found else None
+
+    def declaration(self, score: str) -> Declaration:
+        """The official values of the fields of a signature, by the score's name in it."""
+        declared: Mapping[str, Declaration] = load(self.declarations)
+        return declared[score]
+
+
+def benchmark_names() -> list[str]:
+    """The names of all benchmarks, sorted: the packages in this folder."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+
+
+@functools.cache
+def benchmark(name: str) -> Benchmark:
+    """The descriptor of a benchmark.
+
+    Args:
+        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa".
+
+    Raises:
+        InputError: there is no such benchmark.
+    """
+    name = name.removeprefix("qabench/")
+    if name not in benchmark_names():
+        raise InputError(f"there is no benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
+    found: Benchmark = importlib.import_module(f"qabench.benchmarks.{name}").BENCHMARK
+    return found
+
+
+def load(reference: str) -> Any:
+    """The object that "module:attribute" names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(importlib.import_module(module), attribute)

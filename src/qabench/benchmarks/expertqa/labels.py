@@ -1,0 +1,79 @@
+"""Attribution labels of claims: by a language model, or by the entailment model of the benchmark's AutoAIS."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import anyio
+from inspect_ai.model import get_model
+from inspect_ai.util import collect
+
+from qabench.benchmarks.expertqa.claims import without_marks
+from qabench.benchmarks.expertqa.prompts import ENTAILS, verdict
+from qabench.errors import InputError
+from qabench.neural.nli import MODEL, clean, label_claims
+from qabench.tasks.replies import answered, ask_model, chat
+
+ATTRIBUTORS = ("none", "model", "nli")
+GRADER = "grader"
+
+Claim = tuple[str, Sequence[str]]
+"""A claim's text and the pieces of its evidence."""
+Labels = tuple[list[str | None], str]
+"""For each claim "Y", "N", or None where there is no label; and who gave them, for signatures."""
+Attributor = Callable[[Sequence[Claim]], Awaitable[Labels]]
+
+_lock = Lock()
+
+
+def attributor(name: str, nli_model: str = MODEL) -> Attributor:
+    """Who labels claims; a claim without evidence is N.
+
+    Args:
+        name: "none": nobody. "model": the model of the role "grader" (where there is none, the one that answered),
+            asked in our own words, which gives no official labels. "nli": see ``qabench.neural.nli``; heavy.
+        nli_model: of "nli": a name on the Hub, or a folder.
+
+    Raises:
+        InputError: an unknown name.
+    """
+    if name not in ATTRIBUTORS:
+        raise InputError(f"unknown attributor {name!r}; allowed: {', '.join(ATTRIBUTORS)}")
+
+    async def nobody(claims: Sequence[Claim]) -> Labels:
+        return [None] * len(claims), "none"
+
+    async def nli(claims: Sequence[Claim]) -> Labels:
+        return await anyio.to_thread.run_sync(_by_nli, nli_model, list(claims))
+
+    return {"none": nobody, "model": _by_model, "nli": nli}[name]
+
+
+async def _by_model(claims: Sequence[Claim]) -> Labels:
+    grader = get_model(role=GRADER)
+
+    async def label(claim: Claim) -> str | None:
+        text, pieces = claim
+        if not pieces:
+            return "N"
+        fields = {"evidence": " ".join(map(clean, pieces)), "claim": without_marks(text)}
+        output = await ask_model(grader, chat(ENTAILS.messages(**fields)), temperature=0)
+        return verdict(answered(output).text or "")
+
+    return await collect(*map(label, claims)), f"{grader}:{ENTAILS.label}"
+
+
+def _by_nli(name: str, claims: Sequence[Claim]) -> Labels:
+    with _lock:  # samples are scored side by side, and there is one model
+        model = _entailment(name)
+        return list(label_claims(claims, model)), model.name
+
+
+@cache
+def _entailment(name: str) -> Any:
+    from qabench.neural.seq2seq import load_entailment
+
+    return load_entailment(name)

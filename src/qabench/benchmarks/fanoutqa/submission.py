@@ -1,0 +1,225 @@
+"""Handing answers in to FanOutQA's leaderboard: what is wrong with them, and the files of the pull request.
+
+The leaderboard's own check looks for an "id" and an "answer" of type text in each line, and for the keys of the
+metadata. What it forgets is checked here too: ids that are missing, unknown or repeated, empty answers, answers that
+the judge reads in part, the same answers for two settings. What would make it fail, or whose score would be anyone's
+guess, is an error; what only costs points is a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.fanoutqa.submission_metadata import SETTINGS, Problem, read_metadata
+from qabench.errors import InputError, QabenchError
+from qabench.files import write_text
+from qabench.generations import Generation, Generations, read_generations
+from qabench.scoring.judge import MAX_ANSWER_CHARACTERS
+
+# Answered by most submissions, and no question any more: the corrections of 2026 took it out of the test questions.
+DROPPED = {"36146d2306ce9ca3": "test_nov23"}
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A checked submission.
+
+    Attributes:
+        name: of its files. metadata: as they are handed in.
+        answers: for each setting that takes part, what its file holds.
+        problems: everything that is wrong, errors and warnings.
+    """
+
+    name: str
+    metadata: Mapping[str, Any]
+    answers: Mapping[str, Generations]
+    problems: Sequence[Problem] = field(default=())
+
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems because of which it is not written."""
+        return [problem for problem in self.problems if problem.error]
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """The problems that it is written with."""
+        return [problem for problem in self.problems if not problem.error]
+
+    def files(self) -> dict[str, str]:
+        """The text of each file by its path in the leaderboard's folder, the metadata last."""
+        files = {answers_path(self.name, setting): _lines(given) for setting, given in self.answers.items()}
+        files[metadata_path(self.name)] = json.dumps(self.metadata, ensure_ascii=False, indent=2) + "\n"
+        return files
+
+
+def answers_path(name: str, setting: str) -> str:
+    """Where the answers of a setting stand in the leaderboard's folder."""
+    return f"{setting}-generations/{name}.jsonl"
+
+
+def metadata_path(name: str) -> str:
+    """Where the metadata stand in the leaderboard's folder."""
+    return f"metadata/{name}.json"
+
+
+def leaderboard_ids() -> list[str]:
+    """The ids of the questions that the leaderboard asks: FanOutQA's test questions.
+
+    Raises:
+        SourceError: the questions cannot be had.
+    """
+    from qabench.loading_scripts import dataset_table, open_path
+    from qabench.loading_scripts.fanoutqa.parse import read_rows
+
+    ((file,),) = dataset_table("fanoutqa").config("test").splits.values()
+    return [row["id"] for row in read_rows(open_path("fanoutqa", file), "test")]
+
+
+def check(name: str, metadata: Path, answers: Mapping[str, Path], question_ids: Sequence[str]) -> Submission:
+    """A submission made of the files that a user gives, with all that is wrong with it.
+
+    Args:
+        name: the name of the files to be handed in.
+        metadata: a JSON file, see ``submission_metadata``.
+        answers: for each of ``SETTINGS`` that takes part, a JSONL file, one {"id", "answer"} a line.
+        question_ids: of the leaderboard's questions.
+
+    Raises:
+        InputError: a name of other characters than letters, digits, dash and underscore; no answers.
+    """
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"the submission's name is {name!r}; the leaderboard's file names are made of the letters A-Z and a-z, "
+            "digits, - and _"
+        )
+    if not answers:
+        raise InputError("a submission needs the answers of at least one of --closed-book, --open-book, ...")
+    read: dict[str, Generations] = {}
+    problems: list[Problem] = []
+    for setting in filter(answers.__contains__, SETTINGS):
+        try:
+            read[setting] = read_generations(answers[setting])
+        except InputError as error:
+            problems.append(Problem("no answers", str(answers[setting]), None, str(error)))
+        else:
+            problems += _of_answers(read[setting], question_ids)
+    problems += _same_answers(read)
+    written = {s: Path(answers_path(name, s)).name if s in answers else None for s in SETTINGS}
+    complete, of_metadata = read_metadata(metadata, written)
+    return Submission(name, complete, read, (*of_metadata, *problems))
+
+
+def write(submission: Submission, out: Path) -> list[Path]:
+    """Writes the files of a submission below ``out``, all of them or none; the metadata come last.
+
+    Raises:
+        InputError: it has errors, or files of that name with other content are there.
+        QabenchError: a file cannot be written; those written before are removed.
+    """
+    if submission.errors:
+        raise InputError(
+            f"the submission has {len(submission.errors)} errors, the first: {submission.errors[0].message}"
+        )
+    _check_free(submission, out)
+    new = {out / path: text for path, text in submission.files().items() if not (out / path).exists()}
+    try:
+        for path, text in new.items():
+            write_text(path, text)
+    except (QabenchError, KeyboardInterrupt):
+        for path in filter(Path.is_file, new):
+            path.unlink()
+        raise
+    return [out / path for path in submission.files()]
+
+
+def _check_free(submission: Submission, out: Path) -> None:
+    files = submission.files()
+    ours = {answers_path(submission.name, setting) for setting in SETTINGS} | {metadata_path(submission.name)}
+    taken = []
+    for path in sorted(ours):
+        # On some systems Name.json and name.json are one file.
+        siblings = list((out / path).parent.glob("*")) if (out / path).parent.is_dir() else []
+        for other in [one for one in siblings if one.name.casefold() == Path(path).name.casefold()]:
+            same_name = other.name == Path(path).name
+            if not (same_name and path in files and other.read_bytes() == files[path].encode("utf-8")):
+                taken.append(str(other))
+    if taken:
+        raise InputError(
+            f"there is another submission of that name: {', '.join(taken)}. Nothing was written; choose another "
+            "--name or --out, or remove these files first (and keep your own metadata in another folder)"
+        )
+
+
+def _of_answers(given: Generations, question_ids: Sequence[str]) -> Iterator[Problem]:
+    for bad in given.bad_lines:
+        yield Problem("unreadable line", given.path, bad.line, f"{bad.reason}; mend or remove the line")
+    first: dict[str, int] = {}
+    known = set(question_ids)
+    for one in given.answers:
+        if one.id in first:
+            said = f"{one.id} was answered in line {first[one.id]} already; leave one of the two"
+            yield Problem("repeated id", given.path, one.line, said)
+        elif one.id not in known:
+            yield _unknown(given.path, one)
+        first.setdefault(one.id, one.line)
+        if problem := _of_text(given.path, one):
+            yield problem
+    if missing := [i for i in question_ids if i not in first]:
+        said = f"{len(missing)} of {len(known)} questions have no answer and count 0: {', '.join(missing)}"
+        yield Problem("missing answers", given.path, None, said, error=False)
+
+
+def _unknown(path: str, one: Generation) -> Problem:
+    if config := DROPPED.get(one.id):
+        said = (
+            f"{one.id} is a question of {config} that the corrected test questions dropped; the answer is handed in, "
+            "and no score counts it"
+        )
+        return Problem("dropped question", path, one.line, said, error=False)
+    said = f"{one.id!r:.60} is the id of no test question; remove the line (are these answers to other questions?)"
+    return Problem("unknown id", path, one.line, said)
+
+
+def _of_text(path: str, one: Generation) -> Problem | None:
+    where, answer = f"the answer to {one.id}", one.answer
+    if not isinstance(answer, str):
+        got = "null" if answer is None else f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
+        said = f'{where} is {got}; it must be text, such as "1998" or "" (put list items in lines of their own)'
+        return Problem("answer is not text", path, one.line, said)
+    if not _storable(answer) or not _storable(one.id):
+        return Problem("not Unicode", path, one.line, f"{where} holds a lone surrogate, which is no character")
+    if not answer.strip():
+        return Problem("empty answer", path, one.line, f"{where} is empty and counts 0", error=False)
+    if len(answer) > MAX_ANSWER_CHARACTERS:
+        said = f"{where} has {len(answer):,} characters; the judge reads the first {MAX_ANSWER_CHARACTERS:,}"
+        return Problem("long answer", path, one.line, said, error=False)
+    return None
+
+
+def _storable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _same_answers(read: Mapping[str, Generations]) -> Iterator[Problem]:
+    contents = {setting: tuple((one.id, str(one.answer)) for one in given.answers) for setting, given in read.items()}
+    counts = Counter(contents.values())
+    same = [setting for setting, content in contents.items() if counts[content] > 1]
+    if same:
+        said = f"the answers are the same in {' and '.join(same)}: was one file given for two settings?"
+        yield Problem("same answers", read[same[-1]].path, None, said, error=False)
+
+
+def _lines(given: Generations) -> str:
+    rows = ({"id": one.id, "answer": one.answer} for one in given.answers)
+    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)

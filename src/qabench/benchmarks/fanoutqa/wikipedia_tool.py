@@ -1,0 +1,106 @@
+"""Looking things up in Wikipedia for a model: a page's best fragments, or the titles of similar pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+from inspect_ai.tool import Tool, ToolDef
+from inspect_ai.util import concurrency
+
+from qabench.benchmarks.fanoutqa import prompts
+from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
+from qabench.retrieval.wiki.client import wikipedia
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
+from qabench.tasks.context_window import how_many_fit
+from qabench.tasks.token_counting import TokenCounter
+from qabench.text import Normalizer
+
+SIMILAR_TITLES = 10
+QUERY_CHARACTERS = 300  # Wikipedia's search refuses longer ones
+
+
+@dataclass
+class LookingUp:
+    """What one sample's model may look up.
+
+    Args:
+        question: what a page's fragments are ranked for, unless the model says otherwise.
+        budget: the most tokens of a result. counter: counts them. normalizer: of the retriever.
+        seen: is told the title, or the query where no page has it, and how many fragments of how many are shown.
+    """
+
+    question: str
+    budget: int
+    counter: TokenCounter
+    normalizer: Normalizer
+    seen: Callable[[str, int, int], None]
+
+    def tools(self) -> list[Tool]:
+        """``search`` and ``page`` as Inspect gives them to a model. Their results are never cut: they fit."""
+
+        async def search(query: str) -> str:
+            return await self.search(query)
+
+        async def page(title: str, about: str = "") -> str:
+            return await self._result(title, about.strip() or self.question)
+
+        texts = {"query": "The page's title, or words to search for."}
+        search_tool = ToolDef(search, "search", prompts.SEARCH_TOOL, texts, max_output=0)
+        texts = {"title": "The page's title.", "about": "What to look for on the page."}
+        page_tool = ToolDef(page, "page", prompts.PAGE_TOOL, texts, max_output=0)
+        return [search_tool.as_tool(), page_tool.as_tool()]
+
+    async def search(self, query: str) -> str:
+        """The fragments of the page with this title that are best for the question, or the titles of similar pages."""
+        return await self._result(query, self.question)
+
+    async def _result(self, query: str, wanted: str) -> str:
+        query = query.strip()[:QUERY_CHARACTERS]
+        if not query:
+            return prompts.NO_QUERY
+        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
+            found = await anyio.to_thread.run_sync(_find, query, wanted, self.normalizer, abandon_on_cancel=True)
+        if isinstance(found, _Similar):
+            self.seen(query, 0, 0)
+            return prompts.similar_titles(query, found.titles)
+        texts = [text for _, text in found.fragments]
+
+        def render(n: int) -> str:
+            return prompts.page(found.title, texts[:n])
+
+        n, _ = await how_many_fit(texts, self.budget, self.counter, render)
+        self.seen(found.title, n, len(texts))
+        return render(n)
+
+
+@dataclass(frozen=True)
+class _Page:
+    title: str
+    fragments: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class _Similar:
+    titles: Sequence[str]
+
+
+def _find(query: str, wanted: str, normalizer: Normalizer) -> _Page | _Similar:
+    """Raises WikiError where the wiki cannot be asked."""
+    wiki = wikipedia()
+    try:
+        return _fragments(WikiPage(query), wiki.content(WikiPage(query)), wanted, normalizer)
+    except PageMissing:
+        similar = wiki.search(query, SIMILAR_TITLES)
+    for page in similar:
+        if page.title.casefold() == query.casefold():
+            try:
+                return _fragments(page, wiki.content(page), wanted, normalizer)
+            except PageMissing:  # younger than the dataset's epoch
+                continue
+    return _Similar([page.title for page in similar])
+
+
+def _fragments(page: WikiPage, text: str, wanted: str, normalizer: Normalizer) -> _Page:
+    return _Page(page.title, rank(wanted, [page], {page.key: text}, normalizer))

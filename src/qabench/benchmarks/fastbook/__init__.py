@@ -1,0 +1,54 @@
+"""fastbook-benchmark: retrieval questions over seven chapters of the fastai book."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qabench.benchmarks import Benchmark, Setting
+from qabench.evaluation.metric import Metric
+
+
+def _mean(values: Sequence[float]) -> float:
+    from qabench.scoring.answer_components import mean_of
+
+    return mean_of(values)
+
+
+BENCHMARK = Benchmark(
+    name="fastbook",
+    title="fastbook-benchmark",
+    settings=(Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),),
+    part="chapters",
+    metrics=(
+        Metric(
+            "mrr@k",
+            "MRR@k",
+            "1 / rank at which all components of the answer have been retrieved; 0 if they are not within k.",
+            "retrieval",
+            mean=_mean,
+        ),
+        Metric(
+            "recall@k",
+            "Recall@k",
+            "Share of the answer's components retrieved within k.",
+            "retrieval",
+            mean=_mean,
+        ),
+        *(
+            Metric(
+                f"{kind}.fscore",
+                f"{title} F",
+                f"F-measure of {title} between the model's answer and the gold answer.",
+                "rouge",
+                official=False,
+            )
+            for kind, title in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
+        ),
+    ),
+    headline=("recall",),
+    families={"retrieval": "Answer Component MRR@k and Recall@k"},
+    default_families=("retrieval",),
+    groupings={"chapter": "chapter"},
+    evaluate_with="qabench.benchmarks.fastbook.predictions:evaluate",
+    declarations="qabench.benchmarks.fastbook.official:DECLARATIONS",
+)

@@ -1,0 +1,92 @@
+"""A picture of the study: each method's scores by chapter and for all questions, with their intervals."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.fastbook.study.report import label
+from qabench.benchmarks.fastbook.study.study import ALL, Outcome
+from qabench.errors import InputError, MissingExtra, QabenchError
+
+# Okabe and Ito's colours, which people with any kind of colour vision can tell apart; shapes for print in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+SPREAD = 0.6  # of the space between two chapters, for the methods side by side
+NAMES = {"mrr": "Answer Component MRR", "recall": "Answer Component Recall"}
+
+
+def draw(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Writes the picture; the suffix says the format (png, svg, pdf). The file appears whole or not at all.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        InputError: matplotlib cannot write that format.
+        QabenchError: the file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("--plot needs matplotlib: pip install 'qabench[plot]'") from None
+    columns = list(outcomes[0].columns)
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    panels = figure.subplots(len(columns), 1, sharex=True)
+    for panel, column in zip(panels, columns, strict=True):
+        _panel(panel, outcomes, column)
+    about = outcomes[0].study.about
+    figure.suptitle(
+        f"fastbook-benchmark ({about['config']}), chunks of {about['chunk_size']} tokens ({about['chunker']})"
+    )
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
+    _save(figure, path)
+
+
+def _panel(panel: Any, outcomes: Sequence[Outcome], column: str) -> None:
+    groups = list(outcomes[0].study.groups)
+    step = SPREAD / max(1, len(outcomes) - 1) if len(outcomes) > 1 else 0.0
+    for number, outcome in enumerate(outcomes):
+        intervals = [outcome.intervals[group][column] for group in groups]
+        means = [interval.mean for interval in intervals]
+        errors = [
+            [interval.mean - interval.low for interval in intervals],
+            [interval.high - interval.mean for interval in intervals],
+        ]
+        places = [i + number * step - step * (len(outcomes) - 1) / 2 for i in range(len(groups))]
+        style = {"color": COLOURS[number % len(COLOURS)], "fmt": MARKERS[number % len(MARKERS)]}
+        panel.errorbar(places, means, yerr=errors, capsize=2, markersize=5, elinewidth=1, label=label(outcome), **style)
+    panel.axvspan(len(groups) - 1.5, len(groups) - 0.5, color="0.94", zorder=0)
+    panel.set_xticks(range(len(groups)), [_tick(outcomes[0], group) for group in groups])
+    panel.set_xlim(-0.5, len(groups) - 0.5)
+    panel.set_ylim(-0.02, 1.02)
+    panel.grid(axis="y", color="0.88", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+    name, _, k = column.partition("@")
+    panel.set_ylabel(f"{NAMES[name]}@{k}\n(95 % interval)")
+
+
+def _tick(outcome: Outcome, group: str) -> str:
+    count = len(outcome.study.groups[group])
+    return f"{'all' if group == ALL else f'chapter {group}'}\n{count} questions"
+
+
+def _save(figure: Any, path: Path) -> None:
+    data = io.BytesIO()
+    try:
+        figure.savefig(data, format=path.suffix.removeprefix(".").lower() or "png", dpi=150)
+    except ValueError as error:
+        raise InputError(f"cannot draw {path}: {error}") from None
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data.getvalue())
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,56 @@
+"""The study's outcomes as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from qabench.benchmarks.fastbook.study.study import ALL, Outcome, Study
+from qabench.tables import Table
+
+
+def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
+    """A table of scores by chapter for each method, and with several methods one of their differences."""
+    made = [_scores(outcome) for outcome in outcomes]
+    if len(outcomes) > 1:
+        made.append(_differences(outcomes))
+    held, recall = study.ceiling
+    made[0].notes.append(
+        f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can have more than {held:.4f} MRR or "
+        f"{recall:.4f} recall: they hold no more of the answers."
+    )
+    return made
+
+
+def _scores(outcome: Outcome) -> Table:
+    names = list(outcome.columns)
+    lines: list[list[Any]] = []
+    for group, by in outcome.intervals.items():
+        cells = [
+            cell for name in names for cell in (f"{by[name].mean:.4f}", f"{by[name].low:.4f} to {by[name].high:.4f}")
+        ]
+        chunks = None if group == ALL else len(outcome.study.corpus[int(group)])
+        lines.append([group, len(outcome.study.groups[group]), chunks, *cells])
+    columns = ["chapter", "questions", "chunks"]
+    for name in names:
+        columns += [name, "95 % interval"]
+    return Table(f"fastbook {outcome.study.about['config']}: {label(outcome)}", columns, lines)
+
+
+def _differences(outcomes: Sequence[Outcome]) -> Table:
+    ranked = sorted(outcomes, key=lambda outcome: -outcome.intervals[ALL][next(iter(outcome.columns))].mean)
+    lines = []
+    for better, worse in pairwise(ranked):
+        for name, difference in better.differences(worse).items():
+            interval = difference.interval
+            bounds = f"{interval.low:+.4f} to {interval.high:+.4f}"
+            pair = f"{label(better)} minus {label(worse)}"
+            lines.append([pair, name, f"{interval.mean:+.4f}", bounds, f"{difference.p_value:.4f}"])
+    columns = ["methods", "score", "difference", "95 % interval", "p"]
+    return Table("Differences (paired bootstrap over questions)", columns, lines)
+
+
+def label(outcome: Outcome) -> str:
+    """A method and what it was asked, such as "fts on keywords"."""
+    return f"{outcome.method.name} on {outcome.method.asks}"

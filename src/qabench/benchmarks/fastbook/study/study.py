@@ -1,0 +1,177 @@
+"""The study: a config's questions, its chapters in chunks, and what a method retrieves and scores on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from qabench.benchmarks.fastbook.study import chunking
+from qabench.benchmarks.fastbook.study.methods import Memory, Method
+from qabench.benchmarks.fastbook.study.queries import Query, make_queries
+from qabench.errors import InputError
+from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords, parse_question
+from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_questions
+from qabench.retrieval.bm25.index import Hits
+from qabench.scoring.answer_components import AnswerComponentScores, answer_component_scores
+from qabench.signature import digest, signature
+from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
+
+# A config of questions, with those of its chapters and its keywords.
+CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
+CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
+    "sentences": chunking.cut,
+    "llama-index": chunking.cut_as_source,
+}
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Questions, the chunks of each chapter, keywords by question id, and the fields of a signature."""
+
+    questions: Sequence[Mapping[str, Any]]
+    corpus: Mapping[int, Sequence[str]]
+    keywords: Mapping[str, str]
+    about: Mapping[str, Any]
+    memory: Memory = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def references(self) -> list[Any]:
+        """Each question's answer components."""
+        return [row["answer_context"] for row in self.questions]
+
+    @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """The positions of the questions of each chapter, and of all: {"1": [0, 1], ..., "all": [...]}."""
+        groups: dict[str, list[int]] = {}
+        for i, row in enumerate(self.questions):
+            groups.setdefault(str(row["chapter"]), []).append(i)
+        return {**groups, ALL: list(range(len(self.questions)))}
+
+    @cached_property
+    def ceiling(self) -> tuple[float, float]:
+        """The most that any ranking can reach: questions whose components all stand in chunks, and mean recall."""
+        scores = answer_component_scores(
+            self.references,
+            [self.corpus[row["chapter"]] for row in self.questions],
+            most := max(1, *map(len, self.corpus.values())),
+        )
+        held = [value for value in scores.mrr_per_question(most) if value]
+        return len(held) / len(self.questions), scores.recall(most)
+
+    def queries(self, kind: str) -> list[Query]:
+        """What is asked, a query a question; see ``make_queries``."""
+        return make_queries(self.questions, self.keywords, kind)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method retrieved for each question of a study, and its scores at the cutoff k."""
+
+    study: Study
+    method: Method
+    k: int
+    hits: Sequence[Hits]
+    scores: AnswerComponentScores
+    signature: str = field(repr=False)
+
+    @cached_property
+    def columns(self) -> dict[str, list[float]]:
+        """Each question's scores: {"mrr@10": [...], "recall@10": [...]}."""
+        pairs = (("mrr", self.scores.mrr_per_question), ("recall", self.scores.recall_per_question))
+        return {f"{name}@{self.k}": [value for value in values(self.k) if value is not None] for name, values in pairs}
+
+    @cached_property
+    def intervals(self) -> dict[str, dict[str, Interval]]:
+        """A 95 % bootstrap interval over questions by chapter and for all: {"1": {"mrr@10": ..., ...}, "all": ...}."""
+        return {
+            group: {name: bootstrap_mean([values[i] for i in of]) for name, values in self.columns.items()}
+            for group, of in self.study.groups.items()
+        }
+
+    def differences(self, other: Outcome) -> dict[str, Difference]:
+        """How much better this method is than another on the same questions, by score."""
+        return {name: paired_bootstrap(values, other.columns[name]) for name, values in self.columns.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The outcome as JSON data."""
+        rows = zip(self.study.questions, *self.columns.values(), strict=True)
+        return {
+            "method": self.method.name,
+            "query": self.method.asks,
+            "scores": {f"mrr@{self.k}": self.scores.mrr(self.k), f"recall@{self.k}": self.scores.recall(self.k)},
+            "intervals": {
+                group: {name: asdict(interval) for name, interval in by.items()} for group, by in self.intervals.items()
+            },
+            "per_question": [
+                {"id": row["id"], **dict(zip(self.columns, values, strict=True))} for row, *values in rows
+            ],
+            "signature": self.signature,
+        }
+
+
+def load_study(
+    config: str = "questions", chunk_size: int = 500, overlap: int | None = None, chunker: str = "sentences"
+) -> Study:
+    """A config's questions, and its chapters cut into chunks.
+
+    Args:
+        config: "questions", or "sample", which is shipped.
+        chunk_size: the most tokens of a chunk.
+        overlap: the most tokens that a chunk repeats of the last one; None for the source's choice.
+        chunker: "sentences", or "llama-index", the source's own.
+
+    Raises:
+        InputError: an unknown config or chunker, or impossible sizes.
+        MissingExtra: llama-index is not installed.
+        SourceError: the data cannot be had.
+    """
+    if config not in CONFIGS:
+        raise InputError(f"fastbook has no questions in {config!r}; allowed: {', '.join(CONFIGS)}")
+    if chunker not in CHUNKERS:
+        raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
+    overlap = chunking.check_sizes(chunk_size, overlap)
+    corpus_config, keywords_config = CONFIGS[config]
+    questions = [parse_question(row) for path in _files(config) for row in read_questions(path)]
+    chapters = [parse_chapter(read_object(path), path.name) for path in _files(corpus_config)]
+    keywords = [parse_keywords(row) for path in _files(keywords_config) for row in read_csv(path, KEYWORD_COLUMNS)]
+    corpus = {row["chapter"]: CHUNKERS[chunker](row["text"], chunk_size, overlap) for row in chapters}
+    names = [name for part in (config, corpus_config, keywords_config) for name in _names(part)]
+    about = {
+        "config": config,
+        "data": digest([file_digest("fastbook", name) for name in names]),
+        "chunker": chunking.NAME if chunker == "sentences" else chunking.source_version(),
+        "chunk_size": chunk_size,
+        "overlap": overlap,
+    }
+    return Study(questions, corpus, {row["id"]: row["keywords"] for row in keywords}, about)
+
+
+def run(study: Study, method: Method, k: int = 10) -> Outcome:
+    """Retrieves k chunks for each question from its own chapter, and scores them.
+
+    Raises:
+        InputError: k below 1.
+        MissingExtra: a package of the method is not installed.
+    """
+    if k < 1:
+        raise InputError(f"k is {k}; allowed: 1 or more")
+    hits = method.rank(study.corpus, study.queries, k, study.memory)
+    passages = [
+        [study.corpus[row["chapter"]][position] for position in found.positions]
+        for row, found in zip(study.questions, hits, strict=True)
+    ]
+    scores = answer_component_scores(study.references, passages, k)
+    fields = {**study.about, "method": method.name, "query": method.asks, "model": method.model, **scores.signature()}
+    return Outcome(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
+
+
+def _names(config: str) -> list[str]:
+    return [name for files in dataset_table("fastbook").config(config).splits.values() for name in files]
+
+
+def _files(config: str) -> list[Any]:
+    return [open_path("fastbook", name) for name in _names(config)]

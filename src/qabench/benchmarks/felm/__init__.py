@@ -1,0 +1,27 @@
+"""FELM: segment-level factuality labels of model responses in five domains."""
+
+from __future__ import annotations
+
+from qabench.benchmarks import Benchmark, Setting
+from qabench.benchmarks.felm.metrics import METRICS
+
+_METHODS = {
+    "raw": "The response's numbered segments, and an answer without reasons.",
+    "cot": "As raw, with a reason before the answer.",
+    "cot-cons": "As cot, sampled several times; the majority decides.",
+    "link": "With the links of the references.",
+    "content": "With the text of the references.",
+}
+BENCHMARK = Benchmark(
+    name="felm",
+    title="FELM",
+    settings=tuple(Setting(name, "felm", about, {"method": name}) for name, about in _METHODS.items()),
+    part="domains",
+    metrics=METRICS,
+    headline=("f1",),
+    families={"felm": "F1, precision and recall of errors, and balanced accuracy"},
+    default_families=("felm",),
+    groupings={"domain": "domain", "error type": "type of error"},
+    evaluate_with="qabench.benchmarks.felm.predictions:evaluate",
+    declarations="qabench.benchmarks.felm.official:DECLARATIONS",
+)

@@ -1,0 +1,72 @@
+"""The result of one system on one config of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from qabench.evaluation.record import STATUSES, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The records of one system on the questions of one config, from a run's log or from a file of predictions.
+
+    Attributes:
+        path: the log or the file of predictions.
+        task: the name of the Inspect task; "predictions" for a file.
+        benchmark: such as "fanoutqa".
+        config: such as "dev".
+        setting: such as "closed-book"; "predictions" for a file.
+        model: as Inspect names it, such as "openai/gpt-4o"; the file's name for a file.
+        created: an ISO date and time.
+        status: "success", "error", "cancelled" or "started" (killed, or still running).
+        expected: the number of records of a complete evaluation.
+        records: in the order of the benchmark's questions; repetitions of a question are ordered by epoch.
+        signatures: family of scores -> everything these scores depend on, in one line; see ``qabench.signature``.
+        unofficial: why scores are not official; None if they are.
+        unscored: why there are no scores; None if there are some.
+        arguments: the task's arguments and the generation options.
+        problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
+    """
+
+    path: str
+    task: str
+    benchmark: str
+    config: str
+    setting: str
+    model: str
+    created: str
+    status: str
+    expected: int
+    records: Sequence[Record]
+    signatures: Mapping[str, str] = field(default_factory=dict)
+    unofficial: str | None = None
+    unscored: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    problems: Sequence[str] = ()
+
+    def counts(self) -> dict[str, int]:
+        """The number of records by status, and the number of missing records."""
+        statuses = [record.status for record in self.records]
+        return {status: statuses.count(status) for status in STATUSES} | {"missing": self.expected - len(statuses)}
+
+    def by_id(self) -> dict[str, list[Record]]:
+        """The records by question id; the repetitions of a question by epoch."""
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            found.setdefault(record.id, []).append(record)
+        return found
+
+    def groupings(self) -> list[str]:
+        """The groupings that the records have, such as "category"."""
+        return list(dict.fromkeys(name for record in self.records for name in record.groups))
+
+    def by_group(self, grouping: str) -> dict[str, list[Record]]:
+        """The records of each group of a grouping, the largest group first; a record may be in several groups."""
+        groups: dict[str, list[Record]] = {}
+        for record in self.records:
+            for group in record.groups.get(grouping, ()):
+                groups.setdefault(group, []).append(record)
+        return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))

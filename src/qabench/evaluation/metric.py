@@ -1,0 +1,74 @@
+"""Metrics as descriptors declare them: functions of sums over records, with names and descriptions for display."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+CUTOFF = "@k"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One score of a benchmark: how it is computed from records, and how it is presented.
+
+    A metric is the mean of one column of ``Record.scores``, or a function of the sums of several columns, such as F1
+    of summed counts. Means, intervals, groups and paired tests all follow from this.
+
+    Attributes:
+        name: such as "acc.loose". A name that ends in "@k" declares a metric for every cutoff, such as "mrr@10".
+        title: such as "Loose accuracy".
+        about: what it measures, in one sentence.
+        family: the key of its signature in ``Evaluation.signatures``.
+        unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
+        columns: the columns it needs; () means one column of the metric's own name.
+        function: from one NumPy array per column, of sums, to an array of scores; None means the mean of the column.
+        size: from the values of a record's columns to how many units the record holds; None means 1.
+        mean: the official mean where its last digit depends on the order of additions; None means the default.
+        item: from the values of a record's columns to the record's own score; None means the first column.
+        item_title: the name of the record's own score; "" means ``title``.
+        graded: whether a record's own score of 1 means right, 0 wrong, and between them partly right.
+        higher_is_better: the direction.
+        official: whether the benchmark's authors report it; others are additions of qabench.
+    """
+
+    name: str
+    title: str
+    about: str
+    family: str
+    unit: str = "questions"
+    columns: tuple[str, ...] = ()
+    function: Callable[..., Any] | None = None
+    size: Callable[..., float] | None = None
+    mean: Callable[[Sequence[float]], float] | None = None
+    item: Callable[..., float] | None = None
+    item_title: str = ""
+    graded: bool = False
+    higher_is_better: bool = True
+    official: bool = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of the columns it is computed from."""
+        return self.columns or (self.name,)
+
+    def at(self, cutoff: str) -> Metric:
+        """The metric of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, with "k" replaced in its columns and title."""
+        put = lambda text: text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text  # noqa: E731
+        return replace(self, name=put(self.name), title=put(self.title), columns=tuple(map(put, self.columns)))
+
+
+def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
+    """The metrics that can be computed from these columns, in the order of ``metrics``; "@k" for each cutoff found."""
+    known = dict.fromkeys(columns)
+    found: list[Metric] = []
+    for metric in metrics:
+        if not metric.name.endswith(CUTOFF):
+            candidates = [metric]
+        else:
+            stem = metric.needs[0].removesuffix(CUTOFF) + "@"
+            cutoffs = [name.removeprefix(stem) for name in known if name.startswith(stem)]
+            candidates = [metric.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
+        found += [one for one in candidates if all(name in known for name in one.needs)]
+    return found

@@ -1,0 +1,54 @@
+"""One answer to one question, with its scores. Run logs and files of predictions are both read into records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED = STATUSES = ("answered", "cut off", "empty", "refused", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation: role is "system", "user", "assistant" or "tool"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One question, the system's answer, and its scores.
+
+    Attributes:
+        id: the benchmark's id of the question.
+        epoch: counts repetitions of the question, from 1.
+        question: its text, for display.
+        reference: the reference answer, for display; "" if there is none.
+        messages: the whole conversation, including the model's last reply.
+        answer: the text that was scored; None if there is none, as for failed and refused calls.
+        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or turns.
+        problem: why there is no answer, or what is wrong with it or with the input.
+        scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if unscored.
+        groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
+        detail: details of the scoring for the report; its shape is the benchmark's own.
+        input_tokens: None if unknown.
+        output_tokens: None if unknown.
+        seconds: None if unknown.
+    """
+
+    id: str
+    epoch: int
+    question: str
+    reference: str
+    messages: Sequence[Message]
+    answer: str | None
+    status: str
+    problem: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float | None = None

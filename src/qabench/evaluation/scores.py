@@ -1,0 +1,95 @@
+"""Scores of records with confidence intervals: one function for tables, reports and published entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+
+import numpy as np
+
+from qabench.evaluation.metric import Metric, present
+from qabench.evaluation.record import Record
+from qabench.stats import RESAMPLES, Interval, bootstrap_mean
+from qabench.stats.bootstrap import interval
+from qabench.stats.resampling import drawn_sums, scores, units
+
+CONFIDENCE = 0.95
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The value of a metric with its 95% bootstrap interval over questions.
+
+    Attributes:
+        metric: what was computed.
+        interval: the value and its bounds.
+        n: the number of ``metric.unit`` that the score is a mean over.
+        left_out: the number of records that are not in it.
+    """
+
+    metric: Metric
+    interval: Interval
+    n: int
+    left_out: int
+
+
+def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
+    """The scores of records by metric name.
+
+    Args:
+        metrics: the benchmark's metrics. Those that no record has the columns for are left out.
+        records: epochs of one question are resampled together.
+
+    Returns:
+        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these records, such as the
+        recall of errors where there are none, is left out.
+    """
+    columns = list(dict.fromkeys(name for record in records for name in record.scores))
+    found = {}
+    for metric in present(metrics, columns):
+        if (score := _score(metric, records)) is not None:
+            found[metric.name] = score
+    return found
+
+
+def columns_of(metric: Metric, record: Record) -> list[float] | None:
+    """The values of the metric's columns in a record; None if one is missing or not finite."""
+    values = [record.scores.get(name, nan) for name in metric.needs]
+    return values if all(map(isfinite, values)) else None
+
+
+def item_score(metric: Metric, record: Record) -> float | None:
+    """The record's own score by a metric; None if it has none."""
+    values = columns_of(metric, record)
+    if values is None:
+        return None
+    value = metric.item(*values) if metric.item else values[0]
+    return value if isfinite(value) else None
+
+
+def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
+    having = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
+    if not having:
+        return None
+    ids, rows = [id for id, _ in having], [row for _, row in having]
+    n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
+    if metric.function is None:
+        values = [row[0] for row in rows]
+        found: Interval | None = bootstrap_mean(values, clusters=ids)
+        if metric.mean and found:
+            found = replace(found, mean=metric.mean(values))
+    else:
+        found = _of_sums(metric.function, rows, ids)
+    return found and Score(metric, found, n, len(records) - len(rows))
+
+
+def _of_sums(function: Callable[..., object], rows: Sequence[Sequence[float]], ids: Sequence[str]) -> Interval | None:
+    """A function of the sums of all rows; None if it is undefined there. Undefined resamples are skipped."""
+    drawn_from = units(rows, ids)
+    observed = float(scores(function, drawn_from.sum(axis=0, keepdims=True))[0])  # type: ignore[arg-type]
+    if not isfinite(observed):
+        return None
+    values = scores(function, drawn_sums(drawn_from, RESAMPLES, SEED))  # type: ignore[arg-type]
+    return interval(observed, values[np.isfinite(values)], CONFIDENCE)

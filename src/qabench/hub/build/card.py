@@ -1,0 +1,97 @@
+"""What a built repository says of itself: a dataset's card and tasks, and the names that it calls others by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping
+from typing import Any
+
+from qabench.hub.build.register import NAMESPACE
+from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names
+from qabench.metrics import metric_names
+from qabench.signature import version
+
+SAMPLE_LICENCE = "apache-2.0"
+
+
+def card_text(
+    table: Benchmark, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """The dataset card of a repository that holds some of a benchmark's configs.
+
+    The benchmark's own card, with ``configs`` and ``dataset_info`` made anew from what was built, in the order of
+    ``configs.json``. A note below the title says what is left out, and that a copy must not be uploaded; a table at the
+    end lists the data files with their sizes and digests. A copy that holds only what this project wrote has this
+    project's licence.
+
+    Args:
+        table: the benchmark.
+        infos: for each built config, its ``datasets.DatasetInfo`` with features, splits and sizes.
+        restriction: why the repository must not be uploaded; None where it may be.
+        files: for each data file, by its path in the repository, its "size" in bytes and its "sha256".
+    """
+    from huggingface_hub import DatasetCard
+
+    source = (FOLDER / table.name / "README.md").read_text(encoding="utf-8")
+    card = DatasetCard(source)
+    card.data["configs"] = [_data_files(name, list(info.splits), name == table.default) for name, info in infos.items()]
+    card.data["dataset_info"] = [_info(name, info) for name, info in infos.items()]
+    if not any(table.configs[name].files for name in infos):
+        card.data["license"] = SAMPLE_LICENCE
+        for key in ("license_name", "license_link"):
+            card.data.pop(key, None)
+    notes = [f"> **Do not upload this copy.** {restriction}"] if restriction else []
+    if left_out := [name for name in table.configs if name not in infos]:
+        here, absent = (", ".join(f"`{name}`" for name in names) for names in (infos, left_out))
+        notes.append(f"> **A part of the benchmark.** This copy holds {here}. It does not hold {absent}.")
+    return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
+
+
+def eval_tasks(table: Benchmark, built: Container[str]) -> str | None:
+    """The text of the repository's ``eval.yaml``, the benchmark's own; None where it has none or a config is not built.
+
+    The Hub reads the file as a benchmark's tasks, Inspect AI runs them (``inspect eval hf/OWNER/NAME``). Its scorers
+    are a fixed list, so a benchmark that none of them can score has no such file.
+    """
+    import yaml
+
+    path = FOLDER / table.name / "eval.yaml"
+    if not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
+    return text if all(task["config"] in built for task in yaml.safe_load(text)["tasks"]) else None
+
+
+def in_namespace(text: str, namespace: str) -> str:
+    """``text`` with this project's Hub names, such as qabench/fanoutqa, as names of another owner."""
+    names = "|".join(map(re.escape, {*benchmark_names(), *metric_names()}))
+    # Not in a path or an address, where qabench/ is something else.
+    return re.sub(rf"(?<![\w./-]){NAMESPACE}/(?=(?:{names})\b)", lambda _: f"{namespace}/", text)
+
+
+def _file_table(files: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
+    made = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
+    return "\n".join(["", "## Files", "", made, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""])
+
+
+def _data_files(config: str, splits: list[str], default: bool) -> dict[str, Any]:
+    files = [{"split": split, "path": f"{config}/{split}-*.parquet"} for split in splits]
+    return {"config_name": config, "data_files": files} | ({"default": True} if default else {})
+
+
+def _info(config: str, info: Any) -> dict[str, Any]:
+    """The entry of ``dataset_info``, as ``datasets`` writes it."""
+    from datasets.info import DatasetInfosDict
+    from huggingface_hub import DatasetCardData
+
+    data = DatasetCardData()
+    DatasetInfosDict({config: info}).to_dataset_card_data(data)
+    return dict(data["dataset_info"])
+
+
+def _below_title(body: str, notes: list[str]) -> str:
+    if not notes:
+        return body
+    title, _, rest = body.lstrip("\n").partition("\n")
+    return "\n".join(["", title, "", "\n>\n".join(notes), rest])

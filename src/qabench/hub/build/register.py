@@ -1,0 +1,186 @@
+"""Registration: the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` by Hub name, without a Hub.
+
+Both libraries fall back to their caches when a repository cannot be reached. A registered dataset is prepared where
+``datasets`` would have cached it, a registered metric lies where ``evaluate`` would have; each folder carries a marker
+that says that qabench wrote it. The caches give the folder that was changed last, so the current one is touched, and
+older ones of ours go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from qabench.errors import SourceError
+from qabench.files import write_json, write_text
+from qabench.loading import builder
+from qabench.loading_scripts import dataset_table
+from qabench.signature import version
+
+MARKER = "qabench-registered.json"
+NAMESPACE = "qabench"
+State = Literal["registered", "not registered", "out of date", "shadowed", "no data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Where one dataset config or metric stands.
+
+    Attributes:
+        kind: "dataset" or "metric".
+        name: its Hub name, such as "qabench/fanoutqa".
+        config: the config of a dataset, else None.
+        state: "registered": the stock function gives ours, current; "out of date": it gives an older one of ours;
+            "shadowed": it gives one that somebody else cached later; "not registered"; "no data": its source files
+            could not be had.
+        detail: the reason for "no data".
+    """
+
+    kind: Literal["dataset", "metric"]
+    name: str
+    config: str | None
+    state: State
+    path: str | None = None
+    detail: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The registration as JSON data."""
+        return asdict(self)
+
+
+def register_dataset(name: str, config: str) -> Registration:
+    """Prepares a config where the stock ``load_dataset`` finds it; at once if it is there. See ``Registration``."""
+    hub_name = f"{NAMESPACE}/{name}"
+    made = builder(name, config, repo_id=hub_name, dataset_name=name)
+    folder = Path(made.cache_dir)
+    with _lock(folder.parents[2]):
+        try:
+            made.download_and_prepare()
+        except SourceError as error:
+            return Registration("dataset", hub_name, config, "no data", detail=str(error))
+        _mark(folder, name=hub_name, config=config)
+        _remove(other for other in _marked(folder.parents[1], "*/*") if other != folder)
+        os.utime(folder)
+    return Registration("dataset", hub_name, config, "registered", str(folder))
+
+
+def register_metric(name: str) -> Registration:
+    """Puts a metric's module where the stock ``evaluate.load`` finds it. See ``Registration``."""
+    source = _metric_source(name)
+    root = _metric_root(name)
+    folder = root / _metric_hash(source)
+    with _lock(root):
+        write_text(root / "__init__.py", "")
+        write_text(folder / "__init__.py", "")
+        write_text(folder / f"{name}.py", source)  # written anew: its time decides which one is given
+        _mark(folder, name=f"{NAMESPACE}/{name}")
+        _remove(other for other in _marked(root, "*") if other != folder)
+    return Registration("metric", f"{NAMESPACE}/{name}", None, "registered", str(folder))
+
+
+def dataset_status(name: str, config: str) -> Registration:
+    """What the stock ``load_dataset`` would give for a config with no Hub to be reached."""
+    hub_name = f"{NAMESPACE}/{name}"
+    made = builder(name, config, repo_id=hub_name, dataset_name=name)
+    folder = Path(made.cache_dir)
+    found = [path for path in folder.parents[1].glob("*/*") if (path / "dataset_info.json").is_file()]
+    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    return Registration("dataset", hub_name, config, _state(newest, folder), str(newest) if newest else None)
+
+
+def metric_status(name: str) -> Registration:
+    """What the stock ``evaluate.load`` would give for a metric with no Hub to be reached."""
+    root = _metric_root(name)
+    found = [path for path in root.glob("*") if len(path.name) == 64 and (path / f"{name}.py").is_file()]
+    newest = max(found, key=lambda path: (path / f"{name}.py").stat().st_mtime, default=None)
+    state = _state(newest, root / _metric_hash(_metric_source(name)))
+    return Registration("metric", f"{NAMESPACE}/{name}", None, state, str(newest) if newest else None)
+
+
+def unregister_dataset(name: str, config: str) -> list[Path]:
+    """Removes every folder of a config that carries our marker, and gives their paths. Nothing else is touched."""
+    made = builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
+    config_folder = Path(made.cache_dir).parents[1]
+    with _lock(config_folder.parent):
+        return _remove(_marked(config_folder, "*/*"))
+
+
+def unregister_metric(name: str) -> list[Path]:
+    """Removes every folder of a metric that carries our marker, and gives their paths. Nothing else is touched."""
+    root = _metric_root(name)
+    with _lock(root):
+        return _remove(_marked(root, "*"))
+
+
+def registrable(names: Iterable[str]) -> list[tuple[str, str]]:
+    """(benchmark, config) of all configs of the benchmarks named."""
+    return [(table.name, config) for table in map(dataset_table, names) for config in table.configs]
+
+
+def _state(newest: Path | None, current: Path) -> State:
+    if newest is None:
+        return "not registered"
+    if newest == current:
+        return "registered"
+    return "out of date" if (newest / MARKER).is_file() else "shadowed"
+
+
+def _metric_root(name: str) -> Path:
+    from evaluate.loading import init_dynamic_modules
+
+    return Path(init_dynamic_modules()) / "metrics" / f"{NAMESPACE}--{name}"
+
+
+def _metric_source(name: str) -> str:
+    import qabench.metrics
+
+    folder = Path(qabench.metrics.__file__).parent
+    return (folder / name / f"{name}.py").read_text(encoding="utf-8")
+
+
+def _metric_hash(source: str) -> str:
+    # The module's text, and the version of the code that it imports.
+    return hashlib.sha256(f"{version()}\n{source}".encode()).hexdigest()
+
+
+def _mark(folder: Path, **what: str) -> None:
+    write_json(folder / MARKER, {"written_by": "qabench register", "qabench": version(), **what})
+
+
+def _marked(folder: Path, pattern: str) -> list[Path]:
+    return sorted(path.parent for path in folder.glob(f"{pattern}/{MARKER}") if _is_ours(path))
+
+
+def _is_ours(marker: Path) -> bool:
+    try:
+        return bool(json.loads(marker.read_text(encoding="utf-8")).get("written_by") == "qabench register")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _remove(folders: Iterable[Path]) -> list[Path]:
+    removed = []
+    for folder in folders:
+        shutil.rmtree(folder)
+        removed.append(folder)
+        parent = folder.parent
+        if not any(parent.iterdir()):  # a version's folder of datasets, now empty
+            parent.rmdir()
+    return removed
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Two registrations of one dataset or metric wait for each other."""
+    from filelock import FileLock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f"{folder.name}.qabench.lock")):
+        yield

@@ -1,0 +1,244 @@
+"""Dataset repositories for the Hub: Parquet shards, card and tasks in a folder that the stock ``load_dataset`` reads.
+
+The same data, code and library versions give the same bytes: no time, no path of this machine, every option of the
+Parquet writer pinned, and rows regrouped so that the Arrow files' batches leave no trace.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError, SourceUnavailable
+from qabench.files import write_json, write_text
+from qabench.hub.build import repository
+from qabench.hub.build.card import card_text, eval_tasks, in_namespace
+from qabench.hub.build.register import NAMESPACE
+from qabench.loading import load_dataset
+from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names, dataset_table, source_table
+from qabench.signature import version
+
+MAX_SHARD_BYTES = 300_000_000
+ROWS_PER_GROUP = 1000
+PARQUET: dict[str, Any] = {
+    "version": "2.6",
+    "data_page_version": "1.0",
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": True,
+    "write_statistics": True,
+    "write_page_index": True,  # the Hub's viewer seeks with it
+    "use_content_defined_chunking": True,  # the Hub stores what a new version has in common with the old one once
+    "data_page_size": 1 << 20,
+}
+# What the Hub would write: git refuses large files that are not in LFS.
+GIT_ATTRIBUTES = "*.parquet filter=lfs diff=lfs merge=lfs -text\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What became of one benchmark.
+
+    Attributes:
+        benchmark: its name.
+        path: its repository.
+        rows: for each config that was built, the number of rows by split.
+        missing: for each config whose data could not be had, why.
+        size: the bytes of the repository's files.
+        restriction: why the repository must not be uploaded; None where it may be.
+        written: False when an older build was kept, because it has configs that are missing now.
+    """
+
+    benchmark: str
+    path: Path
+    rows: dict[str, dict[str, int]]
+    missing: dict[str, str]
+    size: int
+    restriction: str | None
+    written: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON data."""
+        return {
+            "benchmark": self.benchmark,
+            "path": str(self.path),
+            "rows": self.rows,
+            "missing": self.missing,
+            "size": self.size,
+            "redistributable": self.restriction is None,
+            "restriction": self.restriction,
+            "written": self.written,
+        }
+
+
+def build(
+    out: Path,
+    names: Sequence[str] = (),
+    configs: Sequence[str] = (),
+    *,
+    skip_missing: bool = False,
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+    namespace: str = NAMESPACE,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Built]:
+    """Writes OUT/BENCHMARK for each benchmark; the folder appears whole, or stays as it was.
+
+    Args:
+        out: the folder of the repositories; made if need be.
+        names: the benchmarks; none for all.
+        configs: the configs of the one benchmark named; none for all whose data can be had.
+        skip_missing: replace an older build even if that has configs which are missing now.
+        max_shard_bytes: the size of a shard's rows in Arrow form; more rows make more shards of about equal size.
+        namespace: the owner in the Hub names that card and tasks give.
+        progress: is called with the configs done and their total.
+
+    Returns:
+        What became of each benchmark, in the order of ``names``.
+
+    Raises:
+        InputError: an unknown name, several benchmarks with ``configs``, or a folder that qabench did not write.
+        SourceUnavailable: the data of a config that was named cannot be had.
+        DigestMismatch, DataError: a source file is not the pinned one, or not as the schema says.
+        QabenchError: the folder cannot be written.
+    """
+    if max_shard_bytes < 1:
+        raise InputError(f"the size of a shard is {max_shard_bytes} bytes; it must be at least 1")
+    wanted = _wanted(names, configs)
+    out = out.absolute()
+    for name in wanted:
+        repository.check_replaceable(out / name)  # before the work
+    total, done, built = sum(map(len, wanted.values())), 0, []
+    for name, chosen in wanted.items():
+        splits, missing = {}, {}
+        for config in chosen:
+            try:
+                splits[config] = load_dataset(name, config)
+            except SourceUnavailable as error:
+                if configs:
+                    raise
+                missing[config] = str(error)
+            done += 1
+            if progress:
+                progress(done, total)
+        built.append(
+            _build_one(out / name, dataset_table(name), splits, missing, skip_missing, max_shard_bytes, namespace)
+        )
+    return built
+
+
+def _wanted(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]]:
+    """The configs to build of each benchmark, each once."""
+    tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
+    if configs and len(tables) != 1:
+        raise InputError(f"configs go with exactly one benchmark, and here are {len(tables)}: {', '.join(tables)}")
+    return {
+        name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
+        for name, table in tables.items()
+    }
+
+
+def _build_one(
+    folder: Path,
+    table: DatasetTable,
+    splits: dict[str, Any],
+    missing: dict[str, str],
+    skip_missing: bool,
+    max_shard_bytes: int,
+    namespace: str,
+) -> Built:
+    older = repository.check_replaceable(folder)
+    rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
+    restriction = table.restriction if any(table.configs[config].files for config in splits) else None
+    written = skip_missing or older is None or not older["configs"].keys() & missing
+    size = 0
+    if written:
+        with repository.replacing(folder) as new:
+            _write(new, table, splits, restriction, max_shard_bytes, namespace)
+            size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
+    return Built(table.name, folder, rows, missing, size, restriction, written)
+
+
+def _write(
+    folder: Path,
+    table: DatasetTable,
+    splits: dict[str, Any],
+    restriction: str | None,
+    max_shard_bytes: int,
+    namespace: str,
+) -> None:
+    infos = {}
+    for config, parts in splits.items():
+        files = [path for name, part in parts.items() for path in _shards(part, folder / config, name, max_shard_bytes)]
+        info = next(iter(parts.values())).info.copy()
+        info.download_size = sum(path.stat().st_size for path in files)
+        info.dataset_size = sum(split.num_bytes for split in info.splits.values())
+        infos[config] = info
+    card = card_text(table, infos, restriction, repository.digests(folder))
+    write_text(folder / "README.md", in_namespace(card, namespace))
+    if any(not table.configs[config].files for config in splits):  # the card names its files
+        _copy_files(FOLDER / table.name / "sample", folder / "sample")
+    if (licence := FOLDER / table.name / "LICENSE.md").is_file():
+        shutil.copyfile(licence, folder / licence.name)
+    write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
+    if tasks := eval_tasks(table, infos):
+        write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
+    write_json(folder / repository.MANIFEST, _manifest(folder, table, infos, restriction))
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    # Not copytree, which would carry over the permissions of a read-only installation.
+    for path in source.rglob("*"):
+        if path.is_file():
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
+def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterable[Path]:
+    """Writes a split as Parquet files of about equal numbers of rows; gives their paths."""
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    size = part.info.splits[split].num_bytes or 0
+    count = min(max(1, math.ceil(size / max_shard_bytes)), max(1, len(part)))
+    for number in range(count):
+        path = folder / f"{split}-{number:05d}-of-{count:05d}.parquet"
+        shard = part.shard(count, number, contiguous=True).with_format("arrow")
+        with pq.ParquetWriter(path, part.features.arrow_schema, **PARQUET) as writer:
+            for start in range(0, len(shard), ROWS_PER_GROUP):
+                writer.write_table(shard[start : start + ROWS_PER_GROUP].combine_chunks())
+        yield path
+
+
+def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restriction: str | None) -> dict[str, Any]:
+    """What the repository is made of and by what, with the digests of all files: it marks the folder as ours."""
+    sources = source_table(table.name)
+    used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
+    return {
+        "format": repository.FORMAT,
+        "benchmark": table.name,
+        "redistributable": restriction is None,
+        "restriction": restriction,
+        "made_with": {
+            "qabench": version(),
+            **{name: metadata.version(name) for name in ("datasets", "huggingface-hub", "pyarrow")},
+        },
+        "configs": {
+            config: {name: split.num_examples for name, split in info.splits.items()} for config, info in infos.items()
+        },
+        "sources": [
+            {
+                "url": sources[path].url,
+                "git_blob_sha1": sources[path].git_blob_sha1,
+                "sha256": sources[path].sha256,
+                "licence": sources[path].licence,
+            }
+            for path in used
+        ],
+        "files": repository.digests(folder),
+    }

@@ -1,0 +1,1 @@
+"""Publishing datasets and metrics to the Hub."""

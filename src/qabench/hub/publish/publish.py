@@ -1,0 +1,215 @@
+"""Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces, a collection of both.
+
+Nothing leaves this machine that did not pass the gate (``qabench.hub.publish.gate``). Each repository gets one commit
+with all that changed, and the tag of the package's version; if nothing changed, nothing is sent. A second call after a
+fault finishes what the first one left.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from qabench.errors import InputError, QabenchError
+from qabench.hub.build.licences import check_accepted
+from qabench.hub.build.repository import digests
+from qabench.hub.publish.collection import Collected, Item, collect
+from qabench.hub.publish.plan import FileChange
+from qabench.hub.publish.refusals import HubError, no_token
+from qabench.hub.publish.sending import Outcome, compare, send, speaking_to
+from qabench.hub.publish.staging import Staged, stage_dataset, stage_space
+from qabench.loading_scripts import benchmark_names, dataset_table
+from qabench.metrics import metric_names
+from qabench.signature import version
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+What = Literal["datasets", "metrics", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of a whole call: ``ok`` unless a repository or the collection failed."""
+
+    org: str
+    endpoint: str
+    dry_run: bool
+    repositories: tuple[Outcome, ...]
+    collection: Collected | None
+    collection_error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True where nothing failed; what was skipped did not fail."""
+        return self.collection_error is None and all(one.state != "failed" for one in self.repositories)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON data."""
+        return {**asdict(self), "ok": self.ok}
+
+
+def publish(
+    what: What,
+    org: str,
+    *,
+    private: bool = False,
+    dry_run: bool = False,
+    accept_licences: bool = False,
+    skip_missing: bool = False,
+    out: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Published:
+    """Publishes datasets, metrics or both under an organisation, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
+
+    The tag is vVERSION, the form in which ``evaluate.load(..., revision="VERSION")`` asks for it. A version is
+    published once: where the tag names other content, the repository is refused until the package has another version.
+    A repository that qabench did not write is refused as well. Visibility is settled when a repository is made, and
+    not changed later.
+
+    Args:
+        what: "datasets", "metrics" or "all".
+        org: an organisation, or a user's name.
+        private: make new repositories and the collection private; one that is public already is refused.
+        dry_run: build, check and compare with the Hub where that can be reached; send nothing.
+        accept_licences: the licences of the data were read, and what they ask will be kept.
+        skip_missing: publish datasets without the configs whose data cannot be had here, unless the Hub has those.
+        out: keep what is published in this folder, as datasets/ORG/NAME and spaces/ORG/NAME.
+        progress: is called with the repositories done and their total.
+
+    Returns:
+        What became of each repository and of the collection; a failure of one leaves the others alone.
+
+    Raises:
+        InputError: a name that cannot be one, licences that were not accepted, a folder that qabench did not write.
+        QabenchError: there is no token, or the Hub cannot be reached or does not know the token: nothing was done.
+    """
+    datasets, metrics = _wanted(what, org)
+    api = _client()
+    if not dry_run:
+        check_accepted([name for name in datasets if not dataset_table(name).restriction], accept_licences)
+        _check_token(api)
+    publisher = _Publisher(api, f"v{version()}", private, dry_run)
+    with _folder(out) as root, _staged(datasets, metrics, org, root, skip_missing) as staged:
+        for done, one in enumerate(staged, 1):
+            publisher.take(one)
+            if progress:
+                progress(done, len(datasets) + len(metrics))
+    collection, problem = publisher.collect(org)
+    return Published(org, api.endpoint, dry_run, tuple(publisher.outcomes), collection, problem)
+
+
+class _Publisher:
+    """Takes one repository after the other, and remembers what became of them and whether the Hub can be used."""
+
+    def __init__(self, api: HfApi, tag: str, private: bool, dry_run: bool) -> None:
+        self.api, self.tag, self.private, self.dry_run = api, tag, private, dry_run
+        self.outcomes: list[Outcome] = []
+        self.stopped: HubError | None = None
+
+    def take(self, staged: Staged) -> None:
+        outcome = Outcome(staged.kind, staged.repo_id, "failed", self.tag, missing=staged.missing)
+        if staged.skipped:
+            outcome = replace(outcome, state="skipped", reason=staged.skipped)
+        elif staged.problems:
+            outcome = replace(outcome, reason="; ".join(staged.problems))
+        elif self.stopped is None or self.dry_run:
+            outcome = self._try(staged, outcome)
+        else:
+            outcome = replace(outcome, reason="not tried, after the error before")
+        self.outcomes.append(outcome)
+
+    def _try(self, staged: Staged, failed: Outcome) -> Outcome:
+        try:
+            if self.stopped:
+                raise self.stopped
+            return (compare if self.dry_run else send)(self.api, staged, self.tag, self.private)
+        except HubError as error:
+            self.stopped = error if error.stops else None
+            if self.dry_run:  # what is here can be shown all the same
+                files = (FileChange(path, "added", **of) for path, of in digests(staged.folder, manifest=True).items())
+                return replace(
+                    failed, state="to publish", files=tuple(files), reason=f"not compared with the Hub: {error}"
+                )
+            return replace(failed, reason=str(error))
+        except QabenchError as error:
+            return replace(failed, reason=str(error))
+
+    def collect(self, org: str) -> tuple[Collected | None, str | None]:
+        """The collection of what is on the Hub now, or what went wrong with it."""
+        if self.stopped:
+            return None, None if self.dry_run else "not tried, after the error before"
+        order: list[Item] = [("dataset", f"{org}/{name}") for name in benchmark_names()]
+        order += [("space", f"{org}/{name}") for name in metric_names()]
+        there = {(one.kind, one.repo_id) for one in self.outcomes if one.state not in ("failed", "skipped")}
+        try:
+            with speaking_to(self.api):
+                return collect(self.api, org, order, there, private=self.private, dry_run=self.dry_run), None
+        except HubError as error:
+            return None, None if self.dry_run else str(error)
+
+
+def _wanted(what: str, org: str) -> tuple[list[str], list[str]]:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    if what not in ("datasets", "metrics", "all"):
+        raise InputError(f"{what!r} cannot be published; allowed: datasets, metrics, all")
+    datasets = benchmark_names() if what != "metrics" else []
+    metrics = metric_names() if what != "datasets" else []
+    try:
+        if "/" in org or not org:
+            raise HFValidationError("give the organisation alone, without a repository")
+        validate_repo_id(f"{org}/{max([*datasets, *metrics], key=len)}")
+    except HFValidationError as error:
+        raise InputError(f"--org is {org!r}, which is no name on the Hub: {error}") from None
+    return datasets, metrics
+
+
+def _client() -> HfApi:
+    from huggingface_hub import HfApi
+
+    return HfApi(library_name="qabench", library_version=version())
+
+
+def _check_token(api: HfApi) -> None:
+    from huggingface_hub import get_token
+
+    if get_token() is None:
+        raise QabenchError(f"{no_token(api.endpoint)}. Nothing was published")
+    with speaking_to(api):
+        api.whoami()
+
+
+@contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there, and is not an empty folder; it is left as it is")
+    yield out.absolute()
+
+
+@contextmanager
+def _staged(
+    datasets: list[str], metrics: list[str], org: str, root: Path, skip_missing: bool
+) -> Iterator[Iterator[Staged]]:
+    """The repositories one by one; metrics are checked, in other processes, while datasets are built and sent."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        spaces = [pool.submit(stage_space, name, org, root) for name in metrics]
+        try:
+            yield chain(
+                (stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets),
+                (space.result() for space in spaces),
+            )
+        finally:
+            for space in spaces:
+                space.cancel()

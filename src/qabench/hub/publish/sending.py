@@ -1,0 +1,140 @@
+"""One repository, from a folder that passed the gate to a commit and a tag on the Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from qabench.errors import QabenchError
+from qabench.hub.publish.plan import FileChange, plan
+from qabench.hub.publish.refusals import explained
+from qabench.hub.publish.remote import Kind, Remote, read
+from qabench.hub.publish.staging import Staged
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+State = Literal["published", "tagged", "unchanged", "to publish", "to tag", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one repository.
+
+    Attributes:
+        kind: "dataset" or "space".
+        repo_id: its name on the Hub.
+        state: "published": one commit, and the tag; "tagged": only the tag was missing; "unchanged"; in a dry run "to
+            publish" or "to tag"; "skipped" or "failed", for ``reason``.
+        tag: the tag of the version.
+        commit: the commit that was made; None where none was.
+        files: its files and what became of them; empty where that is not known.
+        reason: why it was skipped or failed; in a dry run why it was not compared with the Hub.
+        missing: the configs that it does not have, because their data is not here.
+    """
+
+    kind: Kind
+    repo_id: str
+    state: State
+    tag: str
+    commit: str | None = None
+    files: tuple[FileChange, ...] = ()
+    reason: str | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """The number of files that are not on the Hub as they are here."""
+        return sum(file.change != "unchanged" for file in self.files)
+
+
+def compare(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
+    """What publishing would do: reads the Hub, touches nothing. The Hub checks the card, too.
+
+    Raises:
+        HubError: the Hub cannot be reached, or refuses.
+        QabenchError: the repository must not be published, see ``qabench.hub.publish.plan``; or the Hub finds the card
+            wrong.
+    """
+    with speaking_to(api):
+        remote = read(api, staged.repo_id, staged.kind, tag)
+    files = tuple(plan(staged.folder, staged.kind, remote, tag, private=private))
+    outcome = Outcome(staged.kind, staged.repo_id, "to publish", tag, files=files, missing=staged.missing)
+    if outcome.changes:
+        _check_card(api, staged)
+        return outcome
+    return replace(outcome, state="unchanged" if remote is not None and remote.tagged is not None else "to tag")
+
+
+def send(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
+    """Publishes a repository: makes it if need be, one commit with all that changed, the tag.
+
+    Nothing is sent where nothing changed. Large files that the Hub has got already, from an earlier call that was cut
+    off, are not sent again. The commit is refused where somebody else has committed since the comparison.
+
+    Raises:
+        HubError: the Hub cannot be reached, or refuses.
+        QabenchError: as ``compare``.
+    """
+    outcome = compare(api, staged, tag, private)
+    if outcome.state == "unchanged":
+        return outcome
+    with speaking_to(api):
+        remote = read(api, staged.repo_id, staged.kind, tag) or _created(api, staged, tag, private)
+        if not outcome.changes:
+            api.create_tag(staged.repo_id, tag=tag, repo_type=staged.kind, revision=remote.head)
+            return replace(outcome, state="tagged")
+        commit = _commit(api, staged, outcome, tag, remote.head)
+        api.create_tag(staged.repo_id, tag=tag, repo_type=staged.kind, revision=commit)
+        return replace(outcome, state="published", commit=commit)
+
+
+@contextmanager
+def speaking_to(api: HfApi) -> Iterator[None]:
+    """Raises HubError, which says what to do, for whatever goes wrong between here and the Hub."""
+    try:
+        yield
+    except QabenchError:
+        raise
+    except Exception as error:  # of huggingface_hub, httpx2 or hf_xet, which have no common class
+        raise explained(error, api.endpoint) from error
+
+
+def _created(api: HfApi, staged: Staged, tag: str, private: bool) -> Remote:
+    sdk = "gradio" if staged.kind == "space" else None
+    api.create_repo(staged.repo_id, repo_type=staged.kind, private=private, space_sdk=sdk, exist_ok=True)
+    return read(api, staged.repo_id, staged.kind, tag) or Remote(None, private)
+
+
+def _commit(api: HfApi, staged: Staged, outcome: Outcome, tag: str, parent: str | None) -> str:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    operations: list[CommitOperationAdd | CommitOperationDelete] = []
+    for file in outcome.files:
+        if file.change == "deleted":
+            operations.append(CommitOperationDelete(file.path, is_folder=False))
+        elif file.change != "unchanged":
+            operations.append(CommitOperationAdd(file.path, staged.folder / file.path))
+    # Not upload_folder, which may make several commits of one folder.
+    made = api.create_commit(
+        staged.repo_id,
+        operations,
+        repo_type=staged.kind,
+        parent_commit=parent,
+        commit_message=f"qabench {tag.removeprefix('v')}",
+    )
+    return str(made.oid)
+
+
+def _check_card(api: HfApi, staged: Staged) -> None:
+    from huggingface_hub import DatasetCard, SpaceCard
+
+    kind = DatasetCard if staged.kind == "dataset" else SpaceCard
+    card = kind((staged.folder / "README.md").read_text(encoding="utf-8"))
+    with speaking_to(api):
+        try:
+            card.validate()
+        except ValueError as error:
+            raise QabenchError(f"the Hub finds the card not valid: {error}") from None

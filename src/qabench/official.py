@@ -1,0 +1,74 @@
+"""What makes a score official: the fields of its signature against the values declared next to the score.
+
+This is the only place that decides. A benchmark declares the official value of every field that its signatures have;
+commands, reports, published entries, logs and metrics print the sentences that ``deviations`` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from qabench.signature import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The official values of one field of a signature.
+
+    Attributes:
+        official: the official values, or a function that says whether a value is official. None: any value is, the
+            field does not affect the score's being official (such as the model's name).
+        says: the sentence for another value, with ``{value}`` and ``{official}`` filled in.
+        absent: whether the field may be absent.
+    """
+
+    official: tuple[str, ...] | Callable[[str], bool] | None
+    says: str = "{name}: {value} instead of {official}"
+    absent: bool = False
+
+    def accepts(self, value: str) -> bool:
+        """Whether a value is official."""
+        if self.official is None:
+            return True
+        return self.official(value) if callable(self.official) else value in self.official
+
+    def sentence(self, name: str, value: str) -> str:
+        """The deviation in words."""
+        named = "" if self.official is None or callable(self.official) else " or ".join(self.official)
+        return self.says.format(name=name.replace("_", " "), value=value, official=named)
+
+
+IRRELEVANT = Field(None, absent=True)
+Declaration = Mapping[str, Field]
+"""Name of a field -> its official values. ``qabench`` (the version) never needs to be declared."""
+
+
+def deviations(signature: str, declaration: Declaration) -> list[str]:
+    """What distinguishes a score from the official one, in sentences; empty for an official score.
+
+    Args:
+        signature: as ``qabench.signature.signature`` gives it.
+        declaration: the official values of the score's fields.
+
+    Returns:
+        One sentence for each field with an unofficial value, for each required field that is missing, and for each
+        field that is not declared, in the order of the signature.
+
+    Raises:
+        InputError: the text is not a signature.
+    """
+    _, fields = parse(signature)
+    fields.pop("qabench", None)
+    said = []
+    for name, value in fields.items():
+        if name not in declaration:
+            said.append(f"{name.replace('_', ' ')}: {value} (qabench does not know an official value)")
+        elif not declaration[name].accepts(value):
+            said.append(declaration[name].sentence(name, value))
+    said += [
+        f"{name.replace('_', ' ')}: not recorded"
+        for name, field in declaration.items()
+        if not field.absent and name not in fields
+    ]
+    return said

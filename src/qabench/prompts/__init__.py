@@ -1,0 +1,1 @@
+"""Prompts: templates with named fields, and prompts read from the benchmark authors' source files."""

@@ -1,0 +1,1 @@
+"""The Gradio page of a metric on a Space."""

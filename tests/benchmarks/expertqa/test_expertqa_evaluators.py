@@ -1,0 +1,205 @@
+"""ExpertQA's claims and fact scores: how answers are cut, what is asked, how replies count, and the agreement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai_server import Fault, OpenAIServer, completion
+
+import qabench
+from qabench import loading_scripts
+from qabench.benchmarks.expertqa.claims import cited, claims_of, read_list, sentences
+from qabench.benchmarks.expertqa.evaluators import FactScoreRun, fact_scorer, score_facts
+from qabench.errors import InputError
+from qabench.loading_scripts.expertqa.parse import parse_annotated
+from qabench.rows import read_json_lines
+from qabench.scoring.factscore import VOID_PHRASES, factscore_agreement
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    """Breaks every sentence into two facts, of which the one with "moon" is false."""
+    pytest.importorskip("openai", reason="needs the extra judge")
+    with OpenAIServer() as server:
+        server.reply = lambda body: reply(body["messages"][-1]["content"])
+        yield server
+
+
+def reply(text: str) -> str:
+    if "<sentence>" in text:
+        return f"Here they are:\n- {between(text, 'sentence')}\n- The moon is cheese.\n- The moon is cheese."
+    return "False." if "moon" in between(text, "statement") else "True"
+
+
+def between(text: str, tag: str) -> str:
+    return text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+
+
+def row(*claims: dict[str, Any], answer: str = "An answer.") -> dict[str, Any]:
+    return {
+        "question": "Why?",
+        "answers": [{"system": "gpt4", "answer_string": answer, "claims": list(claims)}],
+        "metadata": {"field": "Astronomy"},
+    }
+
+
+def claim(text: str = "Mars is red [1].", **fields: Any) -> dict[str, Any]:
+    usual = {"claim_string": text, "evidence": ["[1] Mars is a red planet."], "correctness": "Probably correct"}
+    return usual | fields
+
+
+def scored(server: OpenAIServer, *rows: dict[str, Any], **options: Any) -> FactScoreRun:
+    return score_facts(rows, fact_scorer("m", server.base_url, **{"retries": 0, **options}))
+
+
+def test_sentences() -> None:
+    text = 'Dr. Who saw J. Doe in 1.5 hours. [1][2] "Is it?" Yes! It is e.g. red [3]. and small.\n1. Mars is No. 4\n\n'
+    assert sentences(text) == [
+        "Dr. Who saw J. Doe in 1.5 hours. [1][2]",
+        '"Is it?"',
+        "Yes!",
+        "It is e.g. red [3]. and small.",
+        "1. Mars is No. 4",
+    ]
+    assert sentences("") == sentences(" \n ") == []
+
+
+@given(st.text(st.sampled_from("aB1 .!?[]\n\"'"), max_size=60))
+def test_sentences_lose_nothing(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+def test_claims_of_an_answer() -> None:
+    answer = (
+        "Hello, this is Bing. Mars is red [1]. It has two moons [2][1][2]. Why is that? [1] OK. Five5 I am. "
+        "It is cold.\nI hope this helps you!"
+    )
+    attribution = ["[1] https://a.example", "[2] https://b.example", "[2] https://c.example"]
+    assert claims_of(answer, attribution) == [
+        {"claim_string": "Mars is red [1].", "evidence": attribution[:1]},
+        {"claim_string": "It has two moons [2][1][2].", "evidence": [*attribution[1:], attribution[0]]},
+        {"claim_string": "Five5 I am.", "evidence": []},
+        {"claim_string": "It is cold.", "evidence": []},
+    ]
+    assert claims_of("12345. 123456", split=lambda text: ["12345", "123456"])[0]["claim_string"] == "123456"
+    for phrase in VOID_PHRASES:
+        assert claims_of(f"So {phrase} it", split=lambda text: [text]) == []
+
+
+def test_marks_without_marked_attributions_count_from_one() -> None:
+    assert cited("So [2], and [9] and [0]", ["a", "b"]) == ["b"]
+    assert cited("So [2]", ["[1] a", "[3] b"]) == cited("So", ["a"]) == cited("[1]", []) == []
+
+
+def test_lists_are_read() -> None:
+    assert read_list("Facts:\n- One.\n* Two.\n3) Three.\n- One.\n-\nnothing") == ["One.", "Two.", "Three."]
+
+
+def test_what_is_asked(server: OpenAIServer) -> None:
+    evidence = "Passage ID 1: a\nPassage ID 3: c\nPassage ID 4: d"
+    known = claim(atomic_claims=["Mars is red."], atomic_evidences=[evidence])
+    (run,) = (scored(server, row(known)),)
+    (call,) = server.calls
+    assert [message["role"] for message in call.body["messages"]] == ["user"]
+    assert (call.body["temperature"], call.body["max_tokens"], call.body["model"]) == (0, 100, "m")
+    assert "<passages>\nPassage ID 1: a\nPassage ID 3: c\n</passages>" in call.asked
+    assert "<statement>\nMars is red.\n</statement>" in call.asked and "field Astronomy" in call.asked
+    assert run.rows[0]["answers"][0]["claims"][0] == known | {"fact_score": 1.0}
+    server.calls.clear()
+    new = scored(server, row(claim("Mars is red [1].")))
+    asked = [call.asked for call in server.calls]
+    assert "<sentence>\nMars is red .\n</sentence>" in asked[0] and server.calls[0].body["max_tokens"] == 1000
+    assert sorted(between(text, "statement") for text in asked[1:]) == ["Mars is red .", "The moon is cheese."]
+    assert all(between(text, "passages") == "[1] Mars is a red planet." for text in asked[1:])
+    done = new.rows[0]["answers"][0]["claims"][0]
+    assert (done["fact_score"], done["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
+    assert done["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
+    assert (new.scored, new.unscored, new.usage.calls) == (1, [], 3)
+    assert new.about["evaluator"] == "m" and str(new.about["prompt"]).startswith("own-")
+
+
+def test_what_has_no_score(server: OpenAIServer) -> None:
+    def fault(number: int, body: dict[str, Any]) -> Fault | None:
+        text = body["messages"][-1]["content"]
+        faults = {
+            "refused": Fault(body=completion(None, refusal="no")),
+            "failed": Fault(status=400, body={"error": {"message": "bad"}}),
+            "cut": Fault(body=completion("- One", finish_reason="length")),
+            "prose": Fault(body=completion("It is one fact.")),
+            "no fact": Fault(body=completion("NONE")),
+            "mute": Fault(body=completion("")) if "<statement>" in text else None,
+        }
+        return next((faults[name] for name in faults if f">\n{name}" in text), None)
+
+    server.fault = fault
+    texts = ("refused", "failed", "cut", "prose", "mute")
+    given = row(*map(claim, texts), claim("no fact"), claim("[1]"), claim("fine", evidence=[]), claim(atomic_claims=[]))
+    before = json.dumps(given)
+    run = scored(server, given)
+    assert json.dumps(given) == before
+    reasons = {one["claim"]: one["reason"] for one in run.unscored}
+    assert sorted(reasons) == [0, 1, 2, 3, 4, 7]
+    parts = ("refused", "bad", "cut off", "none in the reply", "empty", "no evidence")
+    for reason, part in zip(reasons.values(), parts, strict=True):
+        assert part in reason
+    assert run.unscored[0] | {"reason": ""} == {"row": 0, "answer": 0, "claim": 0, "reason": ""}
+    claims = run.rows[0]["answers"][0]["claims"]
+    assert all(one["fact_score"] is None for one in claims)
+    assert claims[0]["atomic_claims"] is None and claims[5]["atomic_claims"] == claims[6]["atomic_claims"] == []
+
+
+def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServer) -> None:
+    rows = [row(claim("moon", correctness="Definitely incorrect"), claim()), row(claim("moon base"), claim("Hello"))]
+    run = scored(server, *rows)
+    # "moon" has two false facts, "Mars is red" one of two; the greeting is void.
+    assert [c["fact_score"] for r in run.rows for c in r["answers"][0]["claims"]] == [0.0, 0.5, 0.0, 0.5]
+    result = factscore_agreement(run.rows, run.rows).as_dict()
+    assert result["accuracy"] == 2 / 3 and result["correct"]["support"] == 2
+    assert qabench.load_metric("expertqa_factscore_agreement").compute(predictions=run.rows, references=rows)[
+        "accuracy"
+    ] == pytest.approx(2 / 3)
+    again = scored(server, *rows)
+    assert (again.usage.calls, again.rows) == (0, run.rows)
+    assert max(server.paid.values()) == 1
+    stopped = scored(server, row(claim("new")), max_calls=0)
+    assert "max_calls" in stopped.unscored[0]["reason"]
+
+
+def test_the_sample(server: OpenAIServer) -> None:
+    path = loading_scripts.FOLDER / "expertqa" / "sample" / "answers.jsonl"
+    rows = [parse_annotated(one) for one in read_json_lines(path)]
+    run = scored(server, *rows)
+    claims = [c for r in run.rows for a in r["answers"] for c in a["claims"] or ()]
+    assert run.scored + len(run.unscored) + sum(c["atomic_claims"] == [] for c in claims) == len(claims)
+    assert run.scored > 5 and factscore_agreement(rows, run.rows).as_dict()["accuracy"] is not None
+
+
+def test_a_users_prompt_and_wrong_usage(server: OpenAIServer, tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("{field}|{evidence}|{claim}")
+    known = claim(atomic_claims=["It."], atomic_evidences=["E"])
+    scored(server, row(known), prompt=path, parameters={"max_tokens": None})
+    assert server.calls[0].asked == "Astronomy|E|It." and "max_tokens" not in server.calls[0].body
+    path.write_text("{claim}")
+    for options, message in (
+        ({"prompt": path}, "lacks"),
+        ({"prompt": "nope"}, "prompt is 'nope'"),
+        ({"speed": 1}, "unknown limits"),
+    ):
+        with pytest.raises(InputError, match=message):
+            scored(server, row(claim()), **options)
+    for wrong, message in (([], "no rows"), ([{"answers": []}], r"rows\[0\]"), ([row({})], "claim_string")):
+        with pytest.raises(InputError, match=message):
+            scored(server, *wrong)

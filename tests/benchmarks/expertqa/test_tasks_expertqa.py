@@ -1,0 +1,342 @@
+"""ExpertQA's task: answers in three ways, their claims and evidence, labels, and figures equal to the metrics'."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+import datasets
+from inspect_ai.log import EvalLog
+from scripted_model import Reply, in_order, run, scripted, text
+
+import qabench
+from qabench.benchmarks.expertqa.passages import load_passages, windows
+from qabench.benchmarks.expertqa.prompts import split_answer, verdict
+from qabench.benchmarks.expertqa.tasks import expertqa, question_id
+from qabench.errors import InputError
+from qabench.neural.nli import Judgement
+from qabench.retrieval import BM25Index
+from qabench.runs.figures import figures
+from qabench.runs.log import read_run
+
+ANSWER = """Light takes eight minutes [1]. It is fast [2][1]! Who would have thought so?
+Nobody wrote this down.
+
+**References:**
+[1] https://example.org/light
+    and more of it
+- [2] A book [3] of light"""
+PASSAGES = [
+    {"id": "sun", "url": "https://example.org/sun", "text": "Light takes eight minutes from the Sun to the Earth."},
+    {"id": "bread", "title": "Bread", "text": "Bread dough rises because yeast makes gas of sugar."},
+    {"id": "tower", "title": "Towers", "text": "Iron towers are painted against rust."},
+]
+ROUGES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in PASSAGES))
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
+
+
+def done(folder: Path, script: Any, **arguments: Any) -> EvalLog:
+    return run(expertqa(**{"config": "sample", **arguments}), lambda messages: script(messages[-1].text), folder)
+
+
+def figures_of(log: EvalLog) -> dict[str, float]:
+    assert log.results
+    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+
+
+def score_of(sample: Any) -> Any:
+    return (sample.scores or {})["expertqa"]
+
+
+def by_grader(prompt: str) -> Reply:
+    """Answers, and says of evidence whether it has a word of the claim."""
+    if "<claim>" not in prompt:
+        cited = "Light takes eight minutes [1]. Dough rises by yeast [1][2]. The moon is far. It is so [9]."
+        return cited if "rust" in prompt or "Why" in prompt else "I don't know."
+    evidence, claim = (prompt.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("evidence", "claim"))
+    if "minutes" in evidence and "minutes" in claim:
+        return "Yes."
+    return "No, it does not" if "Dough" in claim else "Perhaps"
+
+
+def test_an_answer_from_memory_cites_its_own_sources(tmp_path: Path) -> None:
+    log = done(tmp_path, lambda prompt: ANSWER)
+    (sample, *_) = in_order(log)
+    assert sample.metadata["question"] in sample.messages[0].text
+    detail = score_of(sample).metadata["detail"]
+    first, second = "[1] https://example.org/light\nand more of it", "[2] A book [3] of light"
+    assert detail == {
+        "claims": [
+            {"text": "Light takes eight minutes [1].", "evidence": [first], "label": None},
+            {"text": "It is fast [2][1]!", "evidence": [second, first], "label": None},
+            {"text": "Nobody wrote this down.", "evidence": [], "label": None},
+        ],
+        "passages": [],
+    }
+    assert score_of(sample).answer == ANSWER.partition("\n\n**")[0]
+    assert figures_of(log)["evidence"] == 2 / 3 and figures_of(log)["claims"] == 3
+    assert not [name for name in figures_of(log) if name.startswith("autoais")]
+    assert score_of(sample).metadata["unofficial"] is None
+
+
+def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Path) -> None:
+    log = done(tmp_path, lambda prompt: "It takes minutes [1]. Or not [2].", method="retrieve-read", corpus=corpus, k=2)
+    (sample, *_) = in_order(log)  # how long light takes from the Sun to the Earth
+    prompt, detail = sample.messages[0].text, score_of(sample).metadata["detail"]
+    assert detail["passages"][0]["id"] == "sun"
+    assert "[1] https://example.org/sun\n\nLight takes eight" in prompt and len(detail["passages"]) <= 2
+    assert detail["claims"][0]["evidence"] == [f"[1] {PASSAGES[0]['url']}\n\n{PASSAGES[0]['text']}"]
+    assert "corpus:corpus.jsonl@" in score_of(sample).metadata["signatures"]["expertqa"]
+
+
+def test_evidence_found_afterwards_takes_the_place_of_the_model_s_own(corpus: str, tmp_path: Path) -> None:
+    reply = "The yeast makes gas [1]. Iron rusts [2]. The yeast eats sugar. Zzz qqq.\n[1] https://made.up"
+    log = done(tmp_path, lambda prompt: reply, method="post-hoc", corpus=corpus)
+    detail = score_of(in_order(log)[0]).metadata["detail"]
+    bread, tower = (f"{row['title']}\n\n{row['text']}" for row in PASSAGES[1:])
+    assert [(claim["text"], claim["evidence"]) for claim in detail["claims"]] == [
+        ("The yeast makes gas .", [f"[1] {bread}"]),
+        ("Iron rusts .", [f"[2] {tower}"]),
+        ("The yeast eats sugar.", [f"[1] {bread}"]),
+        ("Zzz qqq.", []),
+    ]
+    assert [passage["id"] for passage in detail["passages"]] == ["bread", "tower"]
+    assert "made.up" not in json.dumps(detail)
+
+
+@pytest.mark.parametrize("method", ["retrieve-read", "post-hoc"])
+def test_labels_by_a_model_make_the_figures_of_the_metrics(
+    method: str, corpus: str, tmp_path: Path, compared: Callable[[str], None]
+) -> None:
+    log = done(tmp_path, by_grader, method=method, corpus=corpus, attributor="model")
+    samples, ours = in_order(log), figures_of(log)
+    rows = [as_row(sample) for sample in samples]
+    metric = qabench.load_metric("expertqa_autoais")
+    theirs = metric.compute(predictions=rows, references=rows, on_unlabelled="exclude")
+    for name in ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions"):
+        assert ours.get(f"autoais_{name}") == theirs[name]
+    assert ours["evidence"] == (theirs["claims"] - theirs["claims_without_evidence"]) / theirs["claims"]
+    assert ours["abstains"] == theirs["abstaining_answers"] / len(rows)
+    lfqa = rouge_of(samples)
+    assert {kind: ours[kind] for kind in ROUGES} == lfqa
+    shown = {name: one.mean for name, one in figures(read_run(log.location)).items()}
+    for name in ("autoais_macro", "autoais_micro", "evidence", "abstains", *ROUGES):
+        assert shown[name] == pytest.approx(ours[name], abs=1e-15)
+    labels = [claim["autoais_label"] for row in rows for claim in row["answers"][0]["claims"]]
+    assert {"Y", "N", None} == set(labels)
+    unread = [record for record in read_run(log.location).records if "neither yes nor no" in (record.problem or "")]
+    assert unread and "from a language model" in score_of(samples[0]).metadata["unofficial"]
+    compared(f"{len(rows)} answers, {len(labels)} claims, {method}")
+
+
+def as_row(sample: Any) -> dict[str, Any]:
+    """A sample as a row of the dataset, its claims judged as the figures take them."""
+    found = score_of(sample)
+    claims = [
+        {
+            "claim_string": claim["text"],
+            "evidence": claim["evidence"],
+            "support": "Complete",
+            "worthiness": "Yes",
+            "autoais_label": claim["label"],
+        }
+        for claim in found.metadata["detail"]["claims"]
+    ]
+    return {"answers": [{"system": "model", "answer_string": found.answer, "claims": claims}]}
+
+
+def rouge_of(samples: Any) -> dict[str, float]:
+    """What the metric makes of the answers that have a reference."""
+    having = [sample for sample in samples if sample.metadata["expected"] is not None]
+    answers = [score_of(one).answer for one in having]
+    plain = [
+        None if text is None else text.replace("[1]", "").replace("[2]", "").replace("[9]", "") for text in answers
+    ]
+    metric = qabench.load_metric("expertqa_lfqa")
+    mean: dict[str, float] = metric.compute(predictions=plain, references=[one.metadata["expected"] for one in having])[
+        "mean"
+    ]
+    return mean
+
+
+def test_the_grader_is_a_role(corpus: str, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def grade(messages: Any) -> str:
+        asked.append(messages[-1].text)
+        return "Yes"
+
+    grader = scripted(grade, "grader")
+    task = expertqa("sample", "retrieve-read", corpus=corpus, attributor="model")
+    log = run(task, lambda messages: "Light is fast [1].", tmp_path, model_roles={"grader": grader})
+    with_evidence = sum(len(score_of(one).metadata["detail"]["claims"][0]["evidence"]) for one in log.samples or [])
+    assert len(asked) == with_evidence > 0 and all("[1]" not in prompt for prompt in asked)
+    assert "attributor:scripted/grader:own-" in score_of((log.samples or [])[0]).metadata["signatures"]["expertqa"]
+
+
+def test_labels_by_the_entailment_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model:
+        name = "tiny"
+
+        def n_tokens(self, prompts: list[str]) -> list[int]:
+            return [1] * len(prompts)
+
+        def judge(self, prompts: list[str]) -> list[Judgement]:
+            return [Judgement("1" if "book" in prompt else "0", 0.0) for prompt in prompts]
+
+    monkeypatch.setattr("qabench.neural.seq2seq.load_entailment", lambda name: Model())
+    log = done(tmp_path, lambda prompt: ANSWER, attributor="nli", nli_model="a folder")
+    found = score_of(in_order(log)[0])
+    assert [claim["label"] for claim in found.metadata["detail"]["claims"]] == ["N", "Y", "N"]
+    assert figures_of(log)["autoais_micro"] == 0.5 and "attributor:tiny" in found.metadata["signatures"]["expertqa"]
+    assert "no expert has said" in found.metadata["unofficial"] and "language model" not in found.metadata["unofficial"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "claims"),
+    [
+        ("", "empty", 0),
+        (text("Light takes", "max_tokens"), "cut off", 1),
+        (text("no", "content_filter"), "refused", None),
+        (RuntimeError("down"), "failed", None),
+        (TimeoutError(), "failed", None),
+        ("\ud800 is half a letter [1].", "answered", 1),
+    ],
+)
+def test_every_reply_is_recorded(reply: Reply, status: str, claims: int | None, tmp_path: Path) -> None:
+    log = done(tmp_path, lambda prompt: reply, fields="Law,Linguistics")
+    found = read_run(log.location)
+    assert log.status == "success" and {record.status for record in found.records} == {status}
+    for record in found.records:
+        assert record.scores.get("claims") == claims
+    assert status in ("cut off", "answered") or figures(found)["rouge1"].mean == 0
+    assert ("claims" in figures(found)) is (claims is not None)
+
+
+def test_ids_and_groups(tmp_path: Path) -> None:
+    samples = list(expertqa("sample").dataset)
+    assert [one.id for one in samples] == [question_id(one.metadata["question"]) for one in samples]
+    assert all(len(str(one.id)) == 12 for one in samples) and set(samples[0].metadata["groups"]) == {
+        "field",
+        "question type",
+    }
+    assert [one.id for one in expertqa("sample", ids=[str(samples[3].id)]).dataset] == [samples[3].id]
+    assert [one.metadata["groups"]["field"] for one in expertqa("sample", fields="Law").dataset] == [["Law"]]
+    wrongs: list[dict[str, Any]] = [
+        {"method": "by heart"},
+        {"attributor": "me"},
+        {"fields": "Magic"},
+        {"split": "validation"},
+        {"method": "post-hoc"},
+        {"method": "retrieve-read", "k": 0},
+        {"config": "dev"},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(InputError):
+            expertqa(**({"config": "sample"} | wrong))
+
+
+def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
+    questions = {one.id: one for one in expertqa("questions").dataset}
+    assert len(questions) == 2507
+    test, validation = (expertqa("random", split=split).dataset for split in (None, "validation"))
+    assert (len(test), len(validation)) == (219, 217)
+    for one in test:
+        assert one.metadata["question"] == questions[one.id].metadata["question"]
+    lfqa = expertqa("lfqa_random").dataset
+    assert [one.id for one in lfqa] == [str(i) for i in range(219)]
+    # The lfqa configs' answers are made of the revised ones, as this task makes them.
+    same = sum(a.metadata["expected"] == b.metadata["expected"] for a, b in zip(test, lfqa, strict=True))
+    assert same == 219
+    log = done(tmp_path, lambda prompt: "It depends [1].", config="lfqa_random", ids="0,1,2")
+    assert {kind: figures_of(log)[kind] for kind in ROUGES} == rouge_of(in_order(log))
+
+
+def test_corpora(corpus: str, tmp_path: Path) -> None:
+    rows = datasets.Dataset.from_list([{"url": None, "title": None} | row for row in PASSAGES])
+    rows.save_to_disk(str(tmp_path / "saved"))
+    from_file, from_folder = load_passages(corpus), load_passages(str(tmp_path / "saved"))
+    for found in (from_file, from_folder):
+        (best,) = found.search("yeast and sugar", 1)
+        assert (best.id, best.source, best.cited_as(4)) == ("bread", "Bread", f"[4] Bread\n\n{PASSAGES[1]['text']}")
+        assert found.search("zzz", 3) == []
+        assert [one.id for one in found.search("light yeast eats", 2)] == ["bread", "sun"]
+    BM25Index([row["text"] for row in PASSAGES], method="okapi").save(tmp_path / "index")
+    indexed = load_passages(corpus, str(tmp_path / "index"))
+    assert indexed.index.parameters.method == "okapi" and indexed.search("rust", 1)[0].id == "tower"
+    BM25Index(["another text"]).save(tmp_path / "other")
+    wrongs: list[tuple[Any, ...]] = [
+        (corpus, str(tmp_path / "other")),
+        (corpus, str(tmp_path / "nothing")),
+        (str(tmp_path / "nothing.jsonl"),),
+        (str(tmp_path),),
+        (corpus, None, 100, 100),
+    ]
+    (tmp_path / "texts.jsonl").write_text('{"body": "no text"}\n')
+    (tmp_path / "broken.jsonl").write_text('{"text": "no end')
+    for wrong in [*wrongs, (str(tmp_path / "texts.jsonl"),), (str(tmp_path / "broken.jsonl"),)]:
+        with pytest.raises(InputError):
+            load_passages(*wrong)
+
+
+def test_pages_are_cut_into_windows(tmp_path: Path) -> None:
+    page = "".join(f"Sentence number {i}. " for i in range(150))
+    path = tmp_path / "pages.jsonl"
+    path.write_text(json.dumps({"id": "page", "url": "https://e.org", "text": page}) + "\n" + json.dumps({"text": "x"}))
+    passages = load_passages(str(path))
+    assert list(passages.rows["id"]) == ["page#0", "page#1", "page#2", "page#3", "1"]
+    assert list(passages.rows["text"])[:4] == windows(page) and max(map(len, passages.rows["text"])) == 1000
+    (best,) = passages.search("number 149", 1)
+    assert best.id == "page#3" and best.source == "https://e.org"
+
+
+@given(st.text(max_size=60), st.integers(1, 9), st.data())
+def test_windows_hold_the_text_and_share_the_overlap(page: str, size: int, data: st.DataObject) -> None:
+    overlap = data.draw(st.integers(0, size - 1))
+    found = windows(page, size, overlap)
+    assert found[0] + "".join(part[overlap:] for part in found[1:]) == page
+    assert all(len(part) <= size for part in found) and all(len(part) > overlap for part in found[1:])
+    assert all(left[size - overlap :] == right[:overlap] for left, right in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "sources"),
+    [
+        ("So [1].\n\n[1] a\n[2] b", "So [1].", ["[1] a", "[2] b"]),
+        ("So.\n## Sources\n1. x\n[1] a", "So.\n## Sources\n1. x", ["[1] a"]),
+        ("So.\n\nReferences\n\n* [1] a\n\n* [2] b\n", "So.", ["[1] a", "[2] b"]),
+        ("[1] says so.", "[1] says so.", []),
+        ("So [1] and\nso [1].", "So [1] and\nso [1].", []),
+        ("The sources:", "The sources:", []),
+        ("", "", []),
+    ],
+)
+def test_an_answer_and_its_sources_are_told_apart(reply: str, answer: str, sources: list[str]) -> None:
+    assert split_answer(reply) == (answer, sources)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"), [("Yes", "Y"), (" **no**, not", "N"), ("Nothing", None), ("", None), ("It does. Yes", None)]
+)
+def test_verdicts(reply: str, wanted: str | None) -> None:
+    assert verdict(reply) == wanted

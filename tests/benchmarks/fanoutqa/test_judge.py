@@ -1,0 +1,362 @@
+"""The judge: what replies are worth, the metrics fanout_judge and fanoutqa, and ``qabench judge``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai_server import Fault, OpenAIServer, completion
+from typer.testing import CliRunner, Result
+
+import qabench
+from qabench.answers import UNANSWERED
+from qabench.benchmarks.fanoutqa.judge import judge_for
+from qabench.benchmarks.fanoutqa.judge_run import judge_answers
+from qabench.benchmarks.fanoutqa.predictions import load_questions
+from qabench.errors import InputError, MissingExtra
+from qabench.scoring.judge import (
+    NOT_ANSWERED,
+    VERDICTS,
+    judge_fields,
+    judge_score,
+    no_judgement,
+    official_score,
+    read_judgement,
+)
+
+REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_JUDGE_MODEL", "FANOUTQA_OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "never")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    """Replies as ``REPLIES`` say, by the answer that is judged."""
+    pytest.importorskip("openai", reason="needs the extra judge")
+    with OpenAIServer() as server:
+        server.reply = lambda body: REPLIES.get(answer_in(body), "no letter here!")
+        monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
+        monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
+        yield server
+
+
+def answer_in(body: dict[str, Any]) -> str:
+    return str(body["messages"][-1]["content"]).split("<answer>\n")[1].split("\n</answer>")[0]
+
+
+@pytest.mark.parametrize("letter", "abcdef")
+def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
+    for reply in (letter, letter.upper(), f"Because.\n\n{letter.upper()}\n ", f"({letter}", f"it is {letter}"):
+        judgement = read_judgement(reply, "stop")
+        assert judgement.verdict == VERDICTS[letter]
+        assert judgement.score == judgement.official == int(letter in "bce")
+        assert judgement.reason is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "how", "official", "reason"),
+    [
+        ("", {}, 0, "empty"),
+        (" \n", {}, 0, "empty"),
+        ("C.", {}, 0, "does not end with a letter"),
+        ("**C**", {}, 0, "does not end with a letter"),
+        ("G", {}, 0, "does not end with a letter"),
+        ("I cannot judge", {}, 1, "does not end with a letter"),
+        ("The same", {}, 1, "does not end with a letter"),
+        ("it covers the B", {"finish_reason": "length"}, 1, "cut off"),
+        ("B", {"finish_reason": "content_filter"}, 1, "refused"),
+        ("", {"refusal": "I won't"}, 0, 'refused: "I won\'t"'),
+    ],
+)
+def test_no_verdict_is_never_scored(reply: str, how: dict[str, str], official: int, reason: str) -> None:
+    judgement = read_judgement(reply, **how)
+    assert (judgement.verdict, judgement.score, judgement.official) == (None, None, official)
+    assert judgement.reason and reason in judgement.reason
+
+
+@given(st.text(min_size=1).filter(str.strip))
+def test_the_official_score_is_upstream_s(reply: str) -> None:
+    assert official_score(reply) == int(reply.strip()[-1].lower() in "bce")
+
+
+def test_means_with_and_without_the_unscored() -> None:
+    replies = [read_judgement(reply) for reply in ("C", "D", "?")]
+    score = judge_score([*replies, NOT_ANSWERED, no_judgement("HTTP 500")])
+    assert (score.gpt, score.official) == (1 / 3, 1 / 5)
+    assert [i for i, _ in score.unscored] == [2, 4]
+    assert score.verdicts["same"] == score.verdicts["disagreement"] == 1
+    assert judge_score([no_judgement("x")]).gpt is None
+    with pytest.raises(InputError, match="nothing to score"):
+        judge_score([])
+
+
+def test_what_the_judge_gets() -> None:
+    fields = judge_fields("q", {"a": [True, 1.5]}, "x" * 4001)
+    assert fields == {"question": "q", "reference": "a - yes\n1.5", "answer": "x" * 4000}
+    assert judge_fields("q", "r", ["a", 2])["answer"] == "a\n2"
+    with pytest.raises(InputError, match="a question is 7"):
+        judge_fields(7, "r", "a")  # type: ignore[arg-type]
+
+
+def judge(server: OpenAIServer, answers: list[Any], **options: Any) -> Any:
+    questions = [f"q{i}" for i in range(len(answers))]
+    references = ["r"] * len(answers)
+    return judge_answers(questions, references, answers, judge_for(**{"retries": 0, **options}))
+
+
+def test_official_parameters_and_every_verdict(server: OpenAIServer) -> None:
+    run = judge(server, [*REPLIES, UNANSWERED, None, "", "gibberish"])
+    body = server.calls[0].body
+    assert (body["model"], body["temperature"], body["seed"]) == ("gpt-4o-2024-11-20", 0, 31415)
+    assert len(server.calls) == 8  # the empty answer is judged, the unanswered are not
+    assert [q.score for q in run.score.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
+    assert (run.score.gpt, run.score.official) == (3 / 8, 3 / 10)
+    result = run.as_dict([f"id{i}" for i in range(10)])
+    assert result["counts"] == {"questions": 10, "scored": 8, "unscored": 2, "unanswered": 2, "shortened": 0}
+    assert [one["id"] for one in result["unscored"]] == ["id8", "id9"]
+    assert result["models"] == ["gpt-4o-2024-11-20"]
+
+
+def test_a_long_answer_is_judged_by_its_beginning(server: OpenAIServer) -> None:
+    server.reply = lambda body: "C"
+    run = judge(server, ["x" * 4001])
+    assert answer_in(server.calls[0].body) == "x" * 4000
+    assert run.as_dict()["counts"]["shortened"] == 1
+
+
+def test_failures_refusals_and_cut_replies_are_listed(server: OpenAIServer) -> None:
+    faults = {
+        "x500": Fault(500, body={"error": {"message": "boom"}}),
+        "refuses": Fault(body=completion(None, refusal="no")),
+        "cut": Fault(body=completion("The B", finish_reason="length")),
+    }
+    server.fault = lambda number, body: faults.get(answer_in(body))
+    run = judge(server, ["good", *faults])
+    assert (run.score.gpt, run.score.official) == (1.0, 0.5)
+    reasons = [one["reason"] for one in run.as_dict()["unscored"]]
+    assert "HTTP 500: " in reasons[0] and "boom" in reasons[0]
+    assert "refused: 'no'" in reasons[1]
+    assert "cut off" in reasons[2]
+
+
+def test_a_reply_without_verdict_can_be_asked_for_again(server: OpenAIServer) -> None:
+    server.reply = lambda body: "C" if body["seed"] == 31417 else "hm."
+    assert judge(server, ["x"]).score.gpt is None
+    run = judge(server, ["x", "y"], reasks=3)
+    assert run.score.gpt == 1.0
+    assert [call.body["seed"] for call in server.calls].count(31417) == 2
+    assert (run.calls, run.cached) == (5, 1)
+    assert "reasks:3" in qabench_signature(run)
+
+
+def qabench_signature(run: Any) -> str:
+    return "|".join(f"{name}:{value}" for name, value in run.judge.signature().items())
+
+
+def test_nothing_is_served_for_another_model_prompt_reference_answer_or_system(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    other = tmp_path / "p.txt"
+    other.write_text("<answer>\n{answer}\n</answer>{question}{reference}")
+    variants: list[dict[str, Any]] = [
+        {},
+        {"model": "n"},
+        {"prompt": str(other)},
+        {"parameters": {"temperature": 1}},
+        {"llm_cache_key": "system-2"},
+    ]
+    for options in variants:
+        for question, reference, answer in (
+            ("q", "r", "good"),
+            ("q", "r", "bad"),
+            ("q", "s", "good"),
+            ("p", "r", "good"),
+        ):
+            for _ in range(2):
+                judge_answers([question], [reference], [answer], judge_for(**options))
+    assert len(server.calls) == 4 * len(variants)
+
+
+def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
+    run = judge_answers(["q"], ["r"], ["good"], judge_for())
+    assert run.score is None
+    assert "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
+    assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).score.gpt == 0.0  # type: ignore[union-attr]
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtra, match=r"qabench\[judge\]"):
+        judge_answers(["q"], ["r"], ["good"], judge_for(base_url=server.base_url))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"speed": 1}, "unknown judge options speed"),
+        ({"reasks": -1}, "reasks is -1"),
+        ({"max_calls": -1}, "max_calls is -1"),
+        ({"parameters": {"messages": []}}, "must not hold messages"),
+        ({"parameters": {"x": object()}}, "must be JSON"),
+    ],
+)
+def test_options_that_cannot_be_used(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        judge_for(**options)
+
+
+def test_a_parameter_can_be_taken_out() -> None:
+    assert judge_for(parameters={"temperature": None, "top_p": 1}).parameters == {"seed": 31415, "top_p": 1}
+
+
+def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = qabench.load_metric("fanout_judge")
+    given = {"predictions": ["good", None, "bad", "?"], "references": ["r", 2, [True], {"a": "b"}]}
+    questions = ["q1", "q2", "q3", "q4"]
+    result = metric.compute(**given, questions=questions, ids=list("abcd"), per_question=True)
+    assert (result["gpt"], result["official"]) == (1 / 3, 1 / 4)
+    assert result["unscored"] == [{"id": "d", "reason": result["per_question"][3]["reason"]}]
+    assert [row["verdict"] for row in result["per_question"]] == ["same", None, "disagreement", None]
+    for part in ("judge:gpt-4o-2024-11-20", "prompt:own-", "temperature:0", "seed:31415", server.base_url):
+        assert part in result["signature"]
+    for prediction, reference in zip(given["predictions"], given["references"], strict=True):
+        metric.add(prediction=prediction, reference=reference)
+    again = metric.compute(questions=questions)
+    assert (again["gpt"], again["usage"]["calls"], again["usage"]["cached"]) == (1 / 3, 0, 3)
+    monkeypatch.setenv("FANOUTQA_JUDGE_MODEL", "other")
+    assert metric.compute(**given, questions=questions)["model"] == "other"
+    with pytest.raises(InputError, match="questions missing"):
+        metric.compute(**given)
+    for wrong, message in (
+        ({"questions": ["q"]}, "1 questions for 4 references"),
+        ({"questions": questions, "ids": ["a"]}, "1 ids for 4 questions"),
+        ({"questions": questions, "judge": "gpt-4"}, "judge is 'gpt-4'; allowed: a dict"),
+        ({"questions": questions, "judge": {"speed": 1}}, "unknown judge options speed"),
+    ):
+        with pytest.raises(InputError, match=message):
+            metric.compute(**given, **wrong)
+    result = metric.compute(**given, questions=questions, judge={"model": "third", "prices": (1, 2)})
+    assert (result["model"], result["usage"]["cost"]) == ("third", pytest.approx(3 * (100 + 10 * 2) / 1e6))
+
+
+def test_the_metric_in_a_notebook(server: OpenAIServer) -> None:
+    async def cell() -> Any:
+        metric = qabench.load_metric("fanout_judge")
+        return metric.compute(predictions=["good"], references=["r"], questions=["q"])
+
+    assert asyncio.run(cell())["gpt"] == 1.0
+
+
+def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
+    metric = qabench.load_metric("fanoutqa")
+    given = {"predictions": ["good", None, "?"], "references": ["good", ["x"], 7], "lemmatizer": "simplemma"}
+
+    def length_ratio(references: list[str], candidates: list[str]) -> list[float]:
+        assert candidates == ["good", "", "?"]
+        return [len(c) / len(r) for r, c in zip(references, candidates, strict=True)]
+
+    result = metric.compute(
+        **given, questions=["q", "p", "o"], ids=["i", "j", "k"], bleurt=length_ratio, per_question=True
+    )
+    assert result["acc"] == {"loose": 1 / 3, "strict": 1 / 3}
+    assert set(result["rouge"]) == {"rouge1", "rouge2", "rougeL"}
+    assert result["bleurt"] == 2 / 3
+    assert (result["gpt"], result["judge"]["official"], result["absent"]) == (1 / 2, 1 / 3, {})
+    assert [row["question_id"] for row in result["raw"]] == ["i", "j", "k"]
+    assert [row["gpt"] for row in result["raw"]] == [1, 0, None]
+    assert [row["acc"] for row in result["raw"]] == [1, 0, 0]
+    assert set(result["raw"][0]) == {"question_id", "acc", "rouge", "bleurt", "gpt"}
+    assert result["raw"][0]["rouge"]["rouge1"] == {"precision": 1, "recall": 1, "fscore": 1}
+    assert "bleurt:length_ratio" in result["signature"] and "prompt:own-" in result["signature"]
+    alone = {name: qabench.load_metric(name) for name in ("fanout_acc", "fanout_rouge")}
+    assert alone["fanout_acc"].compute(**given)["loose"] == result["acc"]["loose"]
+    del given["lemmatizer"]
+    assert alone["fanout_rouge"].compute(**given)["rouge1"] == result["rouge"]["rouge1"]
+
+
+def test_scores_that_cannot_be_had_are_absent(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = qabench.load_metric("fanoutqa")
+    given = {"predictions": ["good"], "references": ["good"], "lemmatizer": "simplemma"}
+    result = metric.compute(**given)
+    assert not {"gpt", "bleurt"} & set(result)
+    assert set(result["absent"]) == {"gpt", "bleurt"}
+    assert "left out" in metric.compute(**given, questions=["q"], judge=False)["absent"]["gpt"]
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
+    assert "no key" in metric.compute(**given, questions=["q"])["absent"]["gpt"]
+    assert server.calls == []
+    with pytest.raises(InputError, match="2 ids for 1 questions"):
+        metric.compute(**given, ids=["a", "b"])
+    with pytest.raises(InputError, match="gave 0 scores for 1"):
+        metric.compute(**given, bleurt=lambda references, candidates: [])
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    """A file of answers to the sample's questions: one of each kind, the last question unanswered."""
+    rows = load_questions("fanoutqa", "sample").rows
+    texts = [*REPLIES, "gibberish"]
+    lines = [{"id": row["id"], "answer": text} for row, text in zip(rows[:-1], texts, strict=False)]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def command(*arguments: object) -> Result:
+    import typer
+
+    from qabench.cli.judge import judge as judge_command
+
+    app = typer.Typer()
+    app.command("judge")(judge_command)
+    app.callback()(lambda: None)
+    return CliRunner().invoke(app, ["judge", "fanoutqa", "sample", *map(str, arguments)])
+
+
+def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> None:
+    planned = json.loads(command(answers, "--dry-run", "--price-in", 2.5, "--price-out", 10, "--json").stdout)
+    n = len(answers.read_text().splitlines())
+    assert (planned["calls"], planned["cached"], server.calls) == (n, 0, [])
+    assert planned["completion_tokens"] == 300 * n
+    assert planned["cost"] == pytest.approx((planned["prompt_tokens"] * 2.5 + 300 * n * 10) / 1e6)
+    partly = command(answers, "--max-calls", 2, "--json")
+    assert partly.exit_code == 1
+    report = json.loads(partly.stdout)
+    assert report["counts"]["unscored"] == n - 2
+    assert "max_calls" in report["unscored"][0]["reason"] and report["unscored"][0]["id"]
+    lines = tmp_path / "out" / "lines.jsonl"
+    done = command(answers, "--per-question", lines, "--output", tmp_path / "report.json")
+    assert len(server.calls) == n
+    assert set(server.paid.values()) == {1}
+    unscored = sum(answer_in(call.body) == "gibberish" for call in server.calls)
+    assert done.exit_code == (1 if unscored else 0)
+    assert "official, the unscored as 0" in done.stdout and "questions without an answer" in done.stdout
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert written["signature"].startswith("fanout_judge|benchmark:fanoutqa|config:sample|")
+    assert [json.loads(line)["id"] for line in lines.read_text().splitlines()] == [
+        row["id"] for row in load_questions("fanoutqa", "sample").rows
+    ]
+    planned = json.loads(command(answers, "--dry-run", "--json").stdout)
+    assert (planned["calls"], planned["cached"], planned["cost"]) == (0, n, None)
+
+
+def test_the_command_without_a_key(answers: Path) -> None:
+    dry = command(answers, "--dry-run")
+    assert dry.exit_code == 0
+    assert "FANOUTQA_OPENAI_API_KEY" in dry.stdout and "bytes of UTF-8" in dry.stdout
+    run = command(answers)
+    assert run.exit_code == 1
+    assert "No judge score: no key" in run.stdout
+    wrong = command(answers, "--price-in", 1)
+    assert isinstance(wrong.exception, InputError)

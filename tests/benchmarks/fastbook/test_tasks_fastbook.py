@@ -1,0 +1,137 @@
+"""fastbook's task: the scores of ``qabench retrieve``, what models read, and what becomes of their replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from ftfy import fix_text
+from inspect_ai.log import EvalLog
+from scripted_model import Reply, figures, in_order, run, text
+from typer.testing import CliRunner
+
+from qabench.benchmarks.fastbook.tasks import fastbook_rag
+from qabench.cli import app
+from qabench.errors import InputError
+from qabench.runs import figures as of_runs
+from qabench.runs.log import read_run
+from qabench.scoring.answer_components import AnswerComponentScores
+from qabench.scoring.rouge import rouge
+
+ROUGES = ("rouge1.fscore", "rouge2.fscore", "rougeL.fscore")
+
+
+def last_words(messages: Any) -> str:
+    return " ".join(messages[-1].text.split()[-40:])
+
+
+def retrieved(config: str, method: str, *options: str) -> dict[str, Any]:
+    """What ``qabench retrieve`` reports of a method."""
+    arguments = ["retrieve", "fastbook", "--config", config, "--method", method, *options, "--json"]
+    ((outcome,),) = [json.loads(CliRunner().invoke(app, arguments).stdout)["methods"]]
+    found: dict[str, Any] = outcome
+    return found
+
+
+def score_of(sample: Any) -> Any:
+    return (sample.scores or {})["fastbook"]
+
+
+def check_equal(log: EvalLog, config: str, method: str) -> int:
+    report = retrieved(config, method)
+    assert {name: value for name, value in figures(log).items() if "@" in name} == report["scores"]
+    samples = in_order(log)
+    for sample, wanted in zip(samples, report["per_question"], strict=True):
+        assert {"id": sample.id} | {n: v for n, v in score_of(sample).value.items() if "@" in n} == wanted
+    shown = {name: one.mean for name, one in of_runs.figures(read_run(log.location)).items()}
+    assert {name: shown[name] for name in report["scores"]} == report["scores"]
+    assert {score_of(sample).metadata["signatures"]["retrieval"] for sample in samples} == {report["signature"]}
+    return len(samples)
+
+
+@pytest.mark.parametrize("method", ["bm25", "fts", "hybrid"])
+def test_retrieval_scores_are_those_of_the_study(method: str, tmp_path: Path) -> None:
+    assert check_equal(run(fastbook_rag("sample", method), last_words, tmp_path), "sample", method) == 12
+
+
+@pytest.mark.parametrize("method", ["bm25", "fts"])
+def test_retrieval_scores_are_those_of_the_study_on_all_questions(
+    method: str, mirror: Path, tmp_path: Path, compared: Callable[[str], None]
+) -> None:
+    n = check_equal(run(fastbook_rag(method=method), last_words, tmp_path), "questions", method)
+    assert n == 191
+    compared(f"{n} questions, MRR@10 and Recall@10 by {method}")
+
+
+def test_the_model_reads_the_passages_in_their_order_and_the_log_has_them(tmp_path: Path) -> None:
+    log = run(fastbook_rag("sample", k=3, chunk_size=60), last_words, tmp_path)
+    for sample in log.samples or []:
+        detail = score_of(sample).metadata["detail"]
+        prompt = sample.messages[0].text
+        passages = detail["passages"]
+        places = [prompt.index(passage["text"]) for passage in passages]
+        assert places == sorted(places) and len(places) == detail["k"] == 3
+        assert sample.metadata["question"] in prompt.partition("</passages>")[2]
+        scores = [passage["score"] for passage in passages]
+        assert scores == sorted(scores, reverse=True)
+        (chapter,) = sample.metadata["groups"]["chapter"]
+        assert all(passage["id"].startswith(f"{chapter}-c") for passage in passages)
+        # The ranks are all that curves over k need.
+        ranks = tuple(part["rank"] for part in detail["components"])
+        curve = AnswerComponentScores((3,), (ranks,), ())
+        assert curve.mrr(3) == score_of(sample).value["mrr@3"]
+        assert curve.recall(3) == score_of(sample).value["recall@3"]
+        for part in detail["components"]:
+            held = [any(fix_text(context) in fix_text(one["text"]) for context in part["contexts"]) for one in passages]
+            assert part["rank"] == (held.index(True) + 1 if any(held) else None)
+
+
+def test_answers_are_compared_with_the_reference(tmp_path: Path) -> None:
+    log = run(fastbook_rag("sample"), last_words, tmp_path)
+    samples = in_order(log)
+    wanted = rouge([one.metadata["reference"] for one in samples], [score_of(one).answer for one in samples])
+    assert {name: figures(log)[name] for name in ROUGES} == {
+        f"{kind}.fscore": prf.fscore for kind, prf in wanted.mean.items()
+    }
+    assert "scores retrieval alone" in score_of(samples[0]).metadata["unofficial"]
+    assert log.plan.config.temperature == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "rouge1"),
+    [
+        ("", "empty", 0.0),
+        (text("cut", "max_tokens"), "cut off", 0.0),
+        (text("no", "content_filter"), "refused", None),
+        (RuntimeError("down"), "failed", None),
+        (TimeoutError(), "failed", None),
+    ],
+)
+def test_without_an_answer_there_are_retrieval_scores_alone(
+    reply: Reply, status: str, rouge1: float | None, tmp_path: Path
+) -> None:
+    log = run(fastbook_rag("sample", chapters="1"), lambda messages: reply, tmp_path)
+    whole = run(fastbook_rag("sample", chapters="1"), last_words, tmp_path)
+    assert figures(log)["mrr@10"] == figures(whole)["mrr@10"]
+    found = read_run(log.location)
+    assert log.status == "success" and {record.status for record in found.records} == {status}
+    assert {record.scores.get("rouge1.fscore") for record in found.records} == {rouge1}
+    assert ("rouge1.fscore" in of_runs.figures(found)) is (rouge1 is not None)
+
+
+def test_the_choice_of_questions_and_what_cannot_be_chosen(tmp_path: Path) -> None:
+    every = list(fastbook_rag("sample").dataset)
+    assert {one.metadata["groups"]["chapter"][0] for one in every} == {"1", "3"}
+    assert {one.metadata["groups"]["chapter"][0] for one in fastbook_rag("sample", chapters="3").dataset} == {"3"}
+    some = fastbook_rag("sample", ids=f"{every[0].id},{every[-1].id}").dataset
+    assert [one.id for one in some] == [every[0].id, every[-1].id]
+    assert [one.input for one in some] == [every[0].input, every[-1].input]
+    for wrong in ({"config": "corpus"}, {"method": "magic"}, {"k": 0}, {"chapters": "9"}, {"chunker": "x"}):
+        with pytest.raises(InputError):
+            fastbook_rag(**({"config": "sample"} | wrong))

@@ -1,0 +1,512 @@
+"""``qabench build``: rows, bytes, cards and tasks of the repositories, and what they may replace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml  # type: ignore[import-untyped]
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import qabench
+from qabench.errors import InputError, QabenchError, SourceUnavailable
+from qabench.hub.build import repository
+from qabench.hub.build import repository_build as build_module
+from qabench.hub.build.repository_build import build
+from qabench.loading import builder
+from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table, source_table
+from qabench.sources import find_local
+
+Tree = dict[str, bytes]
+
+
+def tree(folder: Path) -> Tree:
+    """Every file below a folder, with its bytes."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def shipped(name: str) -> list[str]:
+    return [config.name for config in dataset_table(name).configs.values() if not config.files]
+
+
+def at_hand(name: str) -> list[str]:
+    """The configs that can be built here."""
+    table = source_table(name)
+    configs = dataset_table(name).configs.values()
+    return [config.name for config in configs if all(find_local(table[file]) for file in config.files)]
+
+
+def command(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``qabench build`` in a process of its own."""
+    env = {**os.environ, "COLUMNS": "200", **environment}
+    done = subprocess.run(
+        [sys.executable, "-m", "qabench", "build", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=env,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def assert_equal_rows(folder: Path, name: str, config: str, cache: Path) -> int:
+    """The stock function gives the rows, features and splits of our builder; returns the number of rows."""
+    ours = qabench.load_dataset(name, config)
+    stock = datasets.load_dataset(str(folder / name), config, cache_dir=str(cache))
+    assert list(stock) == list(ours)
+    count = 0
+    for split, rows in ours.items():
+        assert stock[split].features == rows.features
+        for expected, row in zip(rows, stock[split], strict=True):
+            assert row == expected
+            count += 1
+    return count
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Repositories of all shipped configs."""
+    out = tmp_path_factory.mktemp("samples") / "out"
+    for name in benchmark_names():
+        build(out, [name], shipped(name))
+    return out
+
+
+@pytest.fixture(scope="module")
+def real(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Repositories of everything that the mirror has."""
+    out = tmp_path_factory.mktemp("real") / "out"
+    build(out, skip_missing=True)
+    return out
+
+
+# --- rows
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_samples_equal_the_builders_rows(name: str, samples: Path, tmp_path: Path) -> None:
+    assert datasets.get_dataset_config_names(str(samples / name)) == shipped(name)
+    for config in shipped(name):
+        assert assert_equal_rows(samples, name, config, tmp_path) > 0
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_every_real_row_equals_the_builders(
+    name: str, real: Path, tmp_path: Path, compared: Callable[[str], None]
+) -> None:
+    built = datasets.get_dataset_config_names(str(real / name))
+    assert built == at_hand(name)
+    assert set(built) > set(shipped(name))
+    rows = {config: assert_equal_rows(real, name, config, tmp_path) for config in built}
+    manifest = repository.read_manifest(real / name)
+    assert rows == {config: sum(splits.values()) for config, splits in manifest["configs"].items()}
+    compared(f"{sum(rows.values())} rows of {len(rows)} built configs of {name}, with the builder's")
+
+
+STOCK = """
+import json, sys
+import datasets
+from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
+path, config, split = sys.argv[1:]
+assert not any(module.split(".")[0] == "qabench" for module in sys.modules)
+every = load_dataset(path, config)
+rows = list(every[split])
+assert list(load_dataset(path, config, split=split, streaming=True)) == rows
+assert list(load_dataset(path, config, split=f"{split}[:3]")) == rows[:3]
+assert list(load_dataset(path, config, split=f"{split}[1:]", num_proc=2)) == rows[1:]
+assert len(every[split].to_pandas()) == len(rows)
+assert every[split].map(lambda row: {"n": 1}, num_proc=2)["n"][:] == [1] * len(rows)
+print(json.dumps([get_dataset_config_names(path), get_dataset_split_names(path, config), len(rows)]))
+"""
+
+
+def stock(folder: Path, config: str, split: str, work: Path) -> Any:
+    """What a machine without qabench's caches and without a network makes of a repository."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("QABENCH_", "HF_"))}
+    env |= {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+    work.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", STOCK, str(folder), config, split],
+        cwd=work,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_stock_functions_elsewhere(samples: Path, tmp_path: Path) -> None:
+    found = stock(samples / "fanoutqa", "sample", "validation", tmp_path / "elsewhere")
+    assert found == [["sample"], ["validation"], 12]
+    # A relative path, as in load_dataset("OUT/fanoutqa").
+    shutil.copytree(samples, tmp_path / "work/OUT")
+    assert stock(Path("OUT/fastbook"), "sample_corpus", "corpus", tmp_path / "work")[2] == 2
+
+
+def test_the_stock_functions_on_real_data(real: Path, tmp_path: Path) -> None:
+    assert stock(real / "fanoutqa", "dev", "validation", tmp_path) == [at_hand("fanoutqa"), ["validation"], 310]
+    names, splits, count = stock(real / "expertqa", "lfqa_random", "train", tmp_path)
+    assert (names, splits, count) == (at_hand("expertqa"), ["train", "validation", "test"], 1734)
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 40_000))
+def test_shards_hold_all_rows_in_order(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
+    out = tmp_path_factory.mktemp("shards")
+    build(out, ["fanoutqa"], ["sample"], max_shard_bytes=size)
+    files = sorted((out / "fanoutqa/sample").glob("*.parquet"))
+    total = benchmark_rows_bytes()
+    assert len(files) == min(12, -(-total // size))
+    assert [path.name for path in files] == [
+        f"validation-{number:05d}-of-{len(files):05d}.parquet" for number in range(len(files))
+    ]
+    assert assert_equal_rows(out, "fanoutqa", "sample", out / "cache") == 12
+
+
+def benchmark_rows_bytes() -> int:
+    return int(qabench.load_dataset("fanoutqa", "sample", split="validation").info.splits["validation"].num_bytes)
+
+
+# --- bytes
+
+
+def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
+    """In another process, with other caches, from another directory, and from Arrow files that two processes wrote."""
+    code = (
+        "import sys, os; from pathlib import Path; import qabench; "
+        "from qabench.hub.build.repository_build import build; "
+        "[qabench.load_dataset('fastbook', name, num_proc=2) for name in sys.argv[2:]]; "
+        "build(Path(sys.argv[1]), ['fastbook'], sys.argv[2:])"
+    )
+    env = {**os.environ, "HF_HOME": str(tmp_path / "hf"), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
+    arguments = [sys.executable, "-c", code, "there", *shipped("fastbook")]
+    subprocess.run(arguments, cwd=tmp_path, env=env, check=True, capture_output=True)
+    assert tree(tmp_path / "there/fastbook") == tree(samples / "fastbook")
+
+
+def test_real_builds_are_identical_and_name_no_path(real: Path, mirror: Path, tmp_path: Path) -> None:
+    done = command(tmp_path / "out", "--skip-missing", "--json", HF_HOME=str(tmp_path / "hf"))
+    for one in json.loads(done.stdout)["repositories"]:
+        files = tree(tmp_path / "out" / one["benchmark"])
+        assert files == tree(real / one["benchmark"])
+        assert sum(map(len, files.values())) == one["size"]
+        for data in files.values():
+            assert not any(str(path).encode() in data for path in (tmp_path, mirror, real, Path.home()))
+
+
+def test_the_manifest_names_every_file_and_source(samples: Path) -> None:
+    for name in benchmark_names():
+        manifest = repository.read_manifest(samples / name)
+        assert manifest["files"].keys() | {repository.MANIFEST} == tree(samples / name).keys()
+        assert manifest["sources"] == []
+        assert manifest["redistributable"]
+
+
+# --- card, tasks, permission
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
+    from datasets.info import DatasetInfosDict
+
+    text = (samples / name / "README.md").read_text(encoding="utf-8")
+    infos = DatasetInfosDict.from_directory(str(samples / name))
+    assert list(infos) == shipped(name)
+    for config, info in infos.items():
+        rows = qabench.load_dataset(name, config)
+        assert info.features == builder(name, config).info.features
+        assert {split: (s.num_examples, s.num_bytes) for split, s in info.splits.items()} == {
+            split: (len(part), part.info.splits[split].num_bytes) for split, part in rows.items()
+        }
+        files = list((samples / name / config).glob("*.parquet"))
+        assert info.download_size == sum(path.stat().st_size for path in files)
+    assert f"This copy holds `{shipped(name)[0]}`" in text
+    source = (FOLDER / name / "README.md").read_text(encoding="utf-8")
+    title, _, body = source.split("\n---\n", 1)[1].lstrip("\n").partition("\n")
+    assert title in text
+    assert body in text
+
+
+def test_a_complete_card_has_no_note_and_the_default_config(real: Path) -> None:
+    text = (real / "felm/README.md").read_text(encoding="utf-8")
+    source = (FOLDER / "felm/README.md").read_text(encoding="utf-8")
+    assert text.split("\n---\n", 1)[1].split("\n## Files\n")[0] == source.split("\n---\n", 1)[1]
+    assert yaml.safe_load(text.split("---\n")[1])["configs"][0]["default"] is True
+    assert datasets.get_dataset_default_config_name(str(real / "felm")) == "all"
+
+
+def test_the_tasks_of_the_hub_fit_the_data(real: Path, tmp_path: Path) -> None:
+    document = yaml.safe_load((real / "fanoutqa/eval.yaml").read_text(encoding="utf-8"))
+    assert set(document) == {"name", "description", "evaluation_framework", "tasks"}
+    for task in document["tasks"]:
+        rows = datasets.load_dataset(
+            str(real / "fanoutqa"), task["config"], split=task["split"], cache_dir=str(tmp_path)
+        )
+        for field in ("input", "target"):
+            assert rows.features[task["field_spec"][field]] == datasets.Value("string")
+        assert set(task["field_spec"]["metadata"]) <= set(rows.features)
+    assert not [name for name in ("expertqa", "fastbook", "felm") if (real / name / "eval.yaml").exists()]
+
+
+def test_no_tasks_without_their_config(samples: Path) -> None:
+    assert not (samples / "fanoutqa/eval.yaml").exists()
+
+
+def test_inspect_reads_the_tasks() -> None:
+    hf = pytest.importorskip("inspect_ai._eval.task.hf", reason="needs inspect_ai")
+    document = yaml.safe_load((FOLDER / "fanoutqa/eval.yaml").read_text(encoding="utf-8"))
+    assert document["evaluation_framework"] == "inspect-ai"
+    assert [hf.HFTask.model_validate(task).id for task in document["tasks"]] == ["dev_closed_book_graded"]
+
+
+def test_the_book_is_not_for_upload(mirror: Path, tmp_path: Path) -> None:
+    done = command(tmp_path, "fastbook", "--config", "corpus")
+    assert f"warning: do not upload {tmp_path / 'fastbook'}: " in done.stderr
+    manifest = repository.read_manifest(tmp_path / "fastbook")
+    assert manifest["redistributable"] is False
+    assert "may not be redistributed" in manifest["restriction"]
+    assert "**Do not upload this copy.** The benchmark" in (tmp_path / "fastbook/README.md").read_text("utf-8")
+    command(tmp_path, "fastbook", "--config", "sample_corpus")  # ours, and ours alone
+    assert repository.read_manifest(tmp_path / "fastbook")["redistributable"] is True
+
+
+# --- what may be replaced
+
+
+def test_an_older_build_is_replaced(tmp_path: Path) -> None:
+    build(tmp_path, ["fastbook"], ["sample", "sample_qrels"])
+    build(tmp_path, ["fastbook"], ["sample"])
+    assert datasets.get_dataset_config_names(str(tmp_path / "fastbook")) == ["sample"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"fastbook", ".qabench-build.lock"}
+    (tmp_path / "fastbook/README.md").unlink()  # a build that lost a file can be mended
+    (one,) = build(tmp_path, ["fastbook"], ["sample"])
+    assert one.written
+    assert (tmp_path / "fastbook/README.md").is_file()
+
+
+def _nothing(folder: Path) -> None:
+    folder.mkdir()
+
+
+def _file(folder: Path) -> None:
+    folder.write_text("mine")
+
+
+def _link(folder: Path) -> None:
+    folder.with_name("real").mkdir()
+    folder.symlink_to("real")
+
+
+def _own_files(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "README.md").write_text("mine")
+
+
+def _other_manifest(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "qabench.json").write_text('{"format": "something else"}')
+
+
+def _built_and(change: Callable[[Path], object]) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        build(folder.parent, ["felm"], ["sample"])
+        change(folder)
+
+    return make
+
+
+FOREIGN: dict[str, Callable[[Path], None]] = {
+    "an empty folder": _nothing,
+    "a file": _file,
+    "a link": _link,
+    "a folder of one's own": _own_files,
+    "another manifest": _other_manifest,
+    "an edited card": _built_and(lambda folder: (folder / "README.md").write_text("mine")),
+    "a clone": _built_and(lambda folder: ((folder / ".git").mkdir(), (folder / ".git/HEAD").write_text("ref"))),
+    "a broken link": _built_and(lambda folder: (folder / "notes").symlink_to("nowhere")),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_qabench_did_not_write_stays(what: str, tmp_path: Path) -> None:
+    FOREIGN[what](tmp_path / "felm")
+    before = {str(path) for path in tmp_path.rglob("*")}
+    kept = tree(tmp_path / "felm") if what != "a broken link" else None
+    with pytest.raises(InputError, match=r"(?s)felm.*It is left as it is; move it away"):
+        build(tmp_path, ["expertqa", "felm"], progress=lambda done, total: pytest.fail("work before the check"))
+    assert before == {str(path) for path in tmp_path.rglob("*")}
+    assert kept is None or kept == tree(tmp_path / "felm")
+
+
+def test_a_folder_that_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*arguments: Any, **options: Any) -> Any:
+        _own_files(tmp_path / "felm")
+        return qabench.load_dataset("felm", "sample")
+
+    monkeypatch.setattr(build_module, "load_dataset", slow)
+    with pytest.raises(InputError, match="left as it is"):
+        build(tmp_path, ["felm"], ["sample"])
+    assert (tmp_path / "felm/README.md").read_text() == "mine"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_build_killed_anywhere_leaves_no_half_repository(
+    older: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path / "whole", ["felm"], ["sample"])
+    whole = tree(tmp_path / "whole/felm")
+    left = -1
+
+    def step(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise Killed
+            # After its death a process tidies up nothing.
+            return None if left < -1 else function(*arguments, **options)
+
+        return counted
+
+    for name in ("write_text", "write_json"):
+        monkeypatch.setattr(build_module, name, step(getattr(build_module, name)))
+    for module, name in ((os, "rename"), (shutil, "rmtree")):
+        monkeypatch.setattr(module, name, step(getattr(module, name)))
+    deaths = 0
+    for at in range(20):
+        out = tmp_path / f"killed{at}"
+        if older:
+            shutil.copytree(tmp_path / "whole", out)
+        left = at
+        try:
+            build(out, ["felm"], ["sample"])
+        except Killed:
+            deaths += 1
+        finished, left = left >= 0, 1000
+        assert not (out / "felm").exists() or tree(out / "felm") == whole
+        repository.recover(out / "felm")
+        assert not older or tree(out / "felm") == whole
+        build(out, ["felm"], ["sample"])
+        assert tree(out / "felm") == whole
+        assert {path.name for path in out.iterdir()} <= {"felm", ".qabench-build.lock"}
+        if finished:
+            break
+    assert finished
+    assert deaths == (6 if older else 4)
+
+
+def test_a_killed_process_blocks_nothing(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from qabench.hub import build as module; "
+        "module.write_json = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
+        "module.build(Path(sys.argv[1]), ['felm'], ['sample'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr
+    assert not (tmp_path / "felm").exists()
+    assert (tmp_path / ".felm.qabench-new").is_dir()
+    build(tmp_path, ["felm"], ["sample"])
+    assert {path.name for path in tmp_path.iterdir()} == {"felm", ".qabench-build.lock"}
+
+
+def test_a_failed_build_leaves_the_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, ["felm"], ["sample"])
+    before = tree(tmp_path / "felm")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build_module, "write_json", fail)
+    with pytest.raises(QabenchError, match=r"cannot write .*felm.*No space left"):
+        build(tmp_path, ["felm"], ["sample"])
+    assert tree(tmp_path / "felm") == before
+    assert {path.name for path in tmp_path.iterdir()} <= {"felm", ".qabench-build.lock"}
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "qabench", "build", str(tmp_path), "felm", "--config", "sample"]
+    running = [subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
+    assert repository.check_replaceable(tmp_path / "felm") is not None
+
+
+# --- missing data
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No mirror, no cache, and no Arrow files of an earlier run."""
+    for name in ("QABENCH_MIRROR", "QABENCH_CACHE", "HF_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+
+
+@pytest.mark.usefixtures("nothing")
+def test_missing_configs_are_left_out_and_told(tmp_path: Path) -> None:
+    done = command(tmp_path / "out", "--json", code=1)
+    made = {one["benchmark"]: one for one in json.loads(done.stdout)["repositories"]}
+    for name in benchmark_names():
+        assert list(made[name]["rows"]) == shipped(name)
+        assert list(made[name]["missing"]) == [c for c in dataset_table(name).configs if c not in shipped(name)]
+        assert all("qabench fetch" in reason for reason in made[name]["missing"].values())
+        assert made[name]["redistributable"]
+    done = command(tmp_path / "out", "felm", "--skip-missing")
+    assert "felm: no data for all, wk, science" in done.stderr
+    assert "--skip-missing accepts it" in done.stdout
+
+
+@pytest.mark.usefixtures("nothing")
+def test_a_missing_config_that_was_named_is_an_error(tmp_path: Path) -> None:
+    done = command(tmp_path / "out", "felm", "--config", "sample", "--config", "wk", "--skip-missing", code=1)
+    assert "felm: eval/all.jsonl" in done.stderr
+    assert "QABENCH_MIRROR=DIR" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_older_build_with_more_data_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str, config: str) -> Any:
+        if there or config == "sample":
+            return qabench.load_dataset(name, "sample")
+        raise SourceUnavailable("not here")
+
+    monkeypatch.setattr(build_module, "load_dataset", load)
+    there = True
+    (first,) = build(tmp_path, ["felm"])
+    before = tree(tmp_path / "felm")
+    there = False
+    (second,) = build(tmp_path, ["felm"])
+    assert (first.written, second.written) == (True, False)
+    assert tree(tmp_path / "felm") == before
+    (third,) = build(tmp_path, ["felm"], skip_missing=True)
+    assert third.written
+    assert list(repository.read_manifest(tmp_path / "felm")["configs"]) == ["sample"]
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no benchmark 'nope'; allowed: expertqa"):
+        build(tmp_path, ["nope"])
+    with pytest.raises(InputError, match="no config 'nope'; allowed: all, wk"):
+        build(tmp_path, ["felm"], ["nope"])
+    with pytest.raises(InputError, match="exactly one benchmark, and here are 4"):
+        build(tmp_path, configs=["sample"])
+    with pytest.raises(InputError, match="0 bytes; it must be at least 1"):
+        build(tmp_path, max_shard_bytes=0)
+    assert "--max-shard-size is 'big'" in command(tmp_path, "--max-shard-size", "big", code=2).stderr
+    (tmp_path / "file").write_text("")
+    assert "cannot write" in command(tmp_path / "file/out", "felm", "--config", "sample", code=1).stderr

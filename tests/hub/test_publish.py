@@ -1,0 +1,455 @@
+"""``qabench publish`` to a Hub on loopback: what is sent, what is left alone, and what a second call does.
+
+The gate has tests of its own; here it lets everything pass.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import typer
+from hub_server import TOKEN, Hub
+from huggingface_hub import HfApi, constants
+from only_the_sample import only_the_sample
+from typer.testing import CliRunner
+
+from qabench.cli.publish import publish as command
+from qabench.errors import InputError, QabenchError
+from qabench.hub.build import repository
+from qabench.hub.publish import space, staging
+from qabench.hub.publish.publish import Published, publish
+from qabench.hub.publish.sending import Outcome
+from qabench.loading_scripts import dataset_table
+
+TAG = f"v{metadata.version('qabench')}"
+METRICS = ["fanout_acc", "felm_factuality"]
+SENT = ["qabench/expertqa", "qabench/fanoutqa", "qabench/felm", *(f"qabench/{name}" for name in METRICS)]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A Hub with nothing on it; two metrics, and datasets of which only the sample can be had, wait for it."""
+    only_the_sample(tmp_path / "home", monkeypatch)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # single files can be seen coming
+    monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
+    monkeypatch.setattr("qabench.hub.publish.publish.metric_names", lambda: METRICS)
+    monkeypatch.setattr(staging, "check_dataset", lambda name, folder: [])
+    monkeypatch.setattr(staging, "check_space", lambda name, folder: ([], f"{name}|not run"))
+    with Hub(("qabench", "elsewhere")) as hub:
+        hub.used_here(monkeypatch)
+        yield hub
+
+
+@pytest.fixture
+def api(hub: Hub) -> HfApi:
+    return HfApi(endpoint=hub.url, token=TOKEN)
+
+
+def send(what: Any = "all", org: str = "qabench", **options: Any) -> Published:
+    return publish(what, org, **{"accept_licences": True, "skip_missing": True} | options)
+
+
+def states(published: Published) -> dict[str, str]:
+    return {one.repo_id.split("/")[1]: one.state for one in published.repositories if one.state != "skipped"}
+
+
+def the(published: Published, name: str) -> Outcome:
+    return next(one for one in published.repositories if one.repo_id.endswith(f"/{name}"))
+
+
+def writes(hub: Hub) -> list[str]:
+    """The requests that could change something; asking whether a card is valid cannot."""
+    return [line for line in hub.lines("POST", "PUT", "PATCH", "DELETE") if "/api/validate-yaml" not in line]
+
+
+def content(hub: Hub, kind: str, id_: str, path: str) -> str:
+    return hub.store.contents[hub.repo(kind, id_).tip.tree[path].etag].decode()
+
+
+@pytest.fixture
+def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object]], None]:
+    """Changes what the Space of fanout_acc is staged with from now on."""
+    original = space.stage
+
+    def use(alter: Callable[[Path], object]) -> None:
+        def stage(name: str, folder: Path, namespace: str) -> None:
+            original(name, folder, namespace)
+            if name == "fanout_acc":
+                alter(folder)
+
+        monkeypatch.setattr(space, "stage", stage)
+
+    return use
+
+
+@pytest.fixture
+def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Raises the version of qabench."""
+    original = metadata.version
+    return lambda: monkeypatch.setattr(metadata, "version", lambda name: "9.9" if name == "qabench" else original(name))
+
+
+# --- what is sent
+
+
+def test_everything_once(hub: Hub, tmp_path: Path) -> None:
+    first = send(out=tmp_path)
+    assert first.ok
+    assert states(first) == dict.fromkeys((id_.split("/")[1] for id_ in SENT), "published")
+    for one in first.repositories:
+        if one.state == "skipped":
+            continue
+        repo = hub.repo(one.kind, one.repo_id)
+        assert [commit.title for commit in repo.history(repo.tip)] == [f"qabench {TAG[1:]}", "initial commit"]
+        assert repo.refs[f"refs/tags/{TAG}"] == repo.tip.id == one.commit
+        folder = tmp_path / f"{one.kind}s" / one.repo_id
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        stored = {path: hub.store.contents[blob.etag] for path, blob in repo.tip.tree.items()}
+        assert stored == files | ({".gitattributes": stored[".gitattributes"]} if one.kind == "space" else {})
+        assert {file.path: file.sha256 for file in one.files} == {
+            path: digest["sha256"] for path, digest in repository.digests(folder, manifest=True).items()
+        }
+    hub.requests.clear()
+    second = send()
+    assert set(states(second).values()) == {"unchanged"}
+    assert second.collection
+    assert second.collection.state == "unchanged"
+    assert writes(hub) == []
+
+
+def test_what_a_space_gets(hub: Hub) -> None:
+    send("metrics")
+    assert content(hub, "space", "qabench/fanout_acc", "requirements.txt").startswith(
+        f"qabench[fast,spacy]=={TAG[1:]}\n"
+    )
+    assert "\nfanout_acc|not run\n" in content(hub, "space", "qabench/fanout_acc", "README.md")
+    manifest = json.loads(content(hub, "space", "qabench/fanout_acc", "qabench.json"))
+    assert manifest["signature"] == "fanout_acc|not run"
+    assert manifest["files"].keys() >= {"fanout_acc.py", "app.py", "README.md", "requirements.txt"}
+
+
+def test_a_dataset_goes_with_its_licence(hub: Hub) -> None:
+    send("datasets")
+    for name, words in {"felm": "no commercial use", "fanoutqa": "by-sa/4.0", "expertqa": "Copyright (c) 2023"}.items():
+        assert words in content(hub, "dataset", f"qabench/{name}", "LICENSE.md")
+        # Here it is the sample alone, which is ours.
+        assert "\nlicense: apache-2.0\n" in content(hub, "dataset", f"qabench/{name}", "README.md")
+
+
+def test_names_of_another_organisation(hub: Hub) -> None:
+    send(org="elsewhere")
+    assert 'evaluate.load("elsewhere/fanout_acc")' in content(hub, "space", "elsewhere/fanout_acc", "README.md")
+    card = content(hub, "dataset", "elsewhere/fanoutqa", "README.md")
+    assert 'load_dataset("elsewhere/fanoutqa", ' in card
+    assert "qabench/fanout" not in card
+    assert not [key for key in hub.store.repos if key[1].startswith("qabench/")]
+
+
+def test_a_new_version_is_one_commit(hub: Hub, api: HfApi, next_version: Any, change: Any) -> None:
+    send()
+    api.upload_file(path_or_fileobj=b"mine", path_in_repo="NOTES.md", repo_id="qabench/fanout_acc", repo_type="space")
+    hub.requests.clear()
+    next_version()
+    change(lambda folder: (folder / "example.json").unlink())
+    second = send()
+    assert set(states(second).values()) == {"published"}
+    outcome = the(second, "fanout_acc")
+    changes = {file.path: file.change for file in outcome.files}
+    assert changes["example.json"] == "deleted"
+    assert (changes["requirements.txt"], changes["app.py"]) == ("changed", "unchanged")
+    repo = hub.repo("space", "qabench/fanout_acc")
+    assert len(repo.history(repo.tip)) == 4
+    assert repo.refs["refs/tags/v9.9"] == repo.tip.id != repo.refs[f"refs/tags/{TAG}"]
+    assert "example.json" not in repo.tip.tree
+    assert "NOTES.md" in repo.tip.tree, "what others put there stays"
+    assert not [line for line in writes(hub) if line.startswith("PUT /upload")], "the Hub has the large files"
+
+
+# --- what is left alone
+
+
+def test_a_published_version_stays(hub: Hub, change: Any) -> None:
+    send()
+    before = hub.repo("space", "qabench/fanout_acc").tip
+    hub.requests.clear()
+    change(lambda folder: (folder / "app.py").write_text("print(1)"))
+    second = send()
+    assert not second.ok
+    reason = the(second, "fanout_acc").reason or ""
+    assert f"{TAG} is published, and is not what is here: app.py, qabench.json" in reason
+    assert "raise the version" in reason
+    assert states(second)["felm_factuality"] == "unchanged"
+    assert writes(hub) == []
+    assert hub.repo("space", "qabench/fanout_acc").tip is before
+
+
+def test_main_may_move_on_after_a_version(hub: Hub, api: HfApi) -> None:
+    send("metrics")
+    api.upload_file(path_or_fileobj=b"x", path_in_repo="app.py", repo_id="qabench/fanout_acc", repo_type="space")
+    assert states(send("metrics"))["fanout_acc"] == "unchanged"
+    assert content(hub, "space", "qabench/fanout_acc", "app.py") == "x"
+
+
+def test_what_others_published_stays(hub: Hub, api: HfApi) -> None:
+    for id_, kind, path in (("felm", "dataset", "data.csv"), ("fanout_acc", "space", "qabench.json")):
+        api.create_repo(f"qabench/{id_}", repo_type=kind, space_sdk="gradio" if kind == "space" else None)
+        api.upload_file(path_or_fileobj=b"[1]", path_in_repo=path, repo_id=f"qabench/{id_}", repo_type=kind)
+    first = send()
+    assert [one.repo_id for one in first.repositories if one.state == "failed"] == [
+        "qabench/felm",
+        "qabench/fanout_acc",
+    ]
+    assert "was not published by qabench (it holds .gitattributes, data.csv)" in (the(first, "felm").reason or "")
+    assert hub.repo("dataset", "qabench/felm").tip.tree.keys() == {".gitattributes", "data.csv"}
+    assert states(first)["fanoutqa"] == states(first)["felm_factuality"] == "published"
+
+
+def test_a_repository_made_by_hand_is_filled(hub: Hub, api: HfApi) -> None:
+    api.create_repo("qabench/felm", repo_type="dataset", private=True)
+    assert states(send("datasets"))["felm"] == "published"
+    assert hub.repo("dataset", "qabench/felm").private, "visibility is not changed"
+
+
+def test_private(hub: Hub) -> None:
+    first = send(private=True)
+    assert first.ok
+    assert all(repo.private for repo in hub.store.repos.values())
+    assert [one["private"] for one in hub.collections.values()] == [True]
+    assert set(states(send(private=True)).values()) == {"unchanged"}
+
+
+def test_private_files_do_not_become_public(hub: Hub, next_version: Any) -> None:
+    send("metrics")
+    next_version()
+    second = send("metrics", private=True)
+    assert all("it is public, and --private was given" in (one.reason or "") for one in second.repositories)
+
+
+def test_a_dry_run_sends_nothing(hub: Hub) -> None:
+    first = send(dry_run=True, accept_licences=False)
+    assert first.ok
+    assert set(states(first).values()) == {"to publish"}
+    assert first.collection
+    assert (first.collection.state, first.collection.slug) == ("to create", None)
+    assert writes(hub) == []
+    assert hub.store.repos == {}
+    files = the(first, "felm").files
+    assert all(file.change == "added" and file.size is not None and file.sha256 for file in files)
+    sent = send()
+    assert [one.files for one in send(dry_run=True).repositories if one.state == "unchanged"]
+    assert [file.sha256 for file in the(sent, "felm").files] == [file.sha256 for file in files]
+
+
+def test_a_dry_run_needs_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    first = send("metrics", dry_run=True)
+    assert first.ok
+    assert {one.state for one in first.repositories} == {"to publish"}
+    assert "not compared with the Hub: HF_HUB_OFFLINE is set" in (first.repositories[0].reason or "")
+    assert hub.requests == []
+
+
+def test_no_configs_are_lost(hub: Hub, api: HfApi, next_version: Any) -> None:
+    send("datasets")
+    manifest = json.loads(content(hub, "dataset", "qabench/felm", "qabench.json"))
+    manifest["configs"]["wk"] = {"test": 184}
+    text = json.dumps(manifest).encode()
+    api.upload_file(path_or_fileobj=text, path_in_repo="qabench.json", repo_id="qabench/felm", repo_type="dataset")
+    next_version()
+    second = send("datasets")
+    assert "the Hub has configs whose data is missing here: wk" in (the(second, "felm").reason or "")
+    assert states(second)["fanoutqa"] == "published"
+
+
+def test_missing_data_is_said(hub: Hub) -> None:
+    first = send("datasets", skip_missing=False)
+    assert set(states(first).values()) == {"failed"}
+    assert "no data for dev, test, dev_nov23, test_nov23: get it" in (the(first, "fanoutqa").reason or "")
+    assert writes(hub) == []
+    assert "dev" in the(send("datasets"), "fanoutqa").missing
+
+
+# --- licences
+
+
+def test_licences_are_to_be_accepted(hub: Hub) -> None:
+    with pytest.raises(InputError) as error:
+        send(accept_licences=False)
+    text = str(error.value)
+    for part in ("felm: CC BY-NC-SA 4.0, https://", "    - no commercial use", "expertqa: MIT", "--accept-licences"):
+        assert part in text
+    assert "fastbook" not in text
+    assert hub.requests == []
+    assert send("metrics", accept_licences=False).ok
+
+
+def test_a_book_stays_here(hub: Hub) -> None:
+    outcome = the(send("datasets"), "fastbook")
+    assert outcome.state == "skipped"
+    assert "may not be redistributed" in (outcome.reason or "")
+    assert ("dataset", "qabench/fastbook") not in hub.store.repos
+
+
+def test_a_manifest_that_forbids_it_is_enough(
+    hub: Hub, mirror: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("QABENCH_MIRROR", str(mirror.absolute()))
+    monkeypatch.setattr(staging, "benchmark", lambda name: Mock(restriction=None))
+    staged = staging.stage_dataset("fastbook", "qabench", tmp_path, skip_missing=True)
+    assert staged.problems == ("its manifest says that it may not be redistributed",)
+    assert dataset_table("fastbook").restriction
+
+
+# --- faults
+
+
+def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
+    """Two of three large files arrive, the connection breaks at the third: the second call sends that one alone."""
+    hub.faults.add("PUT /upload/", nth=3, times=100, drop_request_after=10)
+    first = send()
+    assert (first.ok, states(first)["expertqa"], states(first)["felm"]) == (False, "published", "failed")
+    assert "broke" in (the(first, "felm").reason or "")
+    assert states(first)["fanout_acc"] == "published"
+    assert len(hub.repo("dataset", "qabench/felm").history(hub.repo("dataset", "qabench/felm").tip)) == 1
+    hub.faults.clear()
+    hub.requests.clear()
+    second = send()
+    assert second.ok
+    assert [name for name, state in states(second).items() if state == "published"] == ["felm"]
+    assert len([line for line in hub.lines("PUT") if "/upload/" in line]) == 1
+    assert second.collection
+    assert ("dataset", "qabench/felm") in second.collection.items
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"status": 401}, "the token is not valid"),
+        ({"status": 402}, "paid plan"),
+        ({"status": 403}, "must be a member of the organisation"),
+        ({"status": 404}, "no such repository or organisation"),
+        ({"status": 409}, "somebody else changed the same thing"),
+        ({"status": 412}, "somebody else committed"),
+        ({"status": 413}, "larger than it accepts"),
+        ({"status": 418}, "418: unexpected"),
+        ({"status": 429, "headers": {"Retry-After": "77"}}, "too many requests: wait 77 seconds"),
+        ({"status": 503}, "it has a fault"),
+        ({"drop_request_after": 10}, "goes on where this one stopped"),
+        ({"drop_response_after": 0}, "goes on where this one stopped"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_a_refusal_says_what_to_do(hub: Hub, fault: dict[str, Any], words: str) -> None:
+    hub.faults.add("POST .*/fanout_acc/commit", times=100, **fault)
+    first = send("metrics")
+    assert not first.ok
+    assert words in (the(first, "fanout_acc").reason or "")
+    goes_on = fault.get("status") not in (401, 402, 429)
+    assert states(first)["felm_factuality"] == ("published" if goes_on else "failed")
+    if not goes_on:
+        assert the(first, "felm_factuality").reason == first.collection_error == "not tried, after the error before"
+    hub.faults.clear()
+    assert send("metrics").ok
+
+
+def test_a_missing_tag_is_made_up_for(hub: Hub) -> None:
+    hub.faults.add("POST .*/fanout_acc/tag", status=500)
+    assert states(send("metrics")) == {"fanout_acc": "failed", "felm_factuality": "published"}
+    hub.requests.clear()
+    assert states(send("metrics")) == {"fanout_acc": "tagged", "felm_factuality": "unchanged"}
+    repo = hub.repo("space", "qabench/fanout_acc")
+    assert repo.refs[f"refs/tags/{TAG}"] == repo.tip.id
+    assert [line for line in writes(hub) if "collections" not in line] == [
+        f"POST /api/spaces/qabench/fanout_acc/tag/{repo.tip.id}"
+    ]
+
+
+def test_a_hub_that_is_not_there(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(QabenchError, match=r"http://127\.0\.0\.1:9 cannot be reached .*: check the network"):
+        send("metrics")
+
+
+def test_the_collection_can_fail_alone(hub: Hub) -> None:
+    hub.faults.add("POST /api/collections", status=403, times=100)
+    first = send("metrics")
+    assert (first.ok, set(states(first).values())) == (False, {"published"})
+    assert "answers 403" in (first.collection_error or "")
+
+
+def test_what_the_gate_stops_is_not_sent(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "check_dataset", lambda name, folder: ["one", "two"] if name == "felm" else [])
+    first = send("datasets")
+    assert (first.ok, the(first, "felm").reason, states(first)["fanoutqa"]) == (False, "one; two", "published")
+    assert ("dataset", "qabench/felm") not in hub.store.repos
+    assert "qabench/felm" not in str(hub.collections)
+
+
+# --- the collection
+
+
+def test_datasets_stand_first_in_the_collection(hub: Hub, api: HfApi) -> None:
+    created = send("metrics").collection
+    assert created
+    assert created.slug
+    api.create_repo("qabench/other", repo_type="dataset")
+    api.add_collection_item(created.slug, "qabench/other", "dataset", note="ours too")
+    changed = send("datasets").collection
+    assert changed
+    assert (created.state, changed.state, changed.slug) == ("created", "changed", created.slug)
+    items = api.get_collection(created.slug).items
+    assert [item.item_id for item in items] == [*SENT, "qabench/other"]
+    assert [item.item_type for item in items] == ["dataset"] * 3 + ["space"] * 2 + ["dataset"]
+    assert items[-1].note == "ours too"
+    assert [id_ for _, id_ in changed.items] == SENT
+
+
+# --- the command
+
+
+@pytest.fixture
+def run(hub: Hub) -> Callable[..., Any]:
+    app = typer.Typer()
+    app.command()(command)
+    return lambda *arguments: CliRunner().invoke(app, [*arguments, "--org", "qabench"], env={"COLUMNS": "200"})
+
+
+def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
+    result = run("metrics", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "requirements.txt" in result.stdout
+    result = run("metrics", "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["ok"], document["collection"]["state"]) == (0, True, "created")
+    assert [one["state"] for one in document["repositories"]] == ["published"] * 2
+    assert document["repositories"][0]["files"][0].keys() == {"path", "change", "size", "sha256"}
+    hub.faults.add("GET /api/spaces/qabench/fanout_acc", status=403, times=100)
+    result = run("metrics")
+    assert result.exit_code == 1
+    assert "qabench/fanout_acc (space): " in result.stderr
+    assert "unchanged" in result.stdout
+
+
+def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for org in ("", "a/b", "a b", "-a"):
+        with pytest.raises(InputError, match="no name on the Hub"):
+            send(org=org)
+    with pytest.raises(InputError, match="allowed: datasets, metrics, all"):
+        send("everything")
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(InputError, match="not an empty folder"):
+        send("metrics", out=tmp_path)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_nobody")
+    with pytest.raises(QabenchError, match="401: the token is not valid"):
+        send("metrics")
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(QabenchError, match="there is no token for"):
+        send("metrics")
+    assert writes(hub) == []

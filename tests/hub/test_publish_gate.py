@@ -1,0 +1,313 @@
+"""The gate before publishing: cards whose code runs and whose figures are right pass; everything else does not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from only_the_sample import only_the_sample
+from tiny_bleurt import write_tiny_bleurt
+
+from qabench.errors import InputError, QabenchError
+from qabench.files import write_json
+from qabench.hub.build import repository
+from qabench.hub.build.card import in_namespace
+from qabench.hub.build.licences import LICENCES, check_accepted, licence_of
+from qabench.hub.build.repository_build import build
+from qabench.hub.publish import space
+from qabench.hub.publish.card_code import run_card, stated_output
+from qabench.hub.publish.gate import check_dataset, check_space
+from qabench.hub.publish.staging import stage_dataset, stage_space
+from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
+from qabench.metrics import metric_names
+from qabench.signature import version
+
+OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
+
+
+# --- what is published passes
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A network with random weights for the one metric whose example needs gigabytes of them."""
+
+    def provide(name: str) -> None:
+        if name == "fanout_bleurt":
+            for package in ("sentencepiece", "torch", "transformers"):
+                pytest.importorskip(package, reason="needs the extra bleurt")
+            (tmp_path / "weights").mkdir()
+            write_tiny_bleurt(tmp_path / "weights")
+            monkeypatch.setenv("QABENCH_BLEURT_MODEL", str(tmp_path / "weights"))
+
+    return provide
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_every_metric_passes(name: str, tmp_path: Path, models: Callable[[str], None]) -> None:
+    """The card's code runs in a fresh process by Hub name, and prints what the card says and the signature it gets."""
+    models(name)
+    staged = stage_space(name, "qabench", tmp_path)
+    assert staged.problems == ()
+    manifest = json.loads((staged.folder / "qabench.json").read_text(encoding="utf-8"))
+    assert manifest["signature"].startswith(f"{name}|references:")
+    assert manifest["signature"].endswith(f"|qabench:{version()}")
+    assert f"\n```text\n{manifest['signature']}\n```\n" in (staged.folder / "README.md").read_text(encoding="utf-8")
+    assert manifest["files"] == repository.digests(staged.folder)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_every_sample_passes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_the_sample(tmp_path / "home", monkeypatch)
+    staged = stage_dataset(name, "qabench", tmp_path, skip_missing=True)
+    assert (staged.skipped, staged.problems) == (None, ())
+    assert staged.missing == tuple(config for config in dataset_table(name).configs if config != "sample")
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_all_real_rows_pass(name: str, mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
+    staged = stage_dataset(name, "qabench", tmp_path, skip_missing=True)
+    assert staged.problems == ()
+    configs = repository.read_manifest(staged.folder)["configs"]
+    rows = sum(count for splits in configs.values() for count in splits.values())
+    compared(f"{rows} rows of {name}, built Parquet and parsed source")
+
+
+def test_the_code_of_a_card_that_is_not_published(
+    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QABENCH_MIRROR", str(mirror.absolute()))
+    card = (FOLDER / "fastbook/README.md").read_text(encoding="utf-8")
+    assert len(run_card(card, tmp_path)) >= 1
+
+
+# --- what is wrong is found
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built") / "qabench"
+    build(out, ["felm"], ["sample"])
+    return out
+
+
+@pytest.fixture
+def felm(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built repository to be spoilt; its card's code is left out."""
+    monkeypatch.setattr("qabench.hub.publish.gate.run_card", lambda card, folder: [])
+    shutil.copytree(built, tmp_path / "qabench")
+    return tmp_path / "qabench/felm"
+
+
+def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Changes the rows of the Parquet file, and brings card and manifest up to date, as a wrong build would."""
+    (path,) = folder.rglob("*.parquet")
+    old = repository.digests(folder)["sample/" + path.name]
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    change(rows)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    new = repository.digests(folder)["sample/" + path.name]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    card = card.replace(old["sha256"], new["sha256"]).replace(f"{old['size']:,}", f"{new['size']:,}")
+    card = re.sub(r"num_examples: \d+", f"num_examples: {len(rows)}", card)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    settle(folder)
+
+
+def settle(folder: Path) -> None:
+    """The manifest says that all is as it was built."""
+    manifest = repository.read_manifest(folder)
+    write_json(folder / repository.MANIFEST, manifest | {"files": repository.digests(folder)})
+
+
+def flip(rows: list[dict[str, Any]]) -> None:
+    rows[3]["labels"][0] = not rows[3]["labels"][0]
+
+
+def nothing_for_none(rows: list[dict[str, Any]]) -> None:
+    (row,) = [row for row in rows if row["response"] is None][:1]
+    row["response"] = ""
+
+
+ROWS: dict[str, tuple[Callable[[list[dict[str, Any]]], object], str]] = {
+    "a label": (flip, "sample, test: row 3, field 'labels' is ["),
+    "an empty text for None": (nothing_for_none, "field 'response' is ''; the source has None"),
+    "a row less": (lambda rows: rows.pop(), "sample, test: 12 rows; the source has more"),
+    "a row more": (lambda rows: rows.append(rows[0]), "sample, test: 14 rows; the source has fewer"),
+    "another order": (lambda rows: rows.reverse(), "sample, test: row 0, field"),
+}
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_rows_that_are_not_the_sources(what: str, felm: Path) -> None:
+    change, problem = ROWS[what]
+    rewrite(felm, change)
+    (found,) = check_dataset("felm", felm)
+    assert problem in found
+
+
+def test_rows_that_are(felm: Path) -> None:
+    rewrite(felm, lambda rows: None)
+    assert check_dataset("felm", felm) == []
+
+
+def edited(name: str, old: str, new: str) -> Callable[[Path], object]:
+    def edit(folder: Path) -> None:
+        path = folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    return edit
+
+
+def card(old: str, new: str) -> Callable[[Path], object]:
+    edit = edited("README.md", old, new)
+    return lambda folder: (edit(folder), settle(folder))
+
+
+DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a file that was edited": (edited("LICENSE.md", "FELM", "X"), "LICENSE.md is not the file that was built"),
+    "a file that is gone": (lambda folder: (folder / "LICENSE.md").unlink(), "LICENSE.md is missing"),
+    "a file more": (lambda folder: (folder / "x").write_text("x"), "x is not the file that was built"),
+    "a digest in the card": (card("00001.parquet` |", "00002.parquet` |"), "the table of files does not list"),
+    "no licence": (card("license: apache-2.0\n", ""), "the card states no license"),
+    "no YAML": (card("license: apache-2.0", "license: [apache-2.0"), "the card is not valid"),
+    "another config": (card("config_name: sample", "config_name: simple"), "configs names simple; built are sample"),
+    "features": (card("list: bool", "list: string"), "sample, test: the features are not those of the benchmark"),
+}
+
+
+@pytest.mark.parametrize("what", DATASETS)
+def test_repositories_that_are_not_right(what: str, felm: Path) -> None:
+    change, problem = DATASETS[what]
+    change(felm)
+    assert problem in "\n".join(check_dataset("felm", felm))
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no repository that `qabench build` wrote"):
+        check_dataset("felm", tmp_path)
+
+
+CARDS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a color": (edited("README.md", "colorFrom: green", "colorFrom: teal"), "colorFrom is 'teal'; allowed: blue, gray"),
+    "the app": (lambda folder: (folder / "app.py").unlink(), "app_file is 'app.py', which is not there"),
+    "a tag": (edited("README.md", "- evaluate\n", ""), "the tags must have evaluate and metric"),
+    "no title": (edited("README.md", "title: FELM factuality\n", ""), "the card states no title"),
+    "no YAML": (edited("README.md", "sdk: gradio", "sdk: [gradio"), "the card is not valid"),
+    "no code": (edited("README.md", "```python", "```text"), "the card has no Python code"),
+}
+CODE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a stated figure": (edited("README.md", "# 0.5 0.625", "# 0.5 0.626"), "says that its code prints '0.5 0.626'"),
+    "a call that fails": (edited("README.md", "metric.compute(", "metric.komputer("), "no attribute 'komputer'"),
+    "no signature": (edited("README.md", 'print(result["signature"])\n', ""), "prints no signature"),
+    "the module": (edited("felm_factuality.py", "class FelmFactuality", "oops class"), "SyntaxError"),
+}
+
+
+@pytest.fixture
+def staged(tmp_path: Path) -> Path:
+    """What the Space of felm_factuality gets, to be spoilt."""
+    folder = tmp_path / "qabench/felm_factuality"
+    space.stage("felm_factuality", folder, "qabench")
+    return folder
+
+
+@pytest.mark.parametrize("what", CARDS)
+def test_spaces_with_a_wrong_card(what: str, staged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, problem = CARDS[what]
+    change(staged)
+    if what != "no code":
+        monkeypatch.setattr("qabench.hub.publish.gate.run_card", lambda card, folder: ["felm_factuality|not run"])
+    (found,), _ = check_space("felm_factuality", staged)
+    assert problem in found
+
+
+@pytest.mark.parametrize("what", CODE)
+def test_spaces_whose_code_is_wrong(what: str, staged: Path) -> None:
+    change, problem = CODE[what]
+    change(staged)
+    (found,), signature = check_space("felm_factuality", staged)
+    assert problem in found
+    assert signature == ""
+
+
+# --- the code of cards
+
+
+def test_a_card_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
+    (tmp_path / "qabench").mkdir()  # no package, though it is called like one
+    text = "```python\nimport os, qabench\nx = 1\n```\n\n```python\nprint(x)  # 1\nprint(os.listdir('.'))\n```\n"
+    assert run_card(text, tmp_path) == ["1", "['qabench']"]
+    with pytest.raises(QabenchError, match="the card's code fails: ZeroDivisionError"):
+        run_card("```python\n1 / 0\n```\n", tmp_path)
+
+
+def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
+    right = (
+        "```python\nprint(1)  # 1\nprint('free')\nprint(2)  # 2\nfor i in (5, 6):\n    print(i)  # not stated\n```\n"
+    )
+    assert stated_output(right) == ["1", "2"]
+    assert run_card(right, tmp_path) == ["1", "free", "2", "5", "6"]
+    with pytest.raises(QabenchError, match="says that its code prints '1'; it prints"):
+        run_card("```python\nprint(2)  # 2\nprint(1 + 1)  # 1\n```\n", tmp_path)
+
+
+def test_no_card_reaches_for_the_network(tmp_path: Path) -> None:
+    with pytest.raises(QabenchError, match=r"OfflineMode"):
+        run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
+
+
+# --- requirements, names, licences
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_requirements_are_pinned(name: str, tmp_path: Path) -> None:
+    space.stage(name, tmp_path / name, "qabench")
+    first = (tmp_path / name / "requirements.txt").read_text(encoding="utf-8").splitlines()[0]
+    assert re.fullmatch(rf"qabench(\[[a-z,]+\])?=={re.escape(version())}", first)
+
+
+@pytest.mark.parametrize("text", ["", "numpy\n", "qabench==1.0\n", "qabench>=1\n", "qabench\nqabench[fast]\n"])
+def test_requirements_that_cannot_be_pinned(text: str) -> None:
+    with pytest.raises(QabenchError, match="lines like qabench"):
+        space.pinned(text)
+
+
+@given(st.lists(st.sampled_from(["numpy", "a @ https://x.org/a.whl#sha256=0", "# qabench", "qabench-x"]), unique=True))
+def test_other_requirements_stay(others: list[str]) -> None:
+    lines = [*others, "qabench[fast]"]
+    assert space.pinned("\n".join(lines)).splitlines() == [*others, f"qabench[fast]=={version()}"]
+
+
+def test_names_in_a_namespace() -> None:
+    text = 'load("qabench/felm"), `qabench/fanoutqa`, (qabench/fanout_acc)'
+    assert in_namespace(text, r"a\1") == text.replace("qabench/", "a\\1/")
+    for other in ("https://x.org/qabench/felm", "src/qabench/felm", "qabench/hub", "qabench/felmx", "import qabench"):
+        assert in_namespace(other, "a") == other
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_licence_file_says_what_the_card_says(name: str) -> None:
+    licence = licence_of(name)
+    text = (FOLDER / name / "LICENSE.md").read_text(encoding="utf-8")
+    assert licence.name.split()[0] in text.replace("Creative Commons", "CC")
+    assert LICENCES["mit"].asks
+    check_accepted([name], True)
+
+
+def test_a_benchmark_without_a_licence_is_no_candidate() -> None:
+    with pytest.raises(InputError, match="fastbook cannot be published: its card states the licence 'other'"):
+        licence_of("fastbook")

@@ -1,0 +1,166 @@
+"""The stock functions, unmodified, in a process of their own: fresh HF_HOME, another folder, no Hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from qabench import loading_scripts
+from qabench.cli import app
+from qabench.errors import InputError
+from qabench.metrics import metric_names
+
+SAMPLES = [(name, loading_scripts.dataset_table(name)) for name in loading_scripts.benchmark_names()]
+
+
+@pytest.fixture
+def hf_home(tmp_path: Path) -> Path:
+    return tmp_path / "hf"
+
+
+def python(code: str, hf_home: Path, *arguments: str, **environment: str) -> Any:
+    """Runs code in another folder and gives what it printed, as JSON if it is."""
+    (hf_home / "elsewhere").mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, "HF_HOME": str(hf_home), "HF_HUB_OFFLINE": "1", **environment}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *arguments],
+        cwd=hf_home / "elsewhere", env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def register(hf_home: Path, *arguments: str, **environment: str) -> Any:
+    code = "import sys; from qabench.cli import main; main()"
+    return python(code, hf_home, "register", *arguments, "--json", **environment)
+
+
+STOCK = """
+import json, sys
+from datasets import load_dataset
+import qabench
+rows = {}
+for name, config in json.loads(sys.argv[1]):
+    every = load_dataset(f"qabench/{name}", config)
+    for split, stock in every.items():
+        part = load_dataset(f"qabench/{name}", config, split=f"{split}[:1]")
+        streamed = load_dataset(f"qabench/{name}", config, split=split, streaming=True)
+        ours = qabench.load_dataset(name, config, split=split)
+        assert list(streamed) == list(stock) == list(ours) and part[0] == ours[0] and len(part) == 1
+        assert stock.features == ours.features and len(stock.to_pandas()) == len(ours)
+    rows[f"{name} {config}"] = sum(map(len, every.values()))
+print(json.dumps(rows))
+"""
+
+
+def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> None:
+    """What ships with the package, of all benchmarks; the rest has no data here, and says so."""
+    nothing = {"QABENCH_MIRROR": str(tmp_path), "QABENCH_CACHE": str(tmp_path)}
+    rows = register(hf_home, "--all", "--skip-missing", **nothing)["registrations"]
+    samples = [(name, config) for name, table in SAMPLES for config in table.configs if config.startswith("sample")]
+    registered = [(row["name"].split("/")[1], row["config"]) for row in rows if row["state"] == "registered"]
+    assert registered[: len(samples)] == samples
+    assert {row["state"] for row in rows} == {"registered", "no data"}
+    assert all("is in no mirror" in row["detail"] for row in rows if row["state"] == "no data")
+    assert all(python(STOCK, hf_home, json.dumps(samples)).values())
+
+
+@pytest.mark.slow
+def test_all_real_data_by_hub_name(mirror: Path, hf_home: Path, compared: Callable[[str], None]) -> None:
+    environment = {"QABENCH_MIRROR": str(mirror.absolute())}
+    rows = register(hf_home, "--all", "--skip-missing", **environment)["registrations"]
+    there = [row for row in rows if row["kind"] == "dataset" and row["state"] == "registered"]
+    configs = [(row["name"].split("/")[1], row["config"]) for row in there]
+    counts = python(STOCK, hf_home, json.dumps(configs), **environment)
+    expected = {"fanoutqa dev": 310, "fanoutqa test": 724, "felm all": 847, "expertqa questions": 2507}
+    assert counts.items() >= expected.items()
+    compared(f"{sum(counts.values())} rows of {len(counts)} configs, stock load_dataset and qabench.load_dataset")
+
+
+METRIC = """
+import json, sys, evaluate
+names = json.loads(sys.argv[1])
+loaded = {name: type(evaluate.load(f"qabench/{name}")).__name__ for name in names}
+both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
+print(json.dumps({"loaded": loaded, "both": both.compute(predictions=["Paris"], references=["Paris"])}))
+"""
+
+
+def test_the_stock_evaluate_load_by_hub_name(hf_home: Path) -> None:
+    register(hf_home, "fanoutqa", "--config", "sample")
+    result = python(METRIC, hf_home, json.dumps(metric_names()))
+    assert len(set(result["loaded"].values())) == len(metric_names())
+    assert result["both"]["loose"] == result["both"]["rouge1"]["fscore"] == 1
+
+
+def here(*arguments: str, code: int = 0) -> Any:
+    """The command in this process, in the tests' own HF_HOME."""
+    result = CliRunner().invoke(app, ["register", *arguments, "--json"])
+    if isinstance(result.exception, InputError):
+        return str(result.exception)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_again_status_and_remove() -> None:
+    first = here("fanoutqa", "--config", "sample")
+    assert here("fanoutqa", "--config", "sample") == first
+    states = {row["config"] or row["name"]: row["state"] for row in here("fanoutqa", "--status")["registrations"]}
+    assert states["sample"] == states["qabench/fanout_acc"] == "registered"
+    assert states["dev_nov23"] == "not registered"
+    foreign = Path(first["registrations"][0]["path"]).parents[1] / "9.9.9/of-somebody-else"
+    foreign.mkdir(parents=True)
+    (foreign / "dataset_info.json").write_text('{"config_name": "sample"}')
+    os.utime(foreign, (time.time() + 10,) * 2)
+    assert here("fanoutqa", "--config", "sample", "--status")["registrations"][0]["state"] == "shadowed"
+    os.utime(foreign, (1, 1))
+    removed = here("--remove")["removed"]
+    assert {row["path"] for row in first["registrations"]} <= set(removed)
+    assert not any(Path(path).exists() for path in removed)
+    assert (foreign / "dataset_info.json").exists()
+    assert here("--status")["registrations"][-1]["state"] == "not registered"
+
+
+def test_an_older_registration_of_ours_gives_way() -> None:
+    (row, *_) = here("felm", "--config", "sample")["registrations"]
+    current = Path(row["path"])
+    old = current.with_name("0" * 40)
+    current.rename(old)  # as if the data or the code had been another
+    assert here("felm", "--config", "sample", "--status")["registrations"][0]["state"] == "out of date"
+    here("felm", "--config", "sample")
+    assert current.exists()
+    assert not old.exists()
+
+
+def test_two_at_once(hf_home: Path) -> None:
+    code = "import sys; from qabench.cli import main; main()"
+    env = {**os.environ, "HF_HOME": str(hf_home)}
+    command = [sys.executable, "-c", code, "register", "felm", "--config", "sample", "--json"]
+    processes = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    outputs = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert python(STOCK, hf_home, '[["felm", "sample"]]')["felm sample"] > 0
+
+
+def test_missing_data_and_wrong_usage(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
+    (row, *_) = here("fanoutqa", "--config", "test_nov23", code=1)["registrations"]
+    assert row["state"] == "no data"
+    assert "fanout-final-test-nov23.json" in row["detail"]
+    for arguments, message in [
+        ((), "name the benchmarks to register (expertqa, fanoutqa, fastbook, felm), or give --all"),
+        (("felm", "fanoutqa", "--config", "dev"), "--config goes with exactly one benchmark"),
+        (("felm", "--config", "nope"), "felm has no config 'nope'"),
+        (("--status", "--remove"), "exclude each other"),
+    ]:
+        assert message in here(*arguments)

@@ -1,0 +1,78 @@
+"""Client and judge against a real OpenAI-compatible server: ``transformers serve`` with a tiny model made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chat_server import served_model
+
+from qabench.answers import UNANSWERED
+from qabench.benchmarks.fanoutqa.judge import judge_for
+from qabench.benchmarks.fanoutqa.judge_run import judge_answers, plan_judging
+from qabench.llm.cache import ReplyCache
+from qabench.llm.client import ChatClient
+from qabench.llm.endpoint import resolve_endpoint
+from qabench.llm.exchange import ChatRequest
+from qabench.llm.running import run_sync
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """(base URL, model) of a running server."""
+    pytest.importorskip("openai", reason="needs the extra judge")
+    with served_model(tmp_path_factory.mktemp("served")) as running:
+        yield running
+
+
+def test_many_calls_at_once_get_the_replies_that_each_gets_alone(served: tuple[str, str], tmp_path: Path) -> None:
+    base_url, model = served
+    requests = [
+        ChatRequest(
+            model, (("system", "s"), ("user", f"question {i} \u00e9\ud800")), {"temperature": 0, "max_tokens": 12}
+        )
+        for i in range(24)
+    ]
+    alone = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "alone.sqlite"), concurrency=1)
+    together = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
+    one_by_one = run_sync(alone.complete(requests))
+    outcomes = run_sync(together.complete(requests))
+    assert together.meter.calls == alone.meter.calls == 24
+    assert [o.reply and o.reply.text for o in outcomes] == [o.reply and o.reply.text for o in one_by_one]
+    for outcome in outcomes:
+        assert outcome.reply
+        assert outcome.reply.finish_reason in ("stop", "length")
+        assert outcome.reply.completion_tokens and outcome.reply.completion_tokens <= 12
+        assert model in str(outcome.reply.model)
+    assert together.meter.completion_tokens == sum(o.reply.completion_tokens or 0 for o in outcomes if o.reply)
+    again = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
+    assert [o.reply for o in run_sync(again.complete(requests))] == [o.reply for o in outcomes]
+    assert again.meter.calls == 0
+
+
+def test_the_judge_says_what_a_real_model_s_replies_are_worth(served: tuple[str, str], cache: Path) -> None:
+    base_url, model = served
+    judge = judge_for(model, base_url, parameters={"max_tokens": 30}, max_calls=30)
+    questions, references = [f"q{i}" for i in range(8)], [{"a": i} for i in range(8)]
+    predictions = [*(f"answer {i}" for i in range(7)), UNANSWERED]
+    assert plan_judging(questions, references, predictions, judge).calls == 7
+    run = judge_answers(questions, references, predictions, judge)
+    counts = run.as_dict()["counts"]
+    # Random weights: nearly no reply holds a verdict, and each without one is listed with the model's words.
+    assert counts["questions"] == 8 and counts["scored"] + counts["unscored"] == 8
+    assert run.score and all(q.reply for q in run.score.per_question[:7])
+    assert (run.calls, run.retried) == (7, 0)
+    again = judge_answers(questions, references, predictions, judge)
+    assert (again.calls, again.cached, again.score) == (0, 7, run.score)
+
+
+def test_a_model_that_is_not_there_is_said_once(served: tuple[str, str], tmp_path: Path) -> None:
+    base_url, _ = served
+    client = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "x.sqlite"))
+    (outcome,) = run_sync(client.complete([ChatRequest("no/such-model", (("user", "q"),))]))
+    assert outcome.reply is None
+    assert outcome.reason and "HTTP 4" in outcome.reason
+    assert outcome.calls == 1

@@ -1,0 +1,324 @@
+"""The tasks for lm-evaluation-harness: its figures are ours, to the last digit, on the same replies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import OpenAIServer
+from typer.testing import CliRunner
+
+from qabench.benchmarks.fanoutqa.predictions import Questions, evaluate, load_questions
+from qabench.benchmarks.fanoutqa.synthetic import imaginary_answers
+from qabench.errors import InputError, SourceUnavailable
+from qabench.generations import Generation, Generations, read_generations
+from qabench.lm_eval import generations
+from qabench.loading import load_dataset
+from qabench.scoring.felm import felm_scores
+from qabench.text import Normalizer
+
+pytest.importorskip("lm_eval", reason="needs the extra lm-eval")
+
+from lm_eval import simple_evaluate
+from lm_eval.api.model import LM
+from lm_eval.tasks import TaskManager
+
+DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
+FOLDER = Path(str(files("qabench.benchmarks")))
+FELM = {f"qabench_felm_{method}" for method in ("raw", "cot")}
+OF_DOMAINS = {method: {f"qabench_felm_{domain}_{method}" for domain in DOMAINS} for method in ("raw", "cot")}
+SAMPLES = {"qabench_fanoutqa_closed_book_sample", "qabench_felm_sample_raw", "qabench_felm_sample_cot"}
+FANOUTQA = "qabench_fanoutqa_closed_book"
+
+
+class Scripted(LM):
+    """Replies with what ``reply`` makes of the document, and remembers what it was asked."""
+
+    tokenizer_name = "scripted"
+
+    def __init__(self, reply: Callable[[dict[str, Any]], str | None]) -> None:
+        super().__init__()
+        self.reply = reply
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def generate_until(self, requests: Iterable[Any], disable_tqdm: bool = False) -> list[str | None]:
+        requests = list(requests)
+        self.asked += [request.args for request in requests]
+        return [self.reply(request.doc) for request in requests]
+
+    def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> Any:
+        raise NotImplementedError
+
+    def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> Any:
+        raise NotImplementedError
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        return json.dumps(chat_history)
+
+
+def manager(**metadata: Any) -> TaskManager:
+    return TaskManager(include_path=str(FOLDER), include_defaults=False, metadata=metadata)
+
+
+def run(model: LM | str, *tasks: str, metadata: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    return simple_evaluate(model=model, tasks=list(tasks), task_manager=manager(**(metadata or {})), **options)
+
+
+def figures(results: dict[str, Any], task: str) -> dict[str, Any]:
+    return {
+        name.removesuffix(",none"): value for name, value in results["results"][task].items() if name.endswith(",none")
+    }
+
+
+def answering(answers: Generations) -> Scripted:
+    by_id = {generation.id: generation.answer for generation in answers.answers}
+    return Scripted(lambda doc: by_id.get(doc["id"]))
+
+
+def found_by(doc: dict[str, Any]) -> str | None:
+    """An evaluator that is right, wrong, silent, in doubt, or not there, by turns."""
+    wrong = [str(number) for number, label in enumerate(doc["labels"], 1) if not label]
+    replies = (f"Thought: hm.\nAnswer: {', '.join(wrong) or 'ALL_CORRECT'}", "Answer: 1", "ALL_CORRECT", "Who knows?")
+    return (*replies, None, "")[int(doc["index"]) % 6]
+
+
+def felm_expected(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    result = felm_scores([row["labels"] for row in rows], [found_by(row) for row in rows]).as_dict()
+    names = ("f1", "precision", "recall", "balanced_accuracy", "unparsed", "unanswered")
+    of_responses = {f"responses_{name}": result["responses"][name] for name in ("f1", "balanced_accuracy")}
+    return {name: result[name] for name in names} | of_responses
+
+
+def test_the_harness_lists_our_tasks_and_tags() -> None:
+    tasks = manager()
+    assert set(tasks.all_subtasks) == FELM | OF_DOMAINS["raw"] | OF_DOMAINS["cot"] | SAMPLES | {FANOUTQA}
+    tags = {tag: tasks.task_index[tag].tags for tag in tasks.all_tags}
+    assert tags == {
+        "qabench": FELM | {FANOUTQA},
+        "qabench_felm": FELM,
+        "qabench_felm_domains_raw": OF_DOMAINS["raw"],
+        "qabench_felm_domains_cot": OF_DOMAINS["cot"],
+        "qabench_sample": SAMPLES,
+    }
+
+
+def check_fanoutqa(
+    task: str, answers: Generations, questions: Questions, normalizer: Normalizer, limit: int | None = None
+) -> None:
+    if limit:
+        rows = questions.rows[:limit]
+        kept = [generation for generation in answers.answers if generation.id in {row["id"] for row in rows}]
+        questions = Questions(questions.benchmark, questions.config, rows, questions.data_digest)
+        answers = Generations(answers.path, tuple(kept))
+    expected = evaluate(answers, questions, normalizer=normalizer)
+    end = "" if normalizer.lemmatizer.official else ".unofficial"
+    model = answering(answers)
+    results = run(model, task, limit=limit)
+    got = figures(results, task)
+    score = expected.scores()
+    assert 0 < score["acc"]["loose"] < 1
+    assert {name: value for name, value in got.items() if "_stderr" not in name} == {
+        f"acc.loose{end}": score["acc"]["loose"],
+        f"acc.strict{end}": score["acc"]["strict"],
+        **{f"{kind}.fscore": prf["fscore"] for kind, prf in score["rouge"].items()},
+        "empty": len(expected.joined.missing) + len(expected.joined.empty),
+    }
+    loose = expected.columns()["acc.loose"]
+    n, mean = len(loose), score["acc"]["loose"]
+    stderr = (sum((value - mean) ** 2 for value in loose) / (n - 1) / n) ** 0.5
+    assert got[f"acc.loose{end}_stderr"] == pytest.approx(stderr)
+    signed = results["configs"][task]["metadata"]["signatures"]
+    assert set(signed["acc"].split("|")) >= {f"{k}:{v}" for k, v in normalizer.signature().items()}
+    assert ("UNOFFICIAL" in signed["acc"]) == bool(end)
+    assert f"data:{questions.data_digest}" in signed["acc"] and "|rouge:" in signed["rouge"]
+
+
+@pytest.mark.parametrize("system", ["careful", "hasty", "rambling"])
+def test_fanoutqa_scores_are_those_of_qabench_score(system: str) -> None:
+    questions = load_questions("fanoutqa", "sample")
+    answers = imaginary_answers(system, questions.rows)
+    check_fanoutqa("qabench_fanoutqa_closed_book_sample", answers, questions, Normalizer("simplemma"))
+
+
+def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:
+    questions = load_questions("fanoutqa", "dev")
+    answers = imaginary_answers("hasty", questions.rows)
+    check_fanoutqa(FANOUTQA, answers, questions, Normalizer("auto"), limit=20)
+
+
+def test_only_scores_by_the_official_model_have_the_plain_names(
+    spacy_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lemmatizer = Normalizer("spacy").lemmatizer
+    folder = tmp_path / "model"
+    shutil.copytree(getattr(lemmatizer, "folder"), folder, copy_function=shutil.copyfile)  # noqa: B009
+    folder.chmod(0o755)
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    (folder / "meta.json").write_text(json.dumps(meta | {"name": "core_web_sm"}), encoding="utf-8")
+    monkeypatch.setenv("QABENCH_SPACY_MODEL", str(folder))
+    questions = load_questions("fanoutqa", "sample")
+    normalizer = Normalizer("auto")
+    assert normalizer.lemmatizer.official
+    check_fanoutqa(
+        "qabench_fanoutqa_closed_book_sample", imaginary_answers("hasty", questions.rows), questions, normalizer
+    )
+
+
+def test_what_a_model_is_asked_about_fanoutqa() -> None:
+    model = Scripted(lambda doc: "")
+    task = "qabench_fanoutqa_closed_book_sample"
+    results = run(model, task, limit=3, num_fewshot=2)
+    questions = load_dataset("fanoutqa", "sample", split="validation[:3]")["question"]
+    for (context, options), question in zip(model.asked, questions, strict=True):
+        assert context.endswith(question) and "11-20-2023" in context  # zero-shot, whatever is asked for
+        assert options == {"until": ["<|endoftext|>"], "do_sample": False, "temperature": 0.0, "max_gen_toks": 520}
+    assert figures(results, task)["empty"] == 3
+
+
+def test_a_reply_that_is_not_there_is_no_answer_of_none() -> None:
+    from qabench.benchmarks.fanoutqa.lm_eval.functions import process_results
+
+    doc = {"answer": '"none"'}
+    assert process_results(doc, ["None"])["acc.loose.unofficial"] == 1
+    missing = process_results(doc, [None])
+    assert missing.pop("empty") == 1 and set(missing.values()) == {0}
+
+
+@pytest.mark.parametrize("method", ["raw", "cot"])
+def test_felm_scores_are_those_of_felm_scores(method: str) -> None:
+    task = f"qabench_felm_sample_{method}"
+    expected = felm_expected(list(load_dataset("felm", "sample", split="test")))
+    assert expected["f1"] and expected["unparsed"] and expected["unanswered"]
+    results = run(Scripted(found_by), task)
+    got = figures(results, task)
+    assert {name: value for name, value in got.items() if "_stderr" not in name} == expected
+    assert {value for name, value in got.items() if "_stderr" in name} == {"N/A"}
+    signed = results["configs"][task]["metadata"]["signatures"]["felm"]
+    assert f"|method:{method}|" in signed and "|prompt:own-" in signed and "|unparsed:correct|" in signed
+
+
+@pytest.mark.parametrize("method", ["raw", "cot"])
+def test_felm_on_real_responses(mirror: Path, method: str) -> None:
+    model = Scripted(found_by)
+    tasks = [f"qabench_felm_{domain}_{method}" for domain in DOMAINS]
+    results = run(model, *tasks, limit=5)
+    for domain, task in zip(DOMAINS, tasks, strict=True):
+        rows = list(load_dataset("felm", domain, split="test[:5]"))
+        expected = felm_expected(rows)
+        assert {name: value for name, value in figures(results, task).items() if "_stderr" not in name} == expected
+        assert "|prompt:official-" in results["configs"][task]["metadata"]["signatures"]["felm"]
+    official = (mirror / f"hkust-nlp/felm/eval/prompt/segment/wk/prompt_wk_{method}.txt").read_text(encoding="utf-8")
+    assert official.strip() in model.asked[0][0]
+    assert model.asked[0][1]["max_gen_toks"] == 100
+
+
+def test_all_of_felm(mirror: Path) -> None:
+    results = run(Scripted(found_by), "qabench_felm_raw")
+    assert results["n-samples"]["qabench_felm_raw"] == {"original": 847, "effective": 847}
+    expected = felm_expected(list(load_dataset("felm", "all", split="test")))
+    got = figures(results, "qabench_felm_raw")
+    assert {name: got[name] for name in expected} == expected
+
+
+def test_the_system_message_stands_apart_in_a_chat_and_before_the_prompt_elsewhere() -> None:
+    task = "qabench_felm_sample_raw"
+    plain, chat = Scripted(found_by), Scripted(found_by)
+    run(plain, task, limit=1)
+    run(chat, task, limit=1, apply_chat_template=True)
+    system, user = json.loads(chat.asked[0][0])
+    assert system == {"role": "system", "content": "You are a helpful assistant."}
+    assert user["role"] == "user" and "<segments>\n1. " in user["content"]
+    assert plain.asked[0][0] == f"{system['content']}\n\n{user['content']}"
+
+
+def test_a_chat_model_on_a_server() -> None:
+    for package in ("requests", "tenacity"):
+        pytest.importorskip(package, reason="needs the extra lm-eval")
+    task = "qabench_felm_sample_cot"
+    with OpenAIServer() as server:
+        server.reply = lambda body: "Thought: the second is wrong.\nAnswer: 2"
+        where = {"model": "m", "base_url": f"{server.base_url}/chat/completions"}
+        results = run("local-chat-completions", task, model_args=where, apply_chat_template=True)
+    rows = list(load_dataset("felm", "sample", split="test"))
+    expected = felm_scores([row["labels"] for row in rows], ["Answer: 2"] * len(rows)).as_dict()
+    got = figures(results, task)
+    assert (got["f1"], got["unparsed"]) == (expected["f1"], expected["unparsed"]) and got["f1"]
+    asked = server.calls[0].body
+    assert [message["role"] for message in asked["messages"]] == ["system", "user"]
+    assert asked["stop"], "some servers fail on an empty list"
+    assert (asked["temperature"], asked["max_tokens"]) == (0, 100)
+
+
+def test_a_run_without_the_official_prompts_says_how_to_get_them(
+    mirror: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = "hkust-nlp/felm/eval/all.jsonl"
+    (tmp_path / data).parent.mkdir(parents=True)
+    shutil.copy(mirror / data, tmp_path / data)
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
+    with pytest.raises(SourceUnavailable, match=r"prompt_wk_raw\.txt") as raised:
+        run("dummy", "qabench_felm_math_raw", limit=1)
+    assert "qabench fetch felm" in str(raised.value) and "--metadata felm_prompt=own" in str(raised.value)
+    results = run("dummy", "qabench_felm_math_raw", limit=1, metadata={"felm_prompt": "own"})
+    assert "|prompt:own-" in results["configs"]["qabench_felm_math_raw"]["metadata"]["signatures"]["felm"]
+
+
+def test_undefined_figures_are_null_and_predict_only_scores_nothing() -> None:
+    # "lol", the dummy's reply, finds no errors: their precision has no value, and neither has F1.
+    got = figures(run("dummy", "qabench_felm_sample_raw"), "qabench_felm_sample_raw")
+    assert got["f1"] is got["precision"] is None
+    assert (got["recall"], got["unparsed"]) == (0, 13)
+    only = run("dummy", "qabench_felm_sample_raw", predict_only=True)
+    assert set(figures(only, "qabench_felm_sample_raw")) == {"bypass", "bypass_stderr"}
+
+
+@pytest.mark.slow
+def test_the_command_line_with_the_dummy_model_and_its_samples_as_answers(tmp_path: Path) -> None:
+    harness = [sys.executable, "-m", "lm_eval"]
+    include = ["--include_path", str(FOLDER)]
+    listed = subprocess.run([*harness, "ls", "tasks", *include], capture_output=True, text=True, check=True).stdout
+    assert all(f"|{name} " in listed for name in (FANOUTQA, "qabench_felm_sample_raw", "qabench_felm_domains_cot"))
+    command = [*harness, "run", "--model", "dummy", *include, "--tasks", "qabench_sample", "--limit", "4"]
+    output = ["--log_samples", "--output_path", str(tmp_path)]
+    environment = os.environ | {"PYTHONWARNINGS": "default"}
+    done = subprocess.run([*command, *output], capture_output=True, text=True, check=True, env=environment)
+    assert "acc.loose.unofficial" in done.stdout and "UNOFFICIAL" in done.stderr
+    (samples,) = tmp_path.rglob(f"samples_{FANOUTQA}_sample_*.jsonl")
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(generations(samples), encoding="utf-8")
+    ids = load_dataset("fanoutqa", "sample", split="validation[:4]")["id"]
+    assert read_generations(answers).answers == tuple(Generation(i, id, "lol") for i, id in enumerate(ids, 1))
+    (others,) = tmp_path.rglob("samples_qabench_felm_sample_raw_*.jsonl")
+    with pytest.raises(InputError, match=r"line 1 is no sample of FanOutQA.*'id' is missing"):
+        generations(others)
+
+
+def test_what_is_no_file_of_samples(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    with pytest.raises(InputError, match="cannot read"):
+        generations(path)
+    path.write_text("")
+    with pytest.raises(InputError, match="holds no samples"):
+        generations(path)
+    path.write_text('{"doc": {"id": "a"}, "filtered_resps": ["x", "y"]}\n')
+    with pytest.raises(InputError, match="line 1 is no sample of FanOutQA"):
+        generations(path)
+
+
+def test_the_folder_by_its_name_and_without_the_harness() -> None:
+    from qabench.cli import app
+
+    done = CliRunner().invoke(app, ["path", "lm-eval"])
+    assert Path(done.output.strip()).samefile(FOLDER)
+    unknown = CliRunner().invoke(app, ["path", "nope"])
+    assert isinstance(unknown.exception, InputError) and "allowed: lm-eval" in str(unknown.exception)
+    code = "import sys, qabench.lm_eval, qabench.cli; assert not {'lm_eval', 'datasets'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,658 @@
+"""fastbook-benchmark as a dataset: equal to its source files, its tables, its oddities, and what broken files do."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qabench.errors import DataError, SourceUnavailable
+from qabench.loading import builder, load_dataset
+from qabench.loading_scripts import FOLDER, dataset_table
+from qabench.loading_scripts.fastbook.parse import chapter_text, parse_chapter, parse_qrels, parse_question
+from qabench.loading_scripts.fastbook.stats import tables
+from qabench.rows import Row
+from qabench.sources import SourceFile, SourceTable
+
+CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
+SAMPLE = FOLDER / "fastbook" / "sample"
+SAMPLE_CONFIGS = ("sample", "sample_corpus", "sample_keywords", "sample_qrels")
+SIZES = {"questions": 191, "corpus": 7, "keywords": 191, "qrels": 389}
+SIZES |= {"sample": 12, "sample_corpus": 2, "sample_keywords": 12, "sample_qrels": 27}
+COMMIT = "0" * 40
+REPO = "someone/some-benchmark"
+
+
+@pytest.fixture(scope="module")
+def source() -> Path:
+    """The folder of the source files."""
+    for mirror in filter(None, os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)):
+        folder = Path(mirror) / "vishalbakshi" / "fastbook-benchmark"
+        if (folder / "fastbook-benchmark.json").is_file():
+            return folder
+    pytest.skip("QABENCH_MIRROR names no folder that has vishalbakshi/fastbook-benchmark")
+
+
+@pytest.fixture(scope="module")
+def real(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[dict[str, Any]]]:
+    """The rows of a config of the real data."""
+    cache = str(tmp_path_factory.mktemp("hf"))
+    return lambda config: only_split(load_dataset("fastbook", config, cache_dir=cache)).to_list()
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[dict[str, Any]]]:
+    """The rows of a config of the sample."""
+    cache = str(tmp_path_factory.mktemp("hf"))
+    return lambda config: only_split(load_dataset("fastbook", config, cache_dir=cache)).to_list()
+
+
+def only_split(splits: Any) -> Any:
+    (split,) = splits.values()
+    return split
+
+
+def raw_questions(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_bytes())["questions"]  # type: ignore[no-any-return]
+
+
+def raw_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def back(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of ``questions`` in the form of the source: the way back shows that nothing is lost."""
+    made = copy.deepcopy({key: value for key, value in row.items() if key != "id"})
+    for component in made["answer_context"]:
+        texts = component["answer_component"]
+        component["answer_component"] = texts[0] if len(texts) == 1 else texts
+        for flag in ("explicit_context", "extraneous_answer"):
+            component[flag] = "true" if component[flag] is True else "false"
+    return made
+
+
+# --- equal to the source, row by row
+
+
+def check_questions(rows: list[dict[str, Any]], raw: list[dict[str, Any]]) -> None:
+    assert [back(row) for row in rows] == raw
+    assert [row["id"] for row in rows] == [f"{row['chapter']}-{row['question_number']}" for row in raw]
+    assert len({row["id"] for row in rows}) == len(rows)
+
+
+def check_qrels(rows: list[dict[str, Any]], raw: list[dict[str, Any]]) -> None:
+    at = iter(rows)
+    for question in raw:
+        for i, component in enumerate(question["answer_context"]):
+            for j, context in enumerate(component["context"]):
+                assert next(at) == {
+                    "query_id": f"{question['chapter']}-{question['question_number']}",
+                    "chapter": question["chapter"],
+                    "question_number": question["question_number"],
+                    "component_index": i,
+                    "context_index": j,
+                    "context": context,
+                    "explicit_context": component["explicit_context"] == "true",
+                    "extraneous_answer": component["extraneous_answer"] == "true",
+                }
+    assert next(at, None) is None
+
+
+def check_keywords(rows: list[dict[str, Any]], raw: list[dict[str, str]]) -> None:
+    assert [{key: str(value) for key, value in row.items() if key != "id"} for row in rows] == raw
+    assert [row["id"] for row in rows] == [f"{row['chapter']}-{row['question_number']}" for row in raw]
+
+
+def check_corpus(rows: list[dict[str, Any]], folder: Path, texts: Path) -> None:
+    for row in rows:
+        cells = json.loads((folder / row["file"]).read_bytes())["cells"]
+        assert [(cell["cell_type"], cell["source"]) for cell in row["cells"]] == [
+            (cell["cell_type"], "".join(cell["source"])) for cell in cells
+        ]
+        assert [cell["position"] for cell in row["cells"]] == list(range(len(cells)))
+        assert row["text"].encode() == (texts / f"chapter_{row['chapter']}.txt").read_bytes()
+
+
+def test_questions_equal_the_source(source: Path, real: Callable[[str], list[dict[str, Any]]]) -> None:
+    check_questions(real("questions"), raw_questions(source / "fastbook-benchmark.json"))
+
+
+def test_qrels_equal_the_source(source: Path, real: Callable[[str], list[dict[str, Any]]]) -> None:
+    check_qrels(real("qrels"), raw_questions(source / "fastbook-benchmark.json"))
+
+
+def test_keywords_equal_the_source(source: Path, real: Callable[[str], list[dict[str, Any]]]) -> None:
+    check_keywords(real("keywords"), raw_csv(source / "examples" / "fts_keywords.csv"))
+    assert [row["id"] for row in real("keywords")] == [row["id"] for row in real("questions")]
+
+
+def test_the_seven_texts_equal_the_source_byte_for_byte(
+    source: Path, real: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    rows = real("corpus")
+    check_corpus(rows, source / "data", source / "data")
+    assert [row["chapter"] for row in rows] == list(CHAPTERS)
+    assert [row["title"] for row in rows][:3] == [
+        "Your Deep Learning Journey",
+        "From Model to Production",
+        "Under the Hood: Training a Digit Classifier",
+    ]
+    assert sum(len(row["text"]) for row in rows) == 503_769
+
+
+def test_streaming_gives_the_same_rows(real: Callable[[str], list[dict[str, Any]]]) -> None:
+    for config in SIZES:
+        if not config.startswith("sample"):
+            assert list(only_split(load_dataset("fastbook", config, streaming=True))) == real(config)
+
+
+# --- the sample
+
+
+@pytest.fixture
+def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No mirror, an empty cache, no network."""
+    (tmp_path / "mirror").mkdir()
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    return tmp_path
+
+
+@pytest.mark.parametrize("config", SAMPLE_CONFIGS)
+def test_the_sample_loads_with_nothing_set(config: str, nothing_set: Path) -> None:
+    splits = load_dataset("fastbook", config, cache_dir=str(nothing_set / "hf"))
+    assert list(splits) == ["corpus" if config == "sample_corpus" else "test"]
+    rows = only_split(splits).to_list()
+    assert len(rows) == SIZES[config]
+    assert list(only_split(load_dataset("fastbook", config, streaming=True))) == rows
+
+
+def test_the_sample_equals_its_files(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+    check_questions(sample("sample"), raw_questions(SAMPLE / "questions.json"))
+    check_qrels(sample("sample_qrels"), raw_questions(SAMPLE / "questions.json"))
+    check_keywords(sample("sample_keywords"), raw_csv(SAMPLE / "fts_keywords.csv"))
+    check_corpus(sample("sample_corpus"), SAMPLE, SAMPLE)
+    assert [row["title"] for row in sample("sample_corpus")] == [
+        "The Shape of a Sheet",
+        "Why the Sea Rises Twice a Day",
+    ]
+
+
+def test_the_sample_has_the_oddities_that_its_card_names(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+    from ftfy import fix_text
+
+    rows, texts = sample("sample"), {row["chapter"]: row["text"] for row in sample("sample_corpus")}
+    components = [component for row in rows for component in row["answer_context"]]
+    kinds = {(bool(c["context"]), c["explicit_context"], c["extraneous_answer"]) for c in components}
+    assert kinds == {(1, 1, 0), (1, 0, 0), (1, 0, 1), (0, 0, 0), (0, 0, 1)}
+    assert [len(c["answer_component"]) for c in components].count(2) == 1
+    answers = {row["id"]: [str(c["answer_component"]) for c in row["answer_context"]] for row in rows}
+    assert [key for key, texts in answers.items() if len(set(texts)) < len(texts)] == ["3-6"]
+    passages = [(row["chapter"], context) for row in rows for c in row["answer_context"] for context in c["context"]]
+    assert sum(context not in texts[chapter] for chapter, context in passages) == 2
+    assert sum(fix_text(context) not in fix_text(texts[chapter]) for chapter, context in passages) == 1
+    assert {len(row["question_context"]) for row in rows} == {0, 1, 2}
+    assert not str(rows).isascii()
+
+
+# --- the tables
+
+
+PUBLISHED: dict[str, list[float]] = {
+    "Questions by chapter": [30, 26, 31, 23, 27, 20, 34, 191],
+    "Answer components by chapter": [78, 58, 73, 31, 48, 27, 42, 357],
+    "Answer components a question, mean by chapter": [2.6, 2.2, 2.4, 1.3, 1.8, 1.4, 1.2, 1.9],
+    "Answer components without context by chapter": [8, 5, 8, 1, 1, 1, 1, 25],
+    "Answer components with explicit_context false by chapter": [8, 5, 10, 3, 4, 4, 7, 41],
+    "Answer components with extraneous_answer true by chapter": [7, 2, 8, 1, 0, 0, 1, 19],
+}
+
+
+def test_every_cell_of_the_published_tables_holds(real: Callable[[str], list[dict[str, Any]]]) -> None:
+    made = {table.title: table for table in tables("questions", {"test": real("questions")})}
+    for title, published in PUBLISHED.items():
+        keys: list[int | str] = [*CHAPTERS, "all"]
+        assert made[title].rows == [[key, n, n] for key, n in zip(keys, published, strict=True)], title
+
+
+def test_the_other_figures_of_the_questions(real: Callable[[str], list[dict[str, Any]]]) -> None:
+    made = {table.title: table for table in tables("questions", {"test": real("questions")})}
+    contexts = made["Answer components by their number of contexts"]
+    assert contexts.rows == [[0, 25], [1, 292], [2, 31], [3, 5], [4, 1], [5, 2], [6, 1]]
+    assert dict(made["Other figures of the questions"].rows) == {
+        "contexts": 389,
+        "components of several texts": 6,
+        "components whose scoring_type is simple": 357,
+        "questions with one component": 108,
+        "questions with a component without context": 19,
+        "questions with question_context": 36,
+        "entries of question_context": 37,
+    }
+
+
+def test_the_tables_of_the_other_configs(real: Callable[[str], list[dict[str, Any]]]) -> None:
+    characters, cells = tables("corpus", {"corpus": real("corpus")})
+    assert characters.rows[-1] == ["all", 503_769, 503_769]
+    assert cells.rows[-1] == ["all", "", 1031, 478, 7, 1480, 1516]
+    queries, words = tables("keywords", {"test": real("keywords")})
+    assert [row[1] == row[2] for row in queries.rows] == [True] * 8
+    assert words.rows[-1] == ["all", None, 1043]
+    passages, components = tables("qrels", {"test": real("qrels")})
+    assert passages.rows[-1] == ["all", None, 389]
+    assert [row[1] == row[2] for row in components.rows] == [True] * 8
+    assert components.rows[-1] == ["all", 332, 332]
+
+
+def test_the_tables_of_the_sample_have_no_published_figures(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+    for config in SAMPLE_CONFIGS:
+        for table in tables(config, {"split": iter(sample(config))}):
+            if "published" in table.columns:
+                assert {row[1] for row in table.rows} == {None}
+    for config in dataset_table("fastbook").configs:
+        assert all(table.rows == [] or len(table.rows) >= 1 for table in tables(config, {"split": []}))
+
+
+def test_the_card_says_what_the_builder_says() -> None:
+    from datasets.info import DatasetInfosDict
+
+    infos = DatasetInfosDict.from_directory(str(FOLDER / "fastbook"))
+    assert list(infos) == list(dataset_table("fastbook").configs)
+    for config, info in infos.items():
+        assert info.features == builder("fastbook", config).info.features
+        assert {name: split.num_examples for name, split in info.splits.items()} == dict.fromkeys(
+            dataset_table("fastbook").configs[config].splits, SIZES[config]
+        )
+
+
+# --- oddities, by small rows
+
+
+def component(**changes: Any) -> dict[str, Any]:
+    return {
+        "answer_component": "An answer.",
+        "scoring_type": "simple",
+        "context": ["a passage"],
+        "explicit_context": "true",
+        "extraneous_answer": "false",
+    } | changes
+
+
+def question(**changes: Any) -> dict[str, Any]:
+    return {
+        "chapter": 7,
+        "question_number": 12,
+        "question_text": '"Why?"',
+        "gold_standard_answer": '"So."',
+        "answer_context": [component()],
+        "question_context": [],
+    } | changes
+
+
+def parsed(**changes: Any) -> dict[str, Any]:
+    return parse_question(Row.of(question(**changes), "file.json, row 3"))
+
+
+def test_flags_are_truth_values() -> None:
+    row = parsed(answer_context=[component(explicit_context="false", extraneous_answer="true")])
+    assert row["answer_context"][0]["explicit_context"] is False
+    assert row["answer_context"][0]["extraneous_answer"] is True
+
+
+def test_a_component_is_a_text_or_a_list_of_several() -> None:
+    row = parsed(answer_context=[component(), component(answer_component=["one", "two"])])
+    assert [item["answer_component"] for item in row["answer_context"]] == [["An answer."], ["one", "two"]]
+    for texts in ([], ["one"]):  # could not be told from a text
+        with pytest.raises(DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two texts"):
+            parsed(answer_context=[component(answer_component=texts)])
+
+
+def test_an_empty_context_is_kept_and_has_no_qrels() -> None:
+    raw = question(answer_context=[component(context=[]), component(context=["x", "y"], explicit_context="false")])
+    assert parsed(**raw)["answer_context"][0]["context"] == []
+    rows = parse_qrels(Row.of(raw, "file"))
+    assert [(row["query_id"], row["component_index"], row["context_index"], row["context"]) for row in rows] == [
+        ("7-12", 1, 0, "x"),
+        ("7-12", 1, 1, "y"),
+    ]
+
+
+def test_question_contexts_are_typed() -> None:
+    contexts = [{"question_component": "Why", "context": ["because"]}]
+    assert parsed(question_context=contexts)["question_context"] == contexts
+    with pytest.raises(DataError, match=r"field 'question_context'\[0\]: expected an object, got text"):
+        parsed(question_context=["because"])
+
+
+def test_texts_stay_as_they_are() -> None:
+    text = ' "a\r\n\tb\u2014\U0001f30a" \x00 '
+    row = parsed(question_text=text, answer_context=[component(context=[text])])
+    assert (row["question_text"], row["answer_context"][0]["context"]) == (text, [text])
+
+
+def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
+    return {"cell_type": kind, "source": source, "metadata": {}} | more
+
+
+def chapter(cells: list[Any], file: str = "07_seven.ipynb", **changes: Any) -> dict[str, Any]:
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | changes
+    return parse_chapter(Row.of(notebook, f"/some/{file}"), file)
+
+
+def test_the_text_ends_at_the_first_markdown_cell_with_the_questionnaire() -> None:
+    row = chapter(
+        [
+            cell("code", ["# no title\n", "## Questionnaire"], outputs=[{"x": float("nan")}], execution_count=None),
+            cell("raw", "[[raw]]"),
+            cell("markdown", "# Seven \n\nA list: ", id="a"),
+            cell("markdown", ""),
+            cell("raw", "## Questionnaire"),
+            cell("markdown", ["> text\n", "### Questionn", "aire, at last\n"], attachments={}),
+            cell("markdown", "after"),
+        ]
+    )
+    assert row["title"] == "Seven"
+    assert row["text"] == "# no title\n## Questionnaire\n# Seven \n\nA list: \n\n"
+    assert (row["chapter"], row["file"]) == (7, "07_seven.ipynb")
+    assert [item["position"] for item in row["cells"]] == list(range(7))
+    assert row["cells"][-1]["source"] == "after"
+    assert chapter_text(row["cells"]) == row["text"]
+
+
+def test_a_chapter_without_a_questionnaire_is_all_text() -> None:
+    assert chapter([cell("markdown", "# T"), cell("code", "1")])["text"] == "# T\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "file", "message"),
+    [
+        ([cell("heading", "x")], "07_x.ipynb", r"07_x.ipynb, field 'cells'\[0\], field 'cell_type'.*'heading'"),
+        (
+            [cell("code", "# no title")],
+            "07_x.ipynb",
+            "field 'cells': expected a markdown cell with the chapter's title",
+        ),
+        ([cell("markdown", "# T")], "x.ipynb", "x.ipynb: expected a name such as 01_intro.ipynb"),
+        (
+            [cell("markdown", None)],
+            "07_x.ipynb",
+            r"field 'cells'\[0\], field 'source': expected text or list, got null",
+        ),
+        (
+            [cell("markdown", "# T"), cell("code", ["a", 1])],
+            "07_x.ipynb",
+            r"'cells'\[1\], field 'source'\[1\]: expected",
+        ),
+        ([cell("markdown", "# T", more=1)], "07_x.ipynb", r"field 'cells'\[0\]: unknown field 'more'"),
+        (["# T"], "07_x.ipynb", r"field 'cells'\[0\]: expected an object"),
+    ],
+)
+def test_a_notebook_of_another_form_is_an_error(cells: list[Any], file: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        chapter(cells, file)
+
+
+# --- broken files: each loads or says file, row and field
+
+
+PATHS: list[tuple[tuple[Any, ...], str]] = [
+    *(((key,), key) for key in question()),
+    *((("answer_context", 0, key), key) for key in component()),
+    *((("question_context", 0, key), key) for key in ("question_component", "context")),
+]
+JUNK: list[Any] = [None, float("nan"), 1.5, -1, 2**63, 10**400, True, {}, {"a": 1}, [None], [[]], [{}], "\ud800"]
+JUNK += ["maybe", "", [], ["x"], ["x", "\udfff"], "x" * 300_000, 0, "01", "9" * 30]
+
+
+def mutated(path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> dict[str, Any]:
+    made = question(question_context=[{"question_component": "Why", "context": ["because"]}])
+    at: Any = made
+    for step in path[:-1]:
+        at = at[step]
+    change(at, path[-1])
+    return made
+
+
+def rows_of(config: str, path: Path) -> list[dict[str, Any]]:
+    """The rows of a file through the builder's own code, put into Arrow with the config's features."""
+    made = BUILDERS.setdefault(config, builder("fastbook", config))
+    rows = list(made._rows(path, "test"))
+    pa.Table.from_pylist([made.info.features.encode_example(row) for row in rows], made.info.features.arrow_schema)
+    return rows
+
+
+BUILDERS: dict[str, Any] = {}
+
+
+def all_in(message: str | None, *parts: str) -> bool:
+    return message is not None and all(part in message for part in parts)
+
+
+def loads_or_says_why(config: str, path: Path) -> str | None:
+    """None where the file loads, else the message of its DataError."""
+    try:
+        rows_of(config, path)
+    except DataError as error:
+        message = str(error)
+    else:
+        return None
+    assert str(path) in message
+    return message
+
+
+@pytest.mark.parametrize(("path", "field"), PATHS, ids=lambda value: value if isinstance(value, str) else None)
+def test_a_missing_field_is_named(path: tuple[Any, ...], field: str, tmp_path: Path) -> None:
+    file = tmp_path / "q.json"
+    broken = mutated(path, lambda at, key: at.pop(key))
+    file.write_text(json.dumps({"questions": [question(), broken]}))
+    message = loads_or_says_why("sample", file)
+    assert all_in(message, "row 1", f"the field {field!r} is missing"), message
+
+
+@pytest.mark.parametrize(("path", "field"), PATHS, ids=lambda value: value if isinstance(value, str) else None)
+def test_a_field_of_a_wrong_type_is_named(path: tuple[Any, ...], field: str, tmp_path: Path) -> None:
+    file = tmp_path / "q.json"
+
+    def put(value: Any) -> Callable[[Any, Any], None]:
+        return lambda at, key: at.__setitem__(key, value)
+
+    for value in JUNK:
+        file.write_text(json.dumps({"questions": [question(), mutated(path, put(value))]}))
+        message = loads_or_says_why("sample_qrels", file)
+        if message is not None:
+            assert all_in(message, "row 1", f"field {field!r}"), message
+        elif not isinstance(value, str | list):
+            assert (value, field) in [(0, "chapter"), (0, "question_number")]
+        assert len(message or "") < 1000
+    file.write_text(json.dumps({"questions": [mutated(path, lambda at, key: at.__setitem__("more", 1))]}))
+    message = loads_or_says_why("sample", file)
+    assert all_in(message, "row 0", "unknown field 'more'"), message
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(), max_size=5)
+    | st.sampled_from(JUNK),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FUZZ
+@given(st.data())
+def test_fuzz_questions(tmp_path: Path, data: st.DataObject) -> None:
+    path, field = data.draw(st.sampled_from(PATHS))
+    value = data.draw(ANYTHING)
+    file = tmp_path / "q.json"
+    broken = mutated(path, lambda at, key: at.__setitem__(key, value))
+    file.write_text(json.dumps({"questions": [question(), question(), broken]}))
+    message = loads_or_says_why("sample", file)
+    assert message is None or all_in(message, "row 2", f"field {field!r}")
+
+
+@FUZZ
+@given(value=ANYTHING, where=st.sampled_from(["", "questions", "row"]))
+def test_fuzz_the_file_around_the_questions(tmp_path: Path, value: Any, where: str) -> None:
+    file = tmp_path / "q.json"
+    document = {"": value, "questions": {"questions": value}, "row": {"questions": [question(), value]}}[where]
+    file.write_text(json.dumps(document))
+    message = loads_or_says_why("sample", file)
+    assert message is None or where == "" or ("row" in message or "'questions'" in message)
+
+
+@FUZZ
+@given(st.data())
+def test_fuzz_notebooks(tmp_path: Path, data: st.DataObject) -> None:
+    notebook = {"cells": [cell("markdown", "# T"), cell("code", ["a"])], "metadata": {}, "nbformat": 4}
+    at: Any = data.draw(st.sampled_from([notebook, *notebook["cells"]]))  # type: ignore[misc]
+    key = data.draw(st.sampled_from([*at, "more"]))
+    at[key] = data.draw(ANYTHING)
+    file = tmp_path / "07_seven.ipynb"
+    file.write_text(json.dumps(notebook))
+    message = loads_or_says_why("sample_corpus", file)
+    assert message is None or "field" in message
+
+
+@FUZZ
+@given(
+    st.lists(
+        st.lists(
+            st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(["1", "01", "-1", "9" * 5000, 'a"b']),
+            max_size=6,
+        ),
+        max_size=4,
+    )
+)
+def test_fuzz_keywords(tmp_path: Path, lines: list[list[str]]) -> None:
+    text = "chapter,question_number,question_text,keywords\r\n" + "\r\n".join(map(",".join, lines))
+    file = tmp_path / "k.csv"
+    file.write_bytes(text.encode())
+    message = loads_or_says_why("sample_keywords", file)
+    assert message is None or ", line " in message
+
+
+def broken_bytes() -> Iterator[tuple[str, Callable[[bytes], bytes]]]:
+    yield "empty", lambda data: b""
+    yield "truncated", lambda data: data[: len(data) // 2]
+    yield "invalid UTF-8", lambda data: data[:400] + b"\xff" + data[400:]
+    yield "UTF-16", lambda data: data.decode().encode("utf-16")
+    yield "NUL", lambda data: b"\x00" + data
+    yield "deep", lambda data: b"[" * 100_000
+    yield "null", lambda data: b"null"
+    yield "big number", lambda data: b'{"questions": ' + b"9" * 5000 + b"}"
+
+
+@pytest.mark.parametrize("name", dict(broken_bytes()))
+@pytest.mark.parametrize("config", SAMPLE_CONFIGS)
+def test_a_broken_file_is_named(config: str, name: str, tmp_path: Path) -> None:
+    original = sample_file(config)
+    file = tmp_path / original.name
+    file.write_bytes(dict(broken_bytes())[name](original.read_bytes()))
+    message = loads_or_says_why(config, file)
+    assert 0 < len(message or "") < 1000
+    if name == "truncated":
+        assert all_in(message, ", line "), message
+
+
+@pytest.mark.parametrize("config", SAMPLE_CONFIGS)
+def test_a_byte_order_mark_and_other_line_ends_change_nothing(config: str, tmp_path: Path) -> None:
+    original = sample_file(config)
+    file, data = tmp_path / original.name, original.read_bytes()
+    whole = rows_of(config, original)
+    file.write_bytes(b"\xef\xbb\xbf" + data)
+    assert rows_of(config, file) == whole
+    lf = data.replace(b"\r\n", b"\n")
+    for changed in (lf, lf.replace(b"\n", b"\r\n")):
+        file.write_bytes(changed)
+        assert rows_of(config, file) == whole
+
+
+def sample_file(config: str) -> Path:
+    (files,) = dataset_table("fastbook").configs[config].splits.values()
+    return FOLDER / "fastbook" / files[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("chapter,number\n", r"line 1: expected the columns chapter, question_number"),
+        ("1,2,a\n", r"line 2: the field 'keywords' is missing"),
+        ("1,2,a,b,c\n", r"line 2: 5 fields where the header has 4"),
+        ('1,2,"a\nb",c\n1,x,a,b\n', r"line 4, field 'question_number': expected an integer.*'x'"),
+        ("01,2,a,b\n", r"line 2, field 'chapter': expected an integer.*'01'"),
+        ('1,2,a,b\n1,3,"a,b\n', r"line 3: not CSV"),
+        ('1,2,"a"b,c\n', r"line 2: not CSV"),
+        ("1,2,a," + "b" * 200_000, r"line 2: not CSV \(field larger"),
+    ],
+)
+def test_a_broken_keyword_row_is_named(text: str, message: str, tmp_path: Path) -> None:
+    header = "" if text.startswith("chapter") else "chapter,question_number,question_text,keywords\n"
+    file = tmp_path / "k.csv"
+    file.write_text(header + text)
+    with pytest.raises(DataError, match=message):
+        rows_of("sample_keywords", file)
+
+
+# --- files that are not here, and files of another digest
+
+
+def pin(monkeypatch: pytest.MonkeyPatch, mirror: Path, files: dict[str, bytes]) -> None:
+    """Puts files into a mirror and makes the benchmark's table pin them: a digest for tests only."""
+    pinned = []
+    for path, data in files.items():
+        target = mirror / REPO / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        digest = hashlib.sha256(data).hexdigest()
+        pinned.append(SourceFile("fastbook", REPO, COMMIT, path, "none", sha256=digest, size=len(data)))
+    table = SourceTable("fastbook", tuple(pinned))
+    monkeypatch.setattr("qabench.loading_scripts.source_table", lambda name: table)
+
+
+@pytest.mark.parametrize("config", ["questions", "corpus", "keywords", "qrels"])
+def test_a_config_whose_file_is_not_here(config: str, nothing_set: Path) -> None:
+    path = dataset_table("fastbook").configs[config].files[0]
+    with pytest.raises(SourceUnavailable) as caught:
+        load_dataset("fastbook", config, cache_dir=str(nothing_set / "hf"))
+    assert path in str(caught.value)
+    assert "https://raw.githubusercontent.com/vishalbakshi/fastbook-benchmark/" in str(caught.value)
+
+
+def test_the_same_configs_load_from_files_of_the_schema(nothing_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = (SAMPLE / "01_paper.ipynb").read_bytes()
+    files = dict.fromkeys(dataset_table("fastbook").configs["corpus"].files, notebook)
+    files["fastbook-benchmark.json"] = (SAMPLE / "questions.json").read_bytes()
+    files["examples/fts_keywords.csv"] = (SAMPLE / "fts_keywords.csv").read_bytes()
+    pin(monkeypatch, nothing_set / "mirror", files)
+    cache = str(nothing_set / "hf")
+    for config in ("questions", "keywords", "qrels"):
+        twin = "sample" if config == "questions" else f"sample_{config}"
+        rows = load_dataset("fastbook", config, split="test", cache_dir=cache).to_list()
+        assert rows == load_dataset("fastbook", twin, split="test", cache_dir=cache).to_list()
+    corpus = load_dataset("fastbook", "corpus", split="corpus", cache_dir=cache)
+    assert list(corpus["chapter"]) == list(CHAPTERS)
+    assert set(corpus["title"]) == {"The Shape of a Sheet"}
+
+
+def test_a_broken_row_reaches_the_user_as_a_data_error(nothing_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = json.dumps({"questions": [question(), question(chapter="7")]}).encode()
+    pin(monkeypatch, nothing_set / "mirror", {"fastbook-benchmark.json": data})
+    with pytest.raises(
+        DataError, match=r"fastbook-benchmark\.json, row 1, field 'chapter': expected integer, got text"
+    ):
+        load_dataset("fastbook", "questions", cache_dir=str(nothing_set / "hf"))

@@ -1,0 +1,511 @@
+"""FELM as a dataset: equal to its source, and to its very bytes on the way back; strict rows; the facts' figures."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import DatasetCard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import qabench.loading_scripts as scripts
+from qabench.errors import DataError, SourceUnavailable
+from qabench.loading import load_dataset
+from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES, FIELDS, parse_row, read_rows, to_source
+from qabench.loading_scripts.felm.stats import tables
+from qabench.rows import Row
+from qabench.sources import SourceFile, SourceTable, find_local
+
+FOLDER = Path(scripts.FOLDER / "felm")
+SAMPLE = FOLDER / "sample" / "all.jsonl"
+PATH = "eval/all.jsonl"
+ROWS = {"all": 847, "wk": 184, "science": 125, "math": 194, "reasoning": 208, "writing_rec": 136}
+REAL = pytest.mark.skipif(
+    not os.environ.get("QABENCH_MIRROR") or find_local(scripts.source_table("felm")[PATH]) is None,
+    reason=f"needs QABENCH_MIRROR, with FELM's {PATH}",
+)
+Write = Callable[[list[dict[str, Any]]], Path]
+
+
+def raw_lines(path: Path) -> list[dict[str, Any]]:
+    # Not splitlines: it would cut at the U+0085 that a text of the real file holds.
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+def expected(raw: dict[str, Any]) -> dict[str, Any]:
+    """A raw row in the dataset's types, said independently of the parser."""
+    lists = {key: [] if raw[key] == "" else raw[key] for key in ("type", "ref", "ref_contents")}
+    return {**raw, **lists, "response": None if isinstance(raw["response"], float) else raw["response"]}
+
+
+def raw_row(**changes: Any) -> dict[str, Any]:
+    """A valid row of the source's schema, with changes."""
+    row = {
+        "index": "7",
+        "domain": "wk",
+        "source": "qabench",
+        "prompt": "Where is Lumenoë?",
+        "response": "In the west. Or east.",
+        "segmented_response": ["In the west.", "Or east."],
+        "labels": [True, False],
+        "comment": ["", "In the west."],
+        "type": [None, "knowledge_error"],
+        "ref": ["https://example.org/lumenoe"],
+        "ref_contents": ["Lumenoë lies in the west."],
+    }
+    return row | changes
+
+
+def reasoning_row(**changes: Any) -> dict[str, Any]:
+    return raw_row(domain="reasoning", type="", ref="", ref_contents="") | changes
+
+
+def parse(raw: dict[str, Any]) -> dict[str, Any]:
+    return parse_row(Row.of(raw, "felm.jsonl, line 3"))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal by value, type and order of keys, with NaN equal to itself."""
+    return json.dumps(a) == json.dumps(b)
+
+
+@pytest.fixture
+def hf_cache(tmp_path: Path) -> str:
+    return str(tmp_path / "datasets")
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty mirror folder, an empty cache and no network."""
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("QABENCH_SOURCE_URL", raising=False)
+    return tmp_path / "mirror"
+
+
+@pytest.fixture
+def synthetic(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Puts a file of the upstream schema into the mirror, and its digest where the pinned one is."""
+
+    def write(rows: list[dict[str, Any]]) -> Path:
+        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        digest = hashlib.sha256(content).hexdigest()
+        source = SourceFile("felm", "hkust-nlp/felm", "0" * 40, PATH, "test", sha256=digest, size=len(content))
+        path = offline / source.mirror_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        monkeypatch.setattr(scripts, "source_table", lambda name: SourceTable("felm", (source,)))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def path() -> Path:
+    return scripts.open_path("felm", PATH)
+
+
+@pytest.fixture(scope="module")
+def rows(path: Path) -> list[dict[str, Any]]:
+    return list(read_rows(path, "all"))
+
+
+@REAL
+class TestRealData:
+    @pytest.mark.parametrize("config", ROWS)
+    def test_equals_the_source_row_by_row(self, config: str, path: Path, hf_cache: str) -> None:
+        dataset = load_dataset("felm", config, cache_dir=hf_cache)
+        assert list(dataset) == ["test"]
+        wanted = [expected(raw) for raw in raw_lines(path) if config in ("all", raw["domain"])]
+        assert len(wanted) == ROWS[config]
+        got = list(dataset["test"])
+        assert len(got) == len(wanted)
+        for row, want in zip(got, wanted, strict=True):
+            assert same(row, want), row["index"]
+
+    def test_streams_and_is_the_default(self, path: Path, hf_cache: str) -> None:
+        stream = load_dataset("qabench/felm", split="test", streaming=True, cache_dir=hf_cache)
+        assert same(list(stream), [expected(raw) for raw in raw_lines(path)])
+
+    def test_goes_back_to_the_source_byte_for_byte(self, path: Path, hf_cache: str) -> None:
+        rows = load_dataset("felm", "all", split="test", cache_dir=hf_cache)
+        written = "".join(json.dumps(to_source(row), ensure_ascii=False) + "\n" for row in rows).encode()
+        assert hashlib.sha256(written).hexdigest() == scripts.source_table("felm")[PATH].sha256
+        assert written == path.read_bytes()
+
+    def test_indices_are_unique_numbers_in_order(self, rows: list[dict[str, Any]]) -> None:
+        assert [row["index"] for row in rows] == [str(i) for i in range(847)]
+
+    def test_oddities_that_the_card_counts(self, rows: list[dict[str, Any]]) -> None:
+        segments = [segment for row in rows for segment in row["segmented_response"]]
+        wordless = [
+            label
+            for row in rows
+            for segment, label in zip(row["segmented_response"], row["labels"], strict=True)
+            if not re.search("[A-Za-z]", segment)
+        ]
+        assert (segments.count(""), len(wordless), wordless.count(False)) == (4, 124, 3)
+        assert [row["index"] for row in rows if row["response"] is None] == ["350", "548"]
+        spaceless = [("".join("".join(row["segmented_response"]).split()), row["response"]) for row in rows]
+        assert sum(text != "".join(response.split()) for text, response in spaceless if response is not None) == 79
+        assert sum("\\n" in (row["response"] or "") for row in rows) == 32
+        assert sum(any("\\n" in segment for segment in row["segmented_response"]) for row in rows) == 25
+        assert sum("" in row["type"] for row in rows) == 8
+        assert sum(bool(row["type"]) for row in rows if row["domain"] == "math") == 5
+        assert sum(not row["ref_contents"] for row in rows if row["ref"]) == 31
+        assert len({row["prompt"] for row in rows}) == 847 - 3
+
+    def test_stats_hold_the_facts(self, rows: list[dict[str, Any]]) -> None:
+        segments, responses, types, counts, forms = tables("all", {"test": iter(rows)})
+        assert [row[:1] + row[1::2] for row in segments.rows] == [
+            ["wk", 184, 532, 385, 147],
+            ["science", 125, 684, 582, 102],
+            ["math", 194, 599, 474, 125],
+            ["reasoning", 208, 1025, 879, 146],
+            ["writing_rec", 136, 1586, 1319, 267],
+            ["all", 847, 4426, 3639, 787],
+        ]
+        assert [row[2::2] for row in segments.rows] == [
+            [None, 532, 385, 147],
+            [None, 683, 582, 101],
+            [None, 599, 477, 122],
+            [None, 1025, 877, 148],
+            [None, 1588, 1321, 267],
+            [847, 4427, 3642, 785],
+        ]
+        assert any("4426 segments (README: 4427), 3639 true (README: 3642)" in note for note in segments.notes)
+        assert not any(note.startswith("wk") for note in segments.notes)
+        assert [row[1:4] for row in responses.rows] == [
+            [184, 99, 85],
+            [125, 86, 39],
+            [194, 130, 64],
+            [208, 161, 47],
+            [136, 89, 47],
+            [847, 565, 282],
+        ]
+        assert sum(row[-1] for row in types.rows) == 4426
+        assert {row[0] for row in types.rows} == {
+            "null", '""', "knowledge_error", "reasoning_error", "irrelevant_with_qst", "fooled", "(no list of types)"
+        }  # fmt: skip
+        form = {row[0]: row[-1] for row in forms.rows}
+        assert (form["response NaN"], form['type ""'], form['ref ""']) == (2, 208, 208)
+        assert form['type ""'] + form["type []"] == 397
+        assert form['ref_contents ""'] == 517
+        assert form["ref_contents []"] + form["ref_contents filled"] == 330
+        count = {row[0]: row[-1] for row in counts.rows}
+        assert count["errors with a comment"] + count["errors without a comment"] == 787
+        assert [len(table.rows) for table in (segments, responses, types, counts, forms)] == [6, 6, 10, 8, 10]
+
+    def test_card_holds_the_stats(self, rows: list[dict[str, Any]]) -> None:
+        sample = [list(table.rows) for table in tables("sample", {"test": read_rows(SAMPLE, "sample")})]
+        segments, responses, types, counts, _ = (list(table.rows) for table in tables("all", {"test": rows}))
+        wanted = {
+            name: [row[column] for row in made] + [mine[-1][column]]
+            for made, mine, names in (
+                (segments, sample[0], {"responses": 1, "segments": 3, "true segments": 5, "errors": 7}),
+                (
+                    responses,
+                    sample[1],
+                    {"responses without an error": 2, "responses with an error": 3, "segments a response: mean": 4},
+                ),
+            )
+            for name, column in names.items()
+        }
+        wanted |= {row[0]: [*row[1:], mine[-1]] for row, mine in zip(counts[1:], sample[3][1:], strict=True)}
+        of_sample = {tuple(row[:2]): row[-1] for row in sample[2]}
+        for name, label, *cells in types:
+            shown = {"null": "null", "(no list of types)": "`type` is empty"}.get(name, f"`{name}`")
+            wanted[f"{shown} | {label}"] = [*cells, of_sample.get((name, label), 0)]
+        text = (FOLDER / "README.md").read_text(encoding="utf-8").replace(",", "")
+        for name, cells in wanted.items():
+            assert f"| {name} | {' | '.join(map(str, cells))} |\n" in text, name
+
+    @pytest.mark.parametrize("domain", DOMAINS)
+    def test_stats_of_a_domain_are_its_part_of_all(self, domain: str, rows: list[dict[str, Any]]) -> None:
+        whole = tables("all", {"test": rows})
+        parts = tables(domain, {"test": (row for row in rows if row["domain"] == domain)})
+        for by_row in (0, 1):
+            assert parts[by_row].rows == [row for row in whole[by_row].rows if row[0] == domain]
+        for by_column in (3, 4):
+            column = whole[by_column].columns.index(domain)
+            assert parts[by_column].rows == [[row[0], row[column]] for row in whole[by_column].rows]
+
+
+class TestSample:
+    @pytest.fixture(autouse=True)
+    def nothing_set(self, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("QABENCH_MIRROR")
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    def test_loads(self, streaming: bool, hf_cache: str) -> None:
+        rows = list(load_dataset("felm", "sample", split="test", streaming=streaming, cache_dir=hf_cache))
+        assert same(rows, [expected(raw) for raw in raw_lines(SAMPLE)])
+        assert len(rows) == 13
+
+    def test_slices(self, hf_cache: str) -> None:
+        assert load_dataset("felm", "sample", split="test[:3]", cache_dir=hf_cache)["domain"] == ["math"] * 3
+
+    def test_goes_back_byte_for_byte(self) -> None:
+        written = [json.dumps(to_source(row), ensure_ascii=False) for row in read_rows(SAMPLE, "sample")]
+        assert "".join(line + "\n" for line in written).encode() == SAMPLE.read_bytes()
+
+    def test_has_the_oddities(self) -> None:
+        raws = raw_lines(SAMPLE)
+        segments = [item for raw in map(expected, raws) for item in zip_segments(raw)]
+        assert {raw["domain"] for raw in raws} == set(DOMAINS)
+        assert {kind for _, _, _, kind in segments} == {*ERROR_TYPES, "no list"}
+        assert any(not segment for segment, *_ in segments)
+        assert any(comment and label for _, label, comment, _ in segments)
+        assert any(not comment and not label for _, label, comment, _ in segments)
+        assert any(kind and label for _, label, _, kind in segments)
+        assert any(kind is None and not label for _, label, _, kind in segments)
+        assert any("\\n" in segment for segment, *_ in segments)
+        assert {"".join(raw["segmented_response"]) == raw["response"] for raw in raws} == {True, False}
+        assert sum(isinstance(raw["response"], float) for raw in raws) == 2
+        assert {(len(raw["ref"]), len(raw["ref_contents"])) for raw in map(expected, raws)} == {
+            (0, 0), (1, 0), (1, 1), (2, 1), (2, 2)
+        }  # fmt: skip
+        assert len({raw["prompt"] for raw in raws}) == 12
+        assert "\x85" in SAMPLE.read_text(encoding="utf-8")
+
+    def test_stats_have_no_published_figures(self) -> None:
+        segments, *others = tables("sample", {"test": read_rows(SAMPLE, "sample")})
+        assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
+        assert not segments.notes
+        assert all(len(row) == len(table.columns) for table in (segments, *others) for row in table.rows)
+
+    def test_stats_of_nothing(self) -> None:
+        segments, responses, types, *_ = tables("all", {"test": []})
+        assert segments.rows == [["all", 0, 847, 0, 4427, 0, 3642, 0, 785]]
+        assert responses.rows == [["all", 0, 0, 0, None, None, None]]
+        assert types.rows == []
+
+
+def zip_segments(row: dict[str, Any]) -> Iterator[tuple[str, bool, str, str | None]]:
+    kinds = row["type"] or ["no list"] * len(row["labels"])
+    return zip(row["segmented_response"], row["labels"], row["comment"], kinds, strict=True)
+
+
+def test_card_names_configs_features_and_sizes(hf_cache: str) -> None:
+    data = DatasetCard((FOLDER / "README.md").read_text(encoding="utf-8")).data.to_dict()
+    names = list(scripts.dataset_table("felm").configs)
+    assert [config["config_name"] for config in data["configs"]] == names
+    assert [config["config_name"] for config in data["configs"] if config.get("default")] == ["all"]
+    features = load_dataset("felm", "sample", split="test", cache_dir=hf_cache).features._to_yaml_list()
+    for info in data["dataset_info"]:
+        assert info["features"] == features
+        (split,) = info["splits"]
+        assert (split["name"], split["num_examples"]) == ("test", (ROWS | {"sample": 13})[info["config_name"]])
+    assert [info["config_name"] for info in data["dataset_info"]] == names
+    assert [feature["name"] for feature in features] == list(FIELDS)
+
+
+class TestOddities:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"response": math.nan},
+            {"response": ""},
+            {"type": []},
+            {"type": [None, None]},
+            {"type": ["", "fooled"]},
+            {"type": ["reasoning_error", None]},
+            {"type": ["irrelevant_with_qst", "irrelevant_with_qst"]},
+            {"ref": [], "ref_contents": ""},
+            {"ref_contents": []},
+            {"ref": ["a", "b"], "ref_contents": ["one for both"]},
+            {"ref_contents": [""]},
+            {"comment": ["a comment on a true segment", ""]},
+            {"segmented_response": ["", "\\n1."]},
+            {"segmented_response": [], "labels": [], "comment": [], "type": [], "response": "nothing\x00 to cut"},
+        ],
+    )
+    def test_kept_and_recoverable(self, changes: dict[str, Any]) -> None:
+        raw = raw_row(**changes)
+        assert same(parse(raw), expected(raw))
+        assert same(to_source(parse(raw)), raw)
+
+    @pytest.mark.parametrize("changes", [{}, {"response": math.nan}])
+    def test_empty_texts_of_reasoning(self, changes: dict[str, Any]) -> None:
+        raw = reasoning_row(**changes)
+        row = parse(raw)
+        assert (row["type"], row["ref"], row["ref_contents"]) == ([], [], [])
+        assert same(to_source(row), raw)
+
+    def test_null_and_empty_types_stay_apart(self) -> None:
+        assert parse(raw_row(type=["", None]))["type"] == ["", None]
+
+    @pytest.mark.parametrize(
+        ("raw", "field", "says"),
+        [
+            (raw_row(domain="history"), "domain", "wk, science, math, reasoning, writing_rec"),
+            (raw_row(response=None), "response", "text or number, got null"),
+            (raw_row(response=1.5), "response", "text or NaN"),
+            (raw_row(response=math.inf), "response", "text or NaN"),
+            (raw_row(prompt=math.nan), "prompt", "text"),
+            (raw_row(index=7), "index", "text"),
+            (raw_row(labels=[True, 0]), "labels", "[1]: expected true or false, got 0"),
+            (raw_row(labels=[True]), "labels", "each of the 2 segments, got 1"),
+            (raw_row(comment=["", "", ""]), "comment", "each of the 2 segments, got 3"),
+            (raw_row(comment=["", None]), "comment", "[1]: expected text, got null"),
+            (raw_row(comment=["", math.nan]), "comment", "[1]: expected text"),
+            (raw_row(type=["fooled"]), "type", "each of the 2 segments, got 1"),
+            (raw_row(type=[None, "typo"]), "type", "[1]: expected one of null, '', 'knowledge_error'"),
+            (raw_row(type=[None, 0]), "type", "[1]: expected one of"),
+            (raw_row(type=[[], None]), "type", "[0]: expected one of"),
+            (raw_row(type=""), "type", "expected list, got text ''"),
+            (raw_row(ref=""), "ref", "expected list, got text ''"),
+            (raw_row(ref=[]), "ref_contents", "expected text"),
+            (raw_row(ref=[], ref_contents=[]), "ref_contents", "expected text"),
+            (raw_row(ref=[], ref_contents="text"), "ref_contents", "the empty text, as the row has no references"),
+            (raw_row(ref_contents=""), "ref_contents", "expected list, got text ''"),
+            (reasoning_row(type=[]), "type", "expected text, got list []"),
+            (reasoning_row(type="fooled"), "type", "the empty text, as the domain is 'reasoning', got 'fooled'"),
+            (reasoning_row(ref=[]), "ref", "expected text, got list []"),
+            (raw_row(prompt="\ud800"), "prompt", "lone surrogate"),
+            (raw_row(comment=["", "\udfff"]), "comment", "lone surrogate"),
+            (raw_row(extra=1), "extra", "unknown field"),
+        ],
+    )
+    def test_what_would_be_lost_is_refused(self, raw: dict[str, Any], field: str, says: str) -> None:
+        with pytest.raises(DataError) as error:
+            parse(raw)
+        assert f"{field!r}" in str(error.value)
+        assert str(error.value).startswith("felm.jsonl, line 3")
+        assert says in str(error.value)
+
+    @pytest.mark.parametrize("field", FIELDS)
+    def test_missing_field(self, field: str) -> None:
+        with pytest.raises(DataError, match=f"line 3: the field '{field}' is missing"):
+            parse({key: value for key, value in raw_row().items() if key != field})
+
+
+class TestFiles:
+    LINE = json.dumps(raw_row(), ensure_ascii=False).encode()
+
+    def read(self, folder: Path, content: bytes, config: str = "all") -> list[dict[str, Any]]:
+        path = folder / "all.jsonl"
+        path.write_bytes(content)
+        return list(read_rows(path, config))
+
+    @pytest.mark.parametrize(
+        "content",
+        [b"\xef\xbb\xbf" + LINE, LINE + b"\r\n" + b"\r\n", LINE + b"\n\n", b"\n" + LINE],
+        ids=["byte order mark", "CRLF", "blank line at the end", "blank line first"],
+    )
+    def test_harmless(self, content: bytes, tmp_path: Path) -> None:
+        assert same(self.read(tmp_path, content), [expected(raw_row())])
+
+    @pytest.mark.parametrize(
+        "second",
+        [LINE[:-20], LINE.decode().encode("latin-1"), b"[1]", b"{}", b"null", b"[" * 100_000, b"\xef\xbb\xbf" + LINE],
+        ids=["truncated", "Latin-1", "list", "empty object", "null", "too deep", "byte order mark"],
+    )
+    def test_broken_line_is_named(self, second: bytes, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'all.jsonl'}, line 2")):
+            self.read(tmp_path, self.LINE + b"\n" + second)
+
+    def test_a_broken_row_of_another_domain_counts(self, tmp_path: Path) -> None:
+        broken = json.dumps(raw_row(domain="math", labels=[])).encode()
+        with pytest.raises(DataError, match="line 2, field 'labels'"):
+            self.read(tmp_path, self.LINE + b"\n" + broken, "wk")
+
+
+class TestAvailability:
+    def test_offline_without_the_file(self, offline: Path, hf_cache: str) -> None:
+        with pytest.raises(SourceUnavailable) as error:
+            load_dataset("felm", "wk", cache_dir=hf_cache)
+        assert PATH in str(error.value)
+        assert scripts.source_table("felm")[PATH].url in str(error.value)
+
+    @pytest.mark.parametrize("config", ROWS)
+    def test_synthetic_file_on_the_same_path(self, config: str, synthetic: Write, hf_cache: str) -> None:
+        raws = [raw_row(response=math.nan), reasoning_row(), *raw_lines(SAMPLE)]
+        synthetic(raws)
+        got = list(load_dataset("felm", config, split="test", cache_dir=hf_cache))
+        assert same(got, [expected(raw) for raw in raws if config in ("all", raw["domain"])])
+        assert got
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    def test_a_broken_row_through_the_builder(self, streaming: bool, synthetic: Write, hf_cache: str) -> None:
+        path = synthetic([raw_row(), raw_row(type=["typo", None])])
+        with pytest.raises(DataError, match=re.escape(f"{path}, line 2, field 'type'[0]")):
+            list(load_dataset("felm", "all", split="test", streaming=streaming, cache_dir=hf_cache))
+
+
+# What a broken program or a careless edit may leave in a field; surrogates are legal in JSON's escapes.
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=8) | st.just("x" * 200_000) | st.just("\ud800")
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS | st.sampled_from(ERROR_TYPES + DOMAINS)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=2), max_leaves=5
+)
+GOOD = [*raw_lines(SAMPLE), raw_row(), reasoning_row()]
+FUZZ = settings(
+    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@st.composite
+def broken_rows(draw: st.DrawFn) -> dict[str, Any]:
+    row: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(GOOD)))
+    for key in draw(st.lists(st.sampled_from(FIELDS), min_size=1, max_size=3)):
+        match draw(st.sampled_from(["drop", "replace", "item", "extra"])):
+            case "drop":
+                row.pop(key, None)
+            case "replace":
+                row[key] = draw(VALUES)
+            case "item" if isinstance(row.get(key), list):
+                row[key].insert(draw(st.integers(0, len(row[key]))), draw(SCALARS))
+            case "extra":
+                row[draw(TEXTS)] = draw(SCALARS)
+    return row
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz") / "all.jsonl"
+
+
+def outcome(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """A file's rows, or the message of its DataError; any other exception is the test's failure."""
+    try:
+        return list(read_rows(path, "all")), ""
+    except DataError as error:
+        return [], str(error)
+
+
+@FUZZ
+@given(raw=broken_rows())
+def test_fuzz_rows_load_or_name_line_and_field(raw: dict[str, Any], fuzzed: Path) -> None:
+    fuzzed.write_text(json.dumps(raw_row()) + "\n" + json.dumps(raw) + "\n", encoding="utf-8")
+    rows, problem = outcome(fuzzed)
+    if problem:
+        assert problem.startswith(f"{fuzzed}, line 2")
+        assert "field" in problem
+    else:
+        assert same(to_source(rows[1]), {key: raw[key] for key in FIELDS})  # what loads has lost nothing
+
+
+@FUZZ
+@given(
+    start=st.integers(0, 6000),
+    length=st.integers(0, 200),
+    put=st.binary(max_size=12) | st.sampled_from([b"\xef\xbb\xbf", b"\r\n", b"\xff", b"\x00", b"NaN", b'"\\ud800"']),
+    cut=st.booleans(),
+)
+def test_fuzz_bytes_load_or_name_the_line(start: int, length: int, put: bytes, cut: bool, fuzzed: Path) -> None:
+    content = SAMPLE.read_bytes()
+    fuzzed.write_bytes(content[:start] + put + (b"" if cut else content[start + length :]))
+    rows, problem = outcome(fuzzed)
+    assert not problem or re.match(re.escape(str(fuzzed)) + r", line \d+", problem)
+    assert all(list(row) == list(FIELDS) for row in rows)

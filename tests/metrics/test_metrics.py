@@ -1,0 +1,169 @@
+"""Every metric folder: card, doctest, signature, the trip through Arrow, bad input."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import evaluate
+import numpy as np
+import pytest
+import yaml
+
+import qabench
+from qabench import answers, metrics
+from qabench.errors import InputError
+from qabench.neural.bleurt import Scorer
+from qabench.space.app import score
+
+FOLDER = Path(metrics.__file__).parent
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fanout_acc": {"lemmatizer": "simplemma"},
+    "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
+}
+ANSWERS = [{"a": 1.14, "b": [True, "x"]}, ["1998", 1998], "true", 3.141592653589793, 7, False, "\ud800 x", "caf\u00e9"]
+PREDICTIONS = ["a 1.14 yes", "1998", None, "", "7", "no", "\ud800 x", "cafe\u0301"]
+COMPONENTS = [
+    [{"context": ["a"], "explicit_context": True}, {"context": ["\ud800 x", "caf\u00e9"]}],
+    [{"context": []}],
+    [{"context": ["1.14"]}],
+]
+PASSAGES = [["x a", "cafe\u0301 y"], None, ["1.14", "\ud800"]]
+CLAIM = {"claim_string": "\ud800 caf\u00e9", "evidence": ["x"], "support": "Complete", "worthiness": "Yes"}
+CLAIMS = [CLAIM | {"correctness": "Unsure", "autoais_label": "Y", "fact_score": 1 / 3}, CLAIM | {"correctness": None}]
+ROWS = [{"answers": [{"system": "gpt4", "answer_string": text, "claims": CLAIMS}]} for text in ("a", "\ud800", "1.14")]
+# What a metric is tried on where answers and their texts do not fit it: references and predictions.
+EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
+    "answer_component_mrr": (COMPONENTS, PASSAGES),
+    "answer_component_recall": (COMPONENTS, PASSAGES),
+    "expertqa_autoais": (ROWS, [["Y", "N"], None, ROWS[2]]),
+    "expertqa_autoais_agreement": (ROWS, [["Y", "N"], None, ROWS[2]]),
+    "expertqa_factscore_agreement": (ROWS, [[0.1, 1], None, ROWS[2]]),
+    "fanout_judge": (ANSWERS, [None] * len(ANSWERS)),  # unanswered: no call is made; test_judge.py has the others
+    "expertqa_lfqa": (["caf\u00e9 \ud800 x", "1998", "b\nc"], ["cafe\u0301 x", None, "\ud800 c"]),
+    "felm_factuality": ([[True, False], [True], [False]], [[True, True], None, ["Answer: 1", "\ud800"]]),
+}
+
+
+@pytest.fixture(autouse=True)
+def _bleurt_without_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fanout_bleurt's weights are gigabytes: here a stand-in scores, in test_bleurt.py a network."""
+    scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
+    monkeypatch.setattr("qabench.neural.bleurt._torch_scorer", lambda *args: scorer)
+
+
+@pytest.fixture(params=metrics.metric_names())
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def metric(name: str) -> Any:
+    return qabench.load_metric(name)
+
+
+@pytest.fixture
+def example(name: str) -> tuple[list[Any], list[Any]]:
+    """References and predictions that fit the metric."""
+    return EXAMPLES.get(name, (ANSWERS, PREDICTIONS))
+
+
+def test_there_are_metrics() -> None:
+    assert {"fanout_acc", "fanout_rouge"} <= set(metrics.metric_names())
+    with pytest.raises(InputError, match=r"no metric 'nope'; allowed: .*fanout_acc"):
+        qabench.load_metric("nope")
+
+
+def test_a_folder_holds_what_a_space_needs(name: str) -> None:
+    front = yaml.safe_load((FOLDER / name / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    assert front["sdk"] == "gradio"
+    assert {"evaluate", "metric"} <= set(front["tags"])
+    assert (FOLDER / name / front["app_file"]).read_text(encoding="utf-8").endswith(f'page("{name}").launch()\n')
+    assert "qabench" in (FOLDER / name / "requirements.txt").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_docstring_runs(name: str) -> None:
+    module = importlib.import_module(f"qabench.metrics.{name}.{name}")
+    example = doctest.DocTestParser().get_doctest(module._KWARGS_DESCRIPTION, {}, name, None, None)
+    assert len(example.examples) >= 3
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_answers_survive_the_trip_as_column_and_as_objects(name: str, metric: Any, example: Any) -> None:
+    options = OPTIONS.get(name, {}) | {"per_question": True}
+    references, predictions = example
+    objects = metric.compute(predictions=predictions, references=references, **options)
+    column = metric.compute(predictions=predictions, references=[answers.dumps(a) for a in references], **options)
+    assert objects == column
+    assert objects["signature"].startswith(f"{name}|references:")
+    assert len(objects["raw" if name == "fanoutqa" else "per_question"]) == len(references)
+    for reference, prediction in zip(references, predictions, strict=True):
+        metric.add(prediction=prediction, reference=reference)
+    assert metric.compute(**options) == objects
+    metric.add_batch(predictions=np.array(predictions[:2], dtype=object), references=references[:2])
+    metric.add_batch(predictions=predictions[2:], references=tuple(references[2:]))
+    assert metric.compute(**options) == objects
+
+
+def test_which_texts_are_json(name: str, metric: Any) -> None:
+    if name in EXAMPLES:
+        pytest.skip("its references are no answers: no text of theirs could be either")
+    options = OPTIONS.get(name, {})
+
+    def result(references: list[str], **more: str) -> Any:
+        return metric.compute(predictions=["yes"] * len(references), references=references, **options, **more)
+
+    assert result(["true"]) == result(["true"], references_format="json") == result([True])
+    assert result(["true"]) != result(["true"], references_format="python")
+    assert result(["true", "Paris"]) == result(["true", "Paris"], references_format="python")
+    with pytest.raises(InputError, match="not the JSON text of an answer: 'Paris'"):
+        result(["Paris"], references_format="json")
+    with pytest.raises(InputError, match="allowed: auto, json, python"):
+        result(["Paris"], references_format="xml")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "nothing to score"),
+        ({"predictions": [], "references": []}, "nothing to score"),
+        ({"predictions": ["a"]}, "references missing"),
+        ({"references": ["a"]}, "predictions missing"),
+        ({"predictions": ["a"], "references": ["a", "b"]}, "1 predictions for 2 references"),
+        ({"predictions": "a", "references": ["a"]}, "predictions is a str; give a list"),
+        ({"predictions": ["a", b"b"], "references": ["a", "b"]}, r"predictions\[1\]: answer is a bytes"),
+        ({"predictions": ["a"], "references": [{"x": (1,)}]}, r"references\[0\]: answer\['x'\] is a tuple"),
+    ],
+)
+def test_bad_input_says_what_and_where(metric: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        metric.compute(**given)
+
+
+def test_loads_by_path_and_combines(name: str, example: Any) -> None:
+    references, predictions = ([items[0]] for items in example)
+    loaded = evaluate.load(str(FOLDER / name), keep_in_memory=True)
+    options = OPTIONS.get(name, {})
+    result = evaluate.combine([loaded]).compute(predictions=predictions, references=references, **options)
+    assert result["signature"]
+
+
+def test_the_space_scores_and_explains(name: str) -> None:
+    shown = json.loads((FOLDER / name / "example.json").read_text(encoding="utf-8"))
+    assert "signature" in score(name, json.dumps(shown["predictions"]), json.dumps(shown["references"]))
+    assert "not JSON" in score(name, "[", "[]")["error"]
+    assert "1 predictions for 2" in score(name, '["a"]', '["a", "b"]')["error"]
+
+
+def test_unofficial_is_said() -> None:
+    result = qabench.load_metric("fanout_acc").compute(predictions=["a"], references=["a"], lemmatizer="simplemma")
+    assert result["unofficial"].startswith("simplemma-")
+    assert "UNOFFICIAL" in result["signature"]
+
+
+def test_official_is_what_the_model_says(spacy_model: str) -> None:
+    result = qabench.load_metric("fanout_acc").compute(predictions=["a"], references=["a"], lemmatizer="spacy")
+    assert ("unofficial" in result) == ("en_core_web_sm-" not in result["signature"])

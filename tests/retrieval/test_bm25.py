@@ -1,0 +1,181 @@
+"""BM25Index: what it takes, what it gives, what it refuses."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from qabench.errors import InputError, MissingExtra
+from qabench.retrieval import BM25Index, Words
+from qabench.retrieval.bm25 import pruning
+
+TEXTS = ["The cat sat on the mat.", "A dog ran.", "Cats and a dog", "", "the the the"]
+
+
+def test_scores_by_hand() -> None:
+    index = BM25Index(["a b", "b"], "okapi", k1=1.0, b=0.0, epsilon=0.5)
+    # idf(a) = ln(1.5 / 1.5) = 0, idf(b) = ln(0.5 / 2.5), which is negative: half the mean idf.
+    floor = 0.5 * (0 + math.log(0.5) - math.log(2.5)) / 2
+    assert index.scores("b").tolist() == [floor * (1 * 2 / (1 + 1))] * 2
+    plus = BM25Index(["a b", "b"], "bm25+", k1=1.0, b=0.0, delta=2.0)
+    assert plus.scores("a").tolist() == [math.log(3 / 1) * (2 + 1), math.log(3 / 1) * 2]
+    lucene = BM25Index(["a b", "b"], "lucene", k1=1.0, b=0.0)
+    assert lucene.scores("a").tolist() == [math.log(1 + 1.5 / 1.5) * 0.5, 0]
+
+
+def test_defaults_are_the_methods_own() -> None:
+    assert BM25Index(TEXTS).parameters.as_dict() == {
+        "method": "bm25+", "k1": 1.5, "b": 0.75, "delta": 1.0, "epsilon": 0.25
+    }  # fmt: skip
+    assert BM25Index(TEXTS, "bm25l").parameters.delta == 0.5
+
+
+def test_ties_come_by_position() -> None:
+    index = BM25Index(["x y"] * 9000 + ["z"])
+    assert index.search("x", 5).positions == [0, 1, 2, 3, 4]
+    assert index.search("x", 5, mask=[False, True] * 4500 + [True]).positions == [1, 3, 5, 7, 9]
+    assert index.search("z", 3).positions == [9000, 0, 1]
+    assert len(set(index.search("y x", 9001).scores[:-1])) == 1
+
+
+@pytest.mark.parametrize("query", ["", "...", "unknown words"])
+def test_a_query_without_known_terms_finds_the_first_at_zero(query: str) -> None:
+    hits = BM25Index(TEXTS).search(query, 3)
+    assert (hits.positions, hits.scores) == ([0, 1, 2], [0, 0, 0])
+
+
+def test_k_beyond_the_collection_gives_all_and_an_empty_document_comes_last() -> None:
+    hits = BM25Index(TEXTS, "okapi").search("dog cat", 100)
+    assert sorted(hits.positions) == [0, 1, 2, 3, 4]
+    assert hits.scores == sorted(hits.scores, reverse=True)
+    assert hits.scores[hits.positions.index(3)] == 0
+
+
+def test_a_batch_gives_what_single_searches_give() -> None:
+    index = BM25Index(TEXTS)
+    queries = ["cat", "", "dog ran", "the"] * 5
+    expected = [index.search(query, 3) for query in queries]
+    assert index.search_batch(iter(queries), 3) == expected
+    assert index.search_batch(queries, 3, workers=2) == expected
+    assert index.search_batch([], 3) == index.search_batch([], 3, workers=2) == []
+    mask = [True, False, True, False, False]
+    assert index.search_batch(queries, 3, mask=mask) == [index.search(query, 3, mask=mask) for query in queries]
+
+
+def test_a_mask_narrows_the_search_and_leaves_the_scores() -> None:
+    index = BM25Index(TEXTS)
+    hits = index.search("dog", 5, mask=[True, False, True, True, False])
+    assert hits.positions == [2, 0, 3]
+    assert hits.scores == index.scores("dog")[[2, 0, 3]].tolist()
+    assert index.search("dog", 5, mask=[False] * 5).positions == []
+
+
+@pytest.mark.parametrize("mask", [[True], [0, 1, 2, 3, 4], [[True] * 5]])
+def test_a_mask_of_another_shape_or_type_is_refused(mask: Any) -> None:
+    with pytest.raises(InputError, match="expected 5 truth values"):
+        BM25Index(TEXTS).search("dog", mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "bm26"}, "unknown BM25 method 'bm26'; allowed: bm25\\+, okapi"),
+        ({"backend": "lucene"}, "unknown backend 'lucene'; allowed: qabench"),
+        ({"dtype": "float16"}, "unknown dtype 'float16'; allowed"),
+        ({"k1": -1}, "k1 is -1; it is a number from 0"),
+        ({"k1": math.nan}, "k1 is nan"),
+        ({"k1": math.inf}, "k1 is inf"),
+        ({"b": 1.5}, "b is 1.5; it is a number from 0 to 1"),
+        ({"delta": -0.5}, "delta is -0.5"),
+        ({"epsilon": math.inf}, "epsilon is inf"),
+        ({"method": "okapi", "backend": "bm25s"}, "bm25s has no method 'okapi'"),
+        ({"method": "lucene", "backend": "rank_bm25"}, "it has okapi, bm25\\+, bm25l"),
+        ({"tokenizer": lambda text: [1]}, "gave 1 among its terms"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        BM25Index(TEXTS, **options)
+
+
+@pytest.mark.parametrize("backend", ["qabench", "rank_bm25", "bm25s"])
+def test_nothing_to_index_is_an_error(backend: str) -> None:
+    with pytest.raises(InputError, match="nothing to index: 0 documents"):
+        BM25Index([], backend=backend)
+    with pytest.raises(InputError, match="nothing to index: 2 documents without a single term"):
+        BM25Index(["", "..."], backend=backend)
+
+
+def test_what_is_no_text_is_refused_by_position() -> None:
+    with pytest.raises(InputError, match="document 1 is None; expected a text"):
+        BM25Index(["a", None])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="put it in a list"):
+        BM25Index("a text")
+    index = BM25Index(TEXTS)
+    with pytest.raises(InputError, match="k is 0; it is the number of documents to give, at least 1"):
+        index.search("dog", 0)
+    with pytest.raises(InputError, match="expected a text"):
+        index.search(None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="put it in a list"):
+        index.search_batch("dog")
+
+
+def test_float32_is_near() -> None:
+    exact, near = BM25Index(TEXTS), BM25Index(TEXTS, dtype="float32")
+    assert near.scores("the cat dog") == pytest.approx(exact.scores("the cat dog"), rel=1e-6)
+    assert near.search("the cat dog", 5).positions == exact.search("the cat dog", 5).positions
+
+
+def test_extreme_parameters_stay_finite() -> None:
+    for method in ("bm25+", "okapi", "bm25l", "lucene", "atire", "robertson"):
+        for k1, b in ((0, 0), (0, 1), (1.5, 1)):
+            scores = BM25Index(TEXTS, method, k1=k1, b=b, delta=0).scores("the cat dog")
+            assert all(map(math.isfinite, scores)), (method, k1, b)
+
+
+def test_other_packages_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
+    with pytest.raises(MissingExtra, match=r"qabench\[retrieval\]"):
+        BM25Index(TEXTS, backend="bm25s")
+
+
+def test_a_narrow_mask_of_a_large_collection() -> None:
+    index = BM25Index([f"x{number % 50} y{number % 7} z" for number in range(9000)])
+    mask = [number % 91 == 0 for number in range(9000)]
+    scores = index.scores("x3 y2 z")
+    allowed = [number for number in range(9000) if mask[number]]
+    expected = sorted(allowed, key=lambda number: (-scores[number], number))[:20]
+    assert index.search("x3 y2 z", 20, mask=mask).positions == expected
+
+
+def test_threads_may_search_one_index() -> None:
+    index = BM25Index([f"x{number % 50} y{number % 7} z{number % 3} w" for number in range(9000)])
+    queries = [f"x{number} y{number % 9} w z{number % 4}" for number in range(60)]
+    expected = [index.search(query, 5) for query in queries]
+    with ThreadPoolExecutor(8) as executor:
+        for _ in range(5):
+            assert list(executor.map(lambda query: index.search(query, 5), queries)) == expected
+
+
+def test_a_search_that_is_broken_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = BM25Index([f"x{number % 50} y{number % 7} w" for number in range(9000)])
+    expected = index.search("x3 y4 w", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(pruning, "_largest", lambda values, k: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            index.search("x3 y4 w", 5)
+    assert index.search("x3 y4 w", 5) == expected
+
+
+def test_progress_is_told_the_documents_done() -> None:
+    done: list[int] = []
+    BM25Index((f"text {number}" for number in range(20_000)), progress=done.append)
+    assert done == [8192, 16384, 20_000]
+
+
+def test_documents_may_be_longer_than_a_block() -> None:
+    index = BM25Index(["x " * 700_000, "y", "x y"], tokenizer=Words())
+    assert index.search("y", 3).positions == [1, 2, 0]

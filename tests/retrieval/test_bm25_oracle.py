@@ -1,0 +1,121 @@
+"""Our BM25 against rank_bm25 and bm25s on random collections: scores, ties and order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from qabench.retrieval import BM25Index
+from qabench.retrieval.bm25 import pruning, ranking
+
+rank_bm25 = pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
+bm25s = pytest.importorskip("bm25s", reason="needs the extra retrieval")
+
+TERMS = st.sampled_from(list("abcdefgh"))
+DOCUMENTS = st.lists(st.lists(TERMS, max_size=12), min_size=1, max_size=40).filter(any)
+QUERY = st.lists(st.one_of(TERMS, st.just("unknown")), max_size=8)
+# b below 1: with 1, rank_bm25 divides 0 by 0 for an empty document.
+PARAMETERS = {"k1": st.floats(0.1, 3), "b": st.floats(0, 0.99), "delta": st.floats(0, 2)}
+CLASSES = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
+
+
+def indexed(documents: list[list[str]], method: str, **options: Any) -> BM25Index:
+    return BM25Index([" ".join(document) for document in documents], method, tokenizer=str.split, **options)
+
+
+def oracle(documents: list[list[str]], method: str, k1: float, b: float, delta: float) -> Any:
+    own = {} if method == "okapi" else {"delta": delta}
+    return getattr(rank_bm25, CLASSES[method])(documents, k1=k1, b=b, **own)
+
+
+def ranked(scores: Any) -> list[int]:
+    return sorted(range(len(scores)), key=lambda position: (-scores[position], position))
+
+
+@pytest.mark.parametrize("method", CLASSES)
+@given(documents=DOCUMENTS, query=QUERY, k=st.integers(1, 50), data=st.data())
+@example(documents=[["a"], [], ["b", "a"]], query=["a", "a", "unknown", "b"], k=9, data=None)
+def test_scores_are_rank_bm25s_to_the_last_bit(
+    method: str, documents: list[list[str]], query: list[str], k: int, data: Any
+) -> None:
+    options = {name: data.draw(values, name) if data else 0.5 for name, values in PARAMETERS.items()}
+    theirs = oracle(documents, method, **options).get_scores(query)
+    index = indexed(documents, method, **options)
+    ours = index.scores(" ".join(query))
+    assert ours.tolist() == theirs.tolist()
+    hits = index.search(" ".join(query), k)
+    assert hits.positions == ranked(theirs)[:k]
+    assert hits.scores == theirs[hits.positions].tolist()
+
+
+@pytest.fixture
+def prune_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small collections go the way of large ones, and short lists of postings the way of long ones."""
+    monkeypatch.setattr(ranking, "SMALL", 0)
+    monkeypatch.setattr(pruning, "LONG", 2)
+    monkeypatch.setattr(pruning, "LOOKUP_COST", 1)
+    monkeypatch.setattr(pruning, "FEW", 1)
+
+
+@pytest.mark.usefixtures("prune_always")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("method", ["bm25+", "okapi", "bm25l", "lucene", "atire", "robertson"])
+def test_choosing_candidates_changes_nothing(method: str, dtype: str) -> None:
+    # Seeded by hypothesis; the index is small enough to score all documents beside it.
+    @settings(max_examples=30)
+    @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 12), masked=st.booleans())
+    def compare(seed: int, k: int, masked: bool) -> None:
+        generator = np.random.default_rng(seed)
+        size = int(generator.integers(50, 300))
+        terms = [f"t{number}" for number in range(int(generator.integers(2, 60)))]
+        weights = 1 / np.arange(1, len(terms) + 1)
+        weights /= weights.sum()
+        documents = [generator.choice(terms, int(generator.integers(0, 12)), p=weights).tolist() for _ in range(size)]
+        index = indexed([*documents, ["t0"]], method, dtype=dtype)
+        mask = generator.random(len(index)) < 0.7 if masked else None
+        allowed = np.arange(len(index)) if mask is None else np.flatnonzero(mask)
+        for _ in range(8):
+            query = " ".join(generator.choice([*terms, "unknown"], int(generator.integers(0, 10))))
+            scores = index.scores(query)
+            hits = index.search(query, k, mask=mask)
+            assert hits.positions == [int(allowed[place]) for place in ranked(scores[allowed])][:k]
+            assert hits.scores == scores[hits.positions].tolist()
+
+    compare()
+
+
+@pytest.mark.parametrize("method", ["bm25+", "lucene", "atire", "robertson"])
+@given(documents=DOCUMENTS, query=QUERY)
+def test_scores_are_bm25s_s(method: str, documents: list[list[str]], query: list[str]) -> None:
+    index = indexed(documents, method)
+    theirs = indexed(documents, method, backend="bm25s")
+    np.testing.assert_allclose(index.scores(" ".join(query)), theirs.scores(" ".join(query)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", CLASSES)
+@given(documents=DOCUMENTS, query=QUERY)
+def test_the_backend_rank_bm25_ranks_like_ours(method: str, documents: list[list[str]], query: list[str]) -> None:
+    text = " ".join(query)
+    assert indexed(documents, method, backend="rank_bm25").search(text, 7) == indexed(documents, method).search(text, 7)
+
+
+def test_twenty_thousand_documents_against_rank_bm25_rs() -> None:
+    rank_bm25_rs = pytest.importorskip("rank_bm25_rs", reason="needs rank-bm25-rs")
+    generator = np.random.default_rng(7)
+    weights = 1 / np.arange(1, 5001)
+    weights /= weights.sum()
+    drawn = generator.choice(5000, 20_000 * 12, p=weights).reshape(20_000, 12)
+    documents = [[f"w{term}" for term in row] for row in drawn]
+    for method, name in CLASSES.items():
+        theirs = getattr(rank_bm25_rs, name)(documents)
+        index = indexed(documents, method)
+        for number in range(20):
+            query = [f"w{term}" for term in generator.choice(5000, 8, p=weights)]
+            scores = np.asarray(theirs.get_scores(query))
+            hits = index.search(" ".join(query), 25)
+            assert hits.positions == ranked(scores)[:25], (method, number)
+            np.testing.assert_allclose(hits.scores, scores[hits.positions], rtol=1e-12)

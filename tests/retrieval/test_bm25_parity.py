@@ -1,0 +1,83 @@
+"""BM25 on real texts against rank_bm25: fastbook's chapters, chunked, and ExpertQA's passages, every score compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qabench.retrieval import BM25Index, FanOutQAWords
+from qabench.retrieval.bm25.tokenizers import Tokenizer, words
+from qabench.text.lemmatizers import SimplemmaLemmatizer
+
+rank_bm25 = pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
+
+METHODS = {"okapi": rank_bm25.BM25Okapi, "bm25+": rank_bm25.BM25Plus, "bm25l": rank_bm25.BM25L}
+K = 10
+
+
+def compare(texts: Sequence[str], queries: Sequence[str], tokenizer: Tokenizer) -> int:
+    """Compares every score, and the order of the best with ties by position; gives the number of scores."""
+    compared = 0
+    tokens = [tokenizer(text) for text in texts]
+    for method, oracle in METHODS.items():
+        theirs = oracle(tokens)
+        index = BM25Index(texts, method, tokenizer=tokenizer)
+        hits = index.search_batch(queries, K)
+        for query, found in zip(queries, hits, strict=True):
+            scores = theirs.get_scores(tokenizer(query))
+            # Equal to the last bit, so the groups of ties are equal too.
+            assert index.scores(query).tolist() == scores.tolist(), (method, query)
+            order = np.lexsort((np.arange(len(scores)), -scores))[:K]
+            assert found.positions == order.tolist(), (method, query)
+            assert found.scores == scores[order].tolist(), (method, query)
+            compared += len(scores)
+    return compared
+
+
+def chapters(mirror: Path) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+    """Chunks of about 500 words of each chapter, and its questions."""
+    folder = mirror / "vishalbakshi/fastbook-benchmark"
+    questions: dict[int, list[str]] = {}
+    for row in json.loads((folder / "fastbook-benchmark.json").read_text(encoding="utf-8"))["questions"]:
+        questions.setdefault(row["chapter"], []).append(row["question_text"])
+    chunks = {}
+    for chapter in questions:
+        parts = (folder / f"data/chapter_{chapter}.txt").read_text(encoding="utf-8").split()
+        chunks[chapter] = [" ".join(parts[start : start + 500]) for start in range(0, len(parts), 436)]
+    return chunks, questions
+
+
+@pytest.mark.parametrize("kind", ["words", "fanoutqa"])
+def test_every_question_of_fastbook_in_its_chapter(mirror: Path, kind: str) -> None:
+    tokenizer: Tokenizer = words if kind == "words" else FanOutQAWords(SimplemmaLemmatizer())
+    chunks, questions = chapters(mirror)
+    compared = sum(compare(chunks[chapter], questions[chapter], tokenizer) for chapter in questions)
+    assert sum(map(len, questions.values())) == 191
+    assert compared == 3 * sum(len(chunks[chapter]) * len(questions[chapter]) for chapter in questions)
+
+
+def expertqa(mirror: Path) -> tuple[list[str], list[str]]:
+    """The distinct answers and pieces of evidence, long ones in paragraphs, and the questions."""
+    texts: dict[str, None] = {}
+    questions: dict[str, None] = {}
+    for name in ("rand_test.jsonl", "rand_val.jsonl"):
+        with (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).open(encoding="utf-8") as file:
+            for row in map(json.loads, file):
+                questions[row["question"]] = None
+                for answer in row["answers"].values():
+                    evidence = [piece for claim in answer["claims"] or () for piece in claim["evidence"] or ()]
+                    for text in (answer["answer_string"], *evidence):
+                        texts |= dict.fromkeys(re.split(r"\n+", text))
+    return list(texts), list(questions)
+
+
+@pytest.mark.parametrize("count", [25, pytest.param(None, marks=pytest.mark.slow)])
+def test_questions_of_expertqa_over_its_passages(mirror: Path, count: int | None) -> None:
+    texts, questions = expertqa(mirror)
+    assert len(texts) > 5000  # enough for candidates to be chosen rather than all documents scored
+    assert compare(texts, questions[:count], words) == 3 * len(texts) * len(questions[:count])

@@ -1,0 +1,159 @@
+"""Saved indexes: equal after loading, refused when damaged, of another version, dataset or tokenizer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval import BM25Index, Words
+from qabench.retrieval.bm25.vocabulary import StoredVocabulary
+
+TEXTS = [f"text number {number} of {number % 7} kinds, a{number % 13} Zürich \U0001f642" for number in range(200)]
+ROWS = {"text": TEXTS, "kind": [number % 3 for number in range(200)]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "texts.bm25"
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_loaded_index_gives_the_same(path: Path, memory_map: bool, dtype: str) -> None:
+    index = BM25Index.from_dataset(Dataset.from_dict(ROWS), filters=["kind"], method="okapi", k1=1.2, dtype=dtype)
+    index.save(path)
+    loaded = BM25Index.load(path, memory_map=memory_map, verify=True)
+    assert len(loaded) == 200
+    assert loaded.parameters == index.parameters
+    for query in ("number 7", "a3 Zürich", "", "unknown zzz aaa", "text text kinds"):
+        assert loaded.search(query, 20) == index.search(query, 20)
+        assert loaded.search(query, 20, where={"kind": 1}) == index.search(query, 20, where={"kind": 1})
+    loaded.save(path)  # over the very file that is mapped
+    assert BM25Index.load(path, verify=True).search("a3", 9) == index.search("a3", 9)
+
+
+@given(st.dictionaries(st.text(st.characters(), max_size=5), st.integers(0, 99), min_size=1, max_size=30), st.text())
+def test_stored_terms_are_found(vocabulary: dict[str, int], other: str) -> None:
+    stored = StoredVocabulary(*StoredVocabulary.arrays(vocabulary.items()))
+    for term in (*vocabulary, other, *vocabulary):
+        assert stored.get(term) == vocabulary.get(term)
+    assert dict(stored.items()) == vocabulary
+
+
+def test_it_belongs_to_its_dataset_alone(path: Path) -> None:
+    dataset = Dataset.from_dict(ROWS)
+    BM25Index.from_dataset(dataset, filters=["kind"]).save(path)
+    BM25Index.load(path, dataset)
+    BM25Index.load(path, Dataset.from_dict(ROWS))  # the same content under another fingerprint of datasets
+    BM25Index.load(path, dataset.to_iterable_dataset())
+    BM25Index.load(path, [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)])
+    with pytest.raises(InputError, match="has 199 documents, not 200: build it again"):
+        BM25Index.load(path, dataset.select(range(199)))
+    with pytest.raises(InputError, match="200 documents, others in text, kind"):
+        BM25Index.load(path, dataset.select([*range(198), 199, 198]))
+    with pytest.raises(InputError, match="others in text, kind"):
+        BM25Index.load(path, Dataset.from_dict(ROWS | {"kind": [0] * 200}))
+    with pytest.raises(InputError, match="no column 'text'"):
+        BM25Index.load(path, dataset.rename_column("text", "body"))
+
+
+def test_it_belongs_to_its_texts_alone(path: Path) -> None:
+    BM25Index(TEXTS).save(path)
+    BM25Index.load(path, TEXTS)
+    BM25Index.load(path, iter(TEXTS))
+    with pytest.raises(InputError, match="does not belong"):
+        BM25Index.load(path, [*TEXTS[:-1], "other"])
+    # Where one text ends and the next begins counts too.
+    BM25Index(["ab", "c"]).save(path)
+    with pytest.raises(InputError, match="does not belong"):
+        BM25Index.load(path, ["a", "bc"])
+
+
+def test_it_needs_its_tokenizer(path: Path) -> None:
+    BM25Index(TEXTS, tokenizer=Words("english")).save(path)
+    assert BM25Index.load(path).tokenizer("the cat") == ["cat"]  # type: ignore[comparison-overlap]
+    with pytest.raises(InputError, match=r"was made with the tokenizer words-1\+stop-\w+, and here it is words-1"):
+        BM25Index.load(path, tokenizer=Words())
+    BM25Index(TEXTS, tokenizer=str.split).save(path)
+    with pytest.raises(InputError, match=r"was made with the tokenizer .*str.split: give it as tokenizer="):
+        BM25Index.load(path)
+    BM25Index.load(path, tokenizer=str.split)
+    with pytest.raises(InputError, match="has no name"):
+        BM25Index(TEXTS, tokenizer=lambda text: text.split()).save(path)
+
+
+def test_every_cut_and_every_changed_byte_is_noticed(path: Path) -> None:
+    BM25Index(TEXTS[:20]).save(path)
+    whole = path.read_bytes()
+    for size in {*range(0, len(whole), 97), *range(40), len(whole) - 1}:
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=r"damaged|no BM25 index"):
+            BM25Index.load(path)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(InputError, match="damaged"):
+        BM25Index.load(path)
+    unnoticed = 0
+    for place in range(0, len(whole), 13):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            BM25Index.load(path, verify=True)
+        except InputError:
+            continue
+        unnoticed += 1
+    assert unnoticed * 13 < 12 * 64  # nothing but the filling between arrays
+
+
+def test_postings_are_verified_on_demand(path: Path) -> None:
+    BM25Index(TEXTS).save(path)
+    whole = bytearray(path.read_bytes())
+    whole[-70] ^= 1
+    path.write_bytes(whole)
+    BM25Index.load(path)
+    with pytest.raises(InputError, match=r"damaged.*'weights' has changed.*build it again"):
+        BM25Index.load(path, verify=True)
+
+
+def test_other_files_and_versions_are_refused(path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the index"):
+        BM25Index.load(path)
+    BM25Index(TEXTS).save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:7] + b"\x09" + whole[8:])
+    with pytest.raises(InputError, match="has format 9; this qabench reads 1"):
+        BM25Index.load(path)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="is no BM25 index"):
+        BM25Index.load(path)
+    with pytest.raises(InputError, match="another backend"):
+        BM25Index(TEXTS, backend="rank_bm25").save(path)
+
+
+def test_a_failed_or_killed_save_leaves_the_old_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = BM25Index(TEXTS)
+    index.save(path)
+    old = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda number: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(QabenchError, match=r"cannot write .*No space left"):
+            BM25Index(TEXTS[:50]).save(path)
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+    code = (
+        "import os, signal, sys; from qabench.retrieval import BM25Index\n"
+        "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "BM25Index(['other']).save(sys.argv[1])"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert path.read_bytes() == old
+    BM25Index(TEXTS[:50]).save(path)
+    assert len(BM25Index.load(path, TEXTS[:50])) == 50

@@ -1,0 +1,93 @@
+"""Tokenizers: terms of one text and of many, names, and what a tokenizer may give."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from qabench.errors import InputError
+from qabench.retrieval import BM25Index, FanOutQAWords, Words
+from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, from_spec, name_of, tokenize, words
+from qabench.text.lemmatizers import SimplemmaLemmatizer
+
+
+def encoded(tokenizer: Words, texts: list[str]) -> list[list[str]]:
+    numbers, starts, terms = tokenizer.encode(texts)
+    every = [terms[number] for number in numbers]
+    return [[term for term in every[a:b] if term is not None] for a, b in pairwise(starts)]
+
+
+# Capitals that grow when lowered, combining marks, digits and spaces of other scripts, control characters, surrogates.
+ODD = "İ ß ẞ Ǆ é e\u0301 ٣ ² Ⅷ 中文 ก็ \u00a0\u2003\u2028\x0b\x1c\x85 \ud800 don’t foo_bar A\x00B 🙂 ﬁ Σς"
+
+
+@given(st.lists(st.text(st.characters(), max_size=30), max_size=6))
+@example([ODD, "", "  ", " a  b ", ODD.upper()])
+def test_many_texts_have_the_terms_of_each(texts: list[str]) -> None:
+    assert encoded(words, texts) == [words(text) for text in texts]
+
+
+@given(st.lists(st.text("the cat running İa ,", max_size=30), max_size=6))
+def test_stop_words_and_stems_too(texts: list[str]) -> None:
+    pytest.importorskip("Stemmer", reason="needs PyStemmer")
+    tokenizer = Words(stop_words="english", stemmer="english")
+    assert encoded(tokenizer, texts) == [tokenizer(text) for text in texts]
+
+
+def test_terms() -> None:
+    assert words("The U.S. don't_care: Zürich, 2019") == ["the", "u", "s", "don", "t_care", "zürich", "2019"]
+    assert Words(stop_words="english")("What is the cat of Zürich") == ["cat", "zürich"]
+    assert Words(stop_words=["Cat"])("the CAT") == ["the"]
+    pytest.importorskip("Stemmer", reason="needs PyStemmer")
+    assert Words(stemmer="english")("running cats ran") == ["run", "cat", "ran"]
+    assert Words(stop_words="english", stemmer="german")("Häuser") == ["haus"]
+
+
+def test_an_index_with_stop_words_counts_lengths_without_them() -> None:
+    texts = ["the cat", "a cat", "cat sat", "the a of"]
+    plain = BM25Index([" ".join(Words("english")(text)) for text in texts])
+    np.testing.assert_array_equal(BM25Index(texts, tokenizer=Words("english")).scores("the cat"), plain.scores("cat"))
+
+
+def test_unknown_stop_words_and_stemmers_are_refused() -> None:
+    with pytest.raises(InputError, match="unknown stop words 'klingon'"):
+        Words(stop_words="klingon")
+    pytest.importorskip("Stemmer", reason="needs PyStemmer")
+    with pytest.raises(InputError, match=r"unknown stemmer 'klingon'; allowed: .*english"):
+        Words(stemmer="klingon")
+
+
+def test_names_tell_tokenizers_apart() -> None:
+    names = {name_of(t) for t in (words, Words("english"), Words(["cat"]), str.split, str.lower)}
+    assert len(names) == 5
+    assert name_of(Words(["b", "a"])) == name_of(Words(["a", "b"]))
+    assert name_of(from_spec(Words(ENGLISH_STOP_WORDS).spec)) == name_of(Words("english"))
+
+
+def test_fanoutqa_words_are_the_normal_form_split_at_spaces() -> None:
+    tokenizer = FanOutQAWords(SimplemmaLemmatizer())
+    assert tokenizer("The cats, 1,000 of them") == ["the", "cat", "1000", "of", "they"]
+    assert tokenizer("") == [""]
+    texts = ["Two cats.", "", "two  dogs", "Two cats."]
+    assert tokenizer.batch(texts) == [tokenizer(text) for text in texts]
+    assert tokenizer.spec is None
+    assert name_of(from_spec(FanOutQAWords("simplemma").spec or {})) == name_of(tokenizer)
+    assert BM25Index(texts, tokenizer=tokenizer).search("dog", 1).positions == [2]
+
+
+def test_a_batch_method_is_used() -> None:
+    class Batched:
+        name = "batched-1"
+
+        def __call__(self, text: str) -> list[str]:
+            raise AssertionError("one by one")
+
+        def batch(self, texts: list[str]) -> list[tuple[str, ...]]:
+            return [tuple(text.split()) for text in texts]
+
+    assert tokenize(Batched(), ["a b", ""]) == [["a", "b"], []]
+    assert BM25Index(["a b", "c"], tokenizer=Batched()).search_batch(["c"], 1)[0].positions == [1]

@@ -1,0 +1,117 @@
+"""FanOutQA's retriever against the official class, on made-up pages and real chapters."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import official
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qabench.errors import InputError
+from qabench.retrieval.corpus import Corpus, Fragment
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
+from qabench.text import Normalizer
+from qabench.text.spacy_lemmatizer import SpacyLemmatizer
+
+PAGES = {
+    "Grey heron": "# Grey heron\n\nThe grey heron is a wading bird. It eats fishes, frogs and 1,200 insects.\n\n" * 3,
+    "Mute swan": "# Mute swan\n\nSwans are waterbirds; the mute swan weighs 10.5 kg. White.\n\n| a | b |\n| 1 | 2 |",
+    "Empty": "",
+    "Unicode": "Zürich, 東京 👩‍🚀. " * 40,
+    "Twin": "The same text. " * 20,
+    "Twin 2": "The same text. " * 20,
+}
+QUERIES = [
+    "Which birds eat fish?",
+    "How heavy are swans?",
+    "same text",
+    "the the the heron",
+    "",
+    "zzzz",
+    "1200 insects!",
+]
+
+
+def compare(model: str, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str], queries: list[str], size: int) -> int:
+    """Compares every ranking, group of equal scores by group; gives the number of fragments compared."""
+    package = official.official(model)
+    import fanoutqa.retrieval
+
+    monkeypatch.setattr(fanoutqa.retrieval, "wiki_content", lambda document: pages[document.title])
+    documents = [package.models.Evidence(i, i, title, "") for i, title in enumerate(pages, 1)]
+    theirs = fanoutqa.retrieval.Corpus(documents, doc_len=size)
+    normalizer = Normalizer(SpacyLemmatizer(model))
+    ours = Corpus(documents, size, normalizer=normalizer, content=lambda document: pages[document.title])
+    count = 0
+    for query in queries:
+        ranked = list(ours.best(query))
+        scores = theirs.index.get_scores(theirs.tokenize(query))
+        expected = sorted(zip(scores.tolist(), theirs.documents, strict=True), key=lambda pair: -pair[0])
+        assert [fragment.score for fragment in ranked] == pytest.approx([score for score, _ in expected], rel=1e-12)
+        order = [(result.title, result.content) for result in theirs.best(query)]
+        assert groups(ranked, order) == groups(ranked, [(f.title, f.content) for f in ranked])
+        # A stable sort of the official scores is our order: ties stand as the pages do.
+        assert [(f.title, f.content) for f in ranked] == [(result.title, result.content) for _, result in expected]
+        count += len(ranked)
+    return count
+
+
+def groups(ranked: list[Fragment], order: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """An order of fragments, cut into the groups that have equal scores in ``ranked``, each sorted."""
+    left = iter(order)
+    sizes = [len(list(group)) for _, group in itertools.groupby(ranked, key=lambda fragment: round(fragment.score, 9))]
+    return [sorted(itertools.islice(left, size)) for size in sizes]
+
+
+@pytest.mark.parametrize("size", [60, 2048])
+def test_rankings_are_the_official_ones(spacy_model: str, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    assert compare(spacy_model, monkeypatch, PAGES, QUERIES, size) >= len(QUERIES) * len(PAGES)
+
+
+@pytest.mark.slow
+def test_rankings_are_the_official_ones_on_real_chapters(
+    spacy_model: str, mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = mirror / "vishalbakshi/fastbook-benchmark/data"
+    shortest = sorted(folder.glob("chapter_*.txt"), key=lambda path: path.stat().st_size)[:3]
+    chapters = {path.stem: path.read_text(encoding="utf-8") for path in shortest}
+    queries = ["What does fine-tuning mean?", "How is a validation set chosen?", "the", "embedding matrix of users"]
+    assert compare(spacy_model, monkeypatch, chapters, queries, 1024) > 500
+
+
+@settings(max_examples=15)
+@given(st.lists(st.text("ab ,.\n1", max_size=60), min_size=1, max_size=4), st.text("ab ,", max_size=10))
+def test_any_pages(pages: list[str], query: str) -> None:
+    """Every chunk comes exactly once, the best first, and equal ones in the pages' order."""
+    normalizer = Normalizer("simplemma")
+    documents = [WikiPage(str(i)) for i in range(len(pages))]
+    corpus = Corpus(documents, 20, normalizer=normalizer, content=lambda page: pages[int(page.title)])
+    ranked = list(corpus.best(query))
+    assert len(ranked) == len(corpus)
+    assert [f.score for f in ranked] == sorted((f.score for f in ranked), reverse=True)
+    for _, group in itertools.groupby(ranked, key=lambda fragment: fragment.score):
+        titles = [int(fragment.title) for fragment in group]
+        assert titles == sorted(titles)
+
+
+def content(page: Any) -> str:
+    if page["title"] not in PAGES:
+        raise PageMissing(WikiPage.of(page), "no such page")
+    return PAGES[page["title"]]
+
+
+def test_missing_pages() -> None:
+    rows = [{"title": title, "pageid": None} for title in ("Nowhere", "Mute swan")]
+    with pytest.raises(PageMissing, match="Nowhere"):
+        Corpus(rows, normalizer=Normalizer("simplemma"), content=content)
+    corpus = Corpus(rows, normalizer=Normalizer("simplemma"), content=content, skip_missing=True)
+    assert [error.page.title for error in corpus.missing] == ["Nowhere"]
+    assert {fragment.title for fragment in corpus.best("swan")} == {"Mute swan"}
+    with pytest.raises(InputError, match=r"at least one page.*Nowhere"):
+        Corpus(rows[:1], normalizer=Normalizer("simplemma"), content=content, skip_missing=True)
+    with pytest.raises(InputError, match="no documents"):
+        Corpus([], normalizer=Normalizer("simplemma"), content=content)

@@ -1,0 +1,126 @@
+"""``qabench wiki``: output and exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_wiki import ScriptedWiki, isolate
+from test_wiki_import import tarball
+from typer.testing import CliRunner, Result
+
+from qabench.cli.wiki import wiki_app
+from qabench.errors import InputError
+from qabench.retrieval.wiki.page import PageMissing
+
+pytest.importorskip("markdownify", reason="needs the extra retrieval")
+
+
+@pytest.fixture(autouse=True)
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWiki]:
+    """A wiki that has the pages of the sample's questions."""
+    isolate(tmp_path, monkeypatch)
+    with ScriptedWiki() as server:
+        for row in sample_pages():
+            number = row["pageid"] or 900_000 + len(server.pages)
+            server.pages.setdefault(row["title"], (number, number + 5_000_000, f"<p>About {row['title']}.</p>"))
+        monkeypatch.setenv("QABENCH_WIKIPEDIA_API", server.api)
+        yield server
+
+
+def sample_pages() -> list[dict[str, Any]]:
+    from qabench.cli.wiki import _evidences
+
+    return _evidences("fanoutqa", "sample")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(wiki_app, arguments)
+
+
+def test_prefetch_then_nothing_is_left_to_do(server: ScriptedWiki, tmp_path: Path) -> None:
+    known_revisions = [row for row in sample_pages() if row["revid"]]
+    for row in known_revisions:
+        server.pages[row["title"]] = (row["pageid"], row["revid"], "<p>As it was.</p>")
+    result = run("prefetch", "fanoutqa", "sample", "--json", "--at-once", "4")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["pages"] == document["fetched"] > 10
+    assert (document["missing"], document["failed"], document["not_tried"]) == ([], [], 0)
+    assert document["cache"] == str(tmp_path / "cache/wikicache")
+    asked = len(server.requests)
+    result = run("prefetch", "qabench/fanoutqa", "sample")
+    assert (result.exit_code, len(server.requests)) == (0, asked)
+    assert f"{document['pages']} of {document['pages']} pages are in" in result.stdout
+    assert "0 fetched now" in result.stdout
+
+
+def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) -> None:
+    title = next(row["title"] for row in sample_pages() if row["pageid"] is None)
+    del server.pages[title]
+    result = run("prefetch", "fanoutqa", "sample", "--cache", str(tmp_path / "here"))
+    assert result.exit_code == 1
+    assert "missing at the epoch:" in result.stdout
+    assert f"{title!r} (page id unknown): the wiki has no page with this title" in result.stdout
+    document = json.loads(run("prefetch", "fanoutqa", "sample", "--json", "--cache", str(tmp_path / "here")).stdout)
+    assert title in [entry["title"] for entry in document["missing"]]
+    assert document["cached"] == len(list((tmp_path / "here").glob("*-dated.md")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prefetch", "felm"], "the questions of felm name no Wikipedia pages; allowed: fanoutqa"),
+        (["prefetch", "nothing"], "there is no benchmark 'nothing'"),
+        (["prefetch", "fanoutqa", "train"], "fanoutqa has no config 'train'"),
+        (["import-cache", "nothing.tar"], "cannot read the tarball nothing.tar"),
+        (["search", " "], "needs a query"),
+    ],
+)
+def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, InputError) and message in str(result.exception)
+    assert result.output == ""
+
+
+def test_import_cache(tmp_path: Path) -> None:
+    members = [("w/1-dated.md", "one"), ("w/2-dated.md", ""), ("w/readme", "x")]
+    path = tarball(tmp_path / "pages.tar.gz", members)
+    result = run("import-cache", str(path))
+    assert result.exit_code == 0
+    assert f"1 pages written to {tmp_path / 'cache/wikicache'}, 0 were there" in result.stdout
+    assert "passed over: 1 pages without text, 1 other files" in result.stdout
+    assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
+    bad = tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])
+    result = run("import-cache", str(bad), "--json", "--cache", str(tmp_path / "cache/wikicache"))
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "cache": str(tmp_path / "cache/wikicache"),
+        "written": 0,
+        "present": 1,
+        "blank": 0,
+        "ignored": 0,
+        "refused": [{"name": "../3-dated.md", "reason": "a path that leads out of its folder"}],
+    }
+
+
+def test_search_and_page(server: ScriptedWiki) -> None:
+    server.pages = {"Jupiter": (38930, 1, "<p>A gas giant.</p>"), "Jupiter trojan": (5, 2, "<p>Rocks.</p>")}
+    assert run("search", "jupiter").stdout.splitlines() == ["Jupiter\t38930", "Jupiter trojan\t5"]
+    (hit,) = json.loads(run("search", "jupiter", "-k", "1", "--json").stdout)
+    assert hit == {"title": "Jupiter", "pageid": 38930, "url": "https://en.wikipedia.org/wiki/Jupiter"}
+    assert run("page", "Jupiter").stdout.strip() == "A gas giant."
+    assert run("page", "whatever", "--pageid", "5").stdout.strip() == "Rocks."
+    assert isinstance(run("page", "Dodo").exception, PageMissing)
+
+
+def test_import_is_cheap() -> None:
+    heavy = ("httpx2", "datasets", "numpy", "rich", "markdownify", "qabench.retrieval")
+    code = f"import sys, qabench.cli.wiki; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

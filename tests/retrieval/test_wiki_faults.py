@@ -1,0 +1,254 @@
+"""Wikipedia over a bad line: every fault is mended, or reported as what it is; the server is never pressed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_wiki import IMPATIENT, Fault, ScriptedWiki, api_error, isolate, wiki_of
+
+from qabench.errors import InputError, QabenchError
+from qabench.http import retry_after
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.http import PoliteClient
+from qabench.retrieval.wiki.mediawiki import MediaWiki
+from qabench.retrieval.wiki.page import PageMissing, WikiError
+from qabench.sources.download import Retry
+
+pytest.importorskip("markdownify", reason="needs the extra retrieval")
+
+TEXT = "Text of page 1."
+
+
+@pytest.fixture(autouse=True)
+def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolate(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedWiki]:
+    with ScriptedWiki(5) as server:
+        yield server
+
+
+@pytest.fixture
+def wiki(server: ScriptedWiki, tmp_path: Path) -> Iterator[MediaWiki]:
+    wiki = wiki_of(server, tmp_path / "pages")
+    yield wiki
+    wiki.client.close()
+
+
+PASSING = {
+    "429": Fault(429),
+    "429 with Retry-After": Fault(429, headers={"Retry-After": "0"}),
+    "500": Fault(500, b"<html>oops"),
+    "503": Fault(503),
+    "maxlag": api_error("maxlag", Retry_After="0"),
+    "ratelimited": api_error("ratelimited"),
+    "internal error": api_error("internal_api_error_DBQueryError"),
+    "time-out": Fault(delay=0.6),
+    "no answer": Fault(body=b"{}", drop_after=0),
+    "half an answer": Fault(body=b'{"parse": {"text": "half"}}', drop_after=15),
+    "half a text": Fault(body=b'{"parse": {"text": "ha'),
+    "not JSON": Fault(body=b"<html>Our servers are currently under maintenance</html>"),
+    "not an object": Fault(body=b"[]"),
+    "not UTF-8": Fault(body=b'{"parse": "\xff\xfe"}'),
+    "not what it is compressed with": Fault(body=b"plain", headers={"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_passing_fault_is_mended(server: ScriptedWiki, wiki: MediaWiki, name: str) -> None:
+    server.faults.extend([PASSING[name]] * 2)
+    assert wiki.content(server.row(1)).strip() == TEXT
+    assert len(server.requests) == 3
+    assert all(request == server.requests[0] for request in server.requests)
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_lasting_fault_is_an_error_and_nothing_is_cached(server: ScriptedWiki, wiki: MediaWiki, name: str) -> None:
+    server.faults.extend([PASSING[name]] * 3)
+    with pytest.raises(WikiError, match=r"api\.php: .*\(tries: 3\)"):
+        wiki.content(server.row(1))
+    assert wiki.cached(wiki_page(server)) is None
+    assert wiki.content(server.row(1)).strip() == TEXT, "the next call may find the line mended"
+
+
+def wiki_page(server: ScriptedWiki) -> Any:
+    from qabench.retrieval.wiki.page import WikiPage
+
+    return WikiPage.of(server.row(1))
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault(403), "answered 403"),
+        (Fault(404), "answered 404"),
+        (api_error("badvalue"), r"refused the request: about badvalue \(badvalue\)"),
+        (Fault(body=b'{"error": "odd"}'), r"no details \(unknown\)"),
+        (Fault(body=b'{"batchcomplete": true}'), "no parse.text"),
+        (Fault(body=b'{"parse": []}'), "no parse.text"),
+    ],
+)
+def test_a_refusal_is_not_tried_again(server: ScriptedWiki, wiki: MediaWiki, fault: Fault, message: str) -> None:
+    server.faults.append(fault)
+    with pytest.raises(WikiError, match=message):
+        wiki.content(server.row(1))
+    assert len(server.requests) == 1
+
+
+def test_no_server(tmp_path: Path) -> None:
+    with ScriptedWiki() as gone:
+        pass
+    wiki = wiki_of(gone, tmp_path)
+    with pytest.raises(WikiError, match=r"ConnectError.*\(tries: 3\)"):
+        wiki.search("anything")
+    nonsense = MediaWiki("no address", cache=WikiCache(tmp_path), client=PoliteClient(retry=IMPATIENT))
+    with pytest.raises(WikiError, match="no address cannot be asked"):
+        nonsense.search("anything")
+
+
+def test_retry_after_holds_back_all_threads(server: ScriptedWiki, tmp_path: Path) -> None:
+    """The server says one second: nothing is asked before, whichever thread was told."""
+    wiki = wiki_of(server, tmp_path, in_flight=2)
+    server.faults.extend([Fault(429, headers={"Retry-After": "1"})] * 2)
+    with ThreadPoolExecutor(5) as threads:
+        texts = list(threads.map(lambda n: wiki.content(server.row(n)).strip(), range(1, 6)))
+    assert texts == [f"Text of page {n}." for n in range(1, 6)]
+    told = max(server.times[:2])
+    assert all(asked - told >= 0.9 for asked in server.times[2:])
+    assert len(server.requests) == 7
+
+
+def test_a_longer_wait_than_allowed_is_reported_and_not_cut_short(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    server.faults.append(Fault(429, headers={"Retry-After": "3600"}))
+    with pytest.raises(WikiError, match="answered 429 Too Many Requests, and wants no request for 3600 s"):
+        wiki.content(server.row(1))
+    assert len(server.requests) == 1
+
+
+def test_at_most_so_many_requests_at_once(server: ScriptedWiki, tmp_path: Path) -> None:
+    wiki = wiki_of(server, tmp_path, in_flight=2)
+    server.delay = 0.03
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: wiki.fetch(wiki_page(server)), range(16)))
+    assert server.busiest == 2
+
+
+def test_says_who_asks_and_how_patient_it_is(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    wiki.content(server.row(1))
+    (agent,) = server.agents
+    assert agent is not None and agent.startswith("qabench/") and "https://" in agent
+    assert server.requests[0]["maxlag"] == "5"
+
+
+def test_closing_ends_the_waits(server: ScriptedWiki, tmp_path: Path) -> None:
+    wiki = wiki_of(server, tmp_path, retry=Retry(attempts=3, longest_wait=600.0))
+    server.faults.append(Fault(429, headers={"Retry-After": "500"}))
+    threading.Timer(0.3, wiki.client.close).start()
+    with pytest.raises(WikiError, match="closed while a request waited"):
+        wiki.content(server.row(1))
+
+
+def test_retry_after() -> None:
+    assert retry_after(None) is None
+    assert retry_after(" 7 ") == 7.0
+    assert retry_after("soon") is None
+    assert retry_after("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0
+    in_a_minute = retry_after(formatdate(time.time() + 60, usegmt=True))
+    assert in_a_minute is not None and 50 < in_a_minute <= 60
+
+
+def test_a_full_disk_costs_a_warning_and_not_the_page(
+    server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match="No space left on device; the page is not cached"):
+        assert wiki.content(server.row(1)).strip() == TEXT
+    assert not list(wiki.cache.folder.iterdir())
+
+
+def test_a_damaged_cache_file_is_fetched_again(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    path = wiki.cache.path(1)
+    path.parent.mkdir()
+    path.write_bytes("Text of pa – ".encode()[:-2])
+    assert wiki.content(server.row(1)).strip() == TEXT
+    assert wiki.content(server.row(1)).strip() == TEXT
+    assert path.read_text(encoding="utf-8").strip() == TEXT
+    assert server.parsed == [1001]
+
+
+def test_a_page_by_title_is_found_again_without_asking(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    row = {"title": "Page 3", "pageid": "###TBD###", "revid": "###TBD###"}
+    assert wiki.content(row).strip() == "Text of page 3."
+    assert wiki.cache.path(3).is_file()
+    asked = len(server.requests)
+    assert wiki.content(row).strip() == "Text of page 3."
+    assert len(server.requests) == asked == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"title": "Page 1", "pageid": 1, "revid": 77}, r"There is no revision with ID 77. \(nosuchrevid\)"),
+        ({"title": "Nowhere", "pageid": None}, "no page with this title"),
+        ({"title": "", "pageid": 99}, "no page with this id"),
+        ({"title": "Page 1|Page 2", "pageid": None}, "no page's title has a '|'"),
+        ({"title": "Blank", "pageid": None}, "revision 1050, the newest at the epoch .*, is blank"),
+        ({"title": "Loop", "pageid": None}, "led to more than 3 others"),
+        ({"title": "Bad", "pageid": None}, "no page with this title"),
+    ],
+)
+def test_a_missing_page_is_reported(server: ScriptedWiki, wiki: MediaWiki, row: dict[str, Any], reason: str) -> None:
+    def redirect(target: str) -> str:
+        return f'<div class="redirectMsg"><ul class="redirectText"><li><a href="#">{target}</a></li></ul></div>'
+
+    server.pages["Blank"] = (50, 1050, "<div>\n</div>")
+    server.pages["Loop"] = (51, 1051, redirect("Loop#Here"))
+    server.pages["Bad"] = (52, 1052, redirect("Nowhere"))
+    with pytest.raises(PageMissing, match=reason) as caught:
+        wiki.content(row)
+    assert caught.value.page.title == row["title"]
+    assert not list(wiki.cache.folder.glob("*.md"))
+
+
+def test_a_title_of_another_wiki(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    server.faults.extend([Fault(body=b'{"query": {"interwiki": [{"title": "fr:Terre", "iw": "fr"}]}}')] * 2)
+    with pytest.raises(PageMissing, match="leads to another wiki"):
+        wiki.content({"title": "fr:Terre"})
+
+
+def test_offline_asks_nothing_and_reads_the_cache(
+    server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wiki.content(server.row(1))
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    assert wiki.content(server.row(1)).strip() == TEXT
+    with pytest.raises(WikiError, match=r"QABENCH_OFFLINE is set.*wiki prefetch"):
+        wiki.content(server.row(2))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("query", "results"), [("", 10), (" ", 10), ("x", 0), ("x", 501)])
+def test_search_refuses(server: ScriptedWiki, wiki: MediaWiki, query: str, results: int) -> None:
+    with pytest.raises(InputError, match="needs a query and 1 to 500 results"):
+        wiki.search(query, results)
+    assert not server.requests
+
+
+def test_html_that_cannot_be_converted_is_this_page_s_error(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    server.pages["Deep"] = (60, 1060, "<div>" * 20_000)
+    with pytest.raises(QabenchError, match="nested too deeply"):
+        wiki.content({"title": "Deep", "pageid": 60, "revid": 1060})

@@ -1,0 +1,184 @@
+"""Reading a tarball of pages: whatever is in it, nothing but pages comes in, and into the cache's folder only."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted_wiki import isolate
+
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval.wiki import tarball as wiki_import
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.tarball import Imported, import_cache
+
+
+@pytest.fixture(autouse=True)
+def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolate(tmp_path, monkeypatch)
+
+
+def tarball(path: Path, members: list[tuple[str, bytes | str]], mode: str = "w:gz", kind: bytes = b"") -> Path:
+    """A tarball of (name, content); ``kind`` makes all of them links (content is the target), devices and so on."""
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+        for name, content in members:
+            data = content.encode() if isinstance(content, str) else content
+            member = tarfile.TarInfo(name)
+            if kind:
+                member.type, member.linkname = kind, data.decode()
+                tar.addfile(member)
+            else:
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file() or p.is_symlink()}
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_pages_come_in_wherever_they_stand(tmp_path: Path, mode: str) -> None:
+    members = [("wikicache/1-dated.md", "one"), ("./2-dated.md", "zwei – ü"), ("a/b/c/38930-dated.md", "three")]
+    path = tarball(tmp_path / "pages.tar", members, mode)
+    told: list[tuple[int, int]] = []
+    cache = WikiCache(tmp_path / "to")
+    assert import_cache(path, cache, lambda *counts: told.append(counts)) == Imported(written=3)
+    assert files(cache.folder) == {"1-dated.md": "one", "2-dated.md": "zwei – ü", "38930-dated.md": "three"}
+    assert told[-1][0] <= told[-1][1] == path.stat().st_size
+    assert import_cache(path, cache) == Imported(present=3)
+
+
+def test_other_files_are_ignored_and_blank_pages_counted(tmp_path: Path) -> None:
+    members = [("README.md", "x"), ("###TBD###-dated.md", "x"), ("0-dated.md", "x"), ("01-dated.md", "x")]
+    members += [
+        ("x1-dated.md", "x"),
+        ("1-dated.md.sh", "x"),
+        (".1-dated.md", "x"),
+        ("9-dated.md", " \n"),
+        ("٣-dated.md", "x"),
+    ]
+    path = tarball(tmp_path / "pages.tar", [*members, ("8-dated.md", "eight")])
+    assert import_cache(path) == Imported(written=1, blank=1, ignored=8)
+    assert files(WikiCache().folder) == {"8-dated.md": "eight"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("/etc/1-dated.md", "leads out"), ("../1-dated.md", "leads out"), ("a/../../1-dated.md", "leads out")],
+)
+def test_a_path_that_escapes_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+    done = import_cache(tarball(tmp_path / "pages.tar", [(name, "evil"), ("2-dated.md", "good")]))
+    assert (done.written, [n for n, _ in done.refused]) == (1, [name])
+    assert reason in done.refused[0][1]
+    assert files(tmp_path / "cache") == {"wikicache/2-dated.md": "good"}
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    done = import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", str(secret)), ("link", "/etc")], kind=kind))
+    assert (done.written, len(done.refused)) == (0, 2)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_link_in_the_cache_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"")
+    WikiCache().folder.mkdir(parents=True)
+    (WikiCache().folder / "1-dated.md").symlink_to(secret)
+    import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", "page")]))
+    assert secret.read_bytes() == b"" and WikiCache().read(1) == "page"
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    done = import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", b"\xff\xfe"), ("2-dated.md", b"a\0b")]))
+    assert [reason.partition(":")[0][:9] for _, reason in done.refused] == ["not UTF-8", "damaged"]
+
+
+def test_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tarball(tmp_path / "pages.tar", [("1-dated.md", "x" * 101), ("2-dated.md", "y" * 100)])
+    monkeypatch.setattr(wiki_import, "LARGEST_PAGE", 100)
+    done = import_cache(path)
+    assert done.refused == [("1-dated.md", "101 bytes; a page has at most 100")] and done.written == 1
+    monkeypatch.setattr(wiki_import, "LARGEST_IN_ALL", 150)
+    with pytest.raises(InputError, match="this is no page cache"):
+        import_cache(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no tarball at all", b"\x1f\x8b but no gzip", b"BZh9 no"])
+def test_no_tarball(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "pages.tar").write_bytes(content)
+    with pytest.raises(InputError, match=r"pages\.tar is no tarball"):
+        import_cache(tmp_path / "pages.tar")
+    with pytest.raises(InputError, match="cannot read the tarball"):
+        import_cache(tmp_path / "nothing.tar")
+    with pytest.raises(InputError, match="cannot read the tarball"):
+        import_cache(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+def test_a_tarball_that_ends_too_early_is_an_error_and_its_pages_are_kept(tmp_path: Path, mode: str) -> None:
+    pages = [(f"{n}-dated.md", os.urandom(20_000).hex()) for n in range(1, 40)]
+    whole = tarball(tmp_path / "whole.tar", pages, mode)
+    data = whole.read_bytes()
+    cut = tmp_path / "cut.tar"
+    for share in (0.5, 0.9, 0.99):
+        cut.write_bytes(data[: int(len(data) * share)])
+        with pytest.raises(QabenchError, match=r"cut\.tar is damaged or ends too early .* pages, which are kept"):
+            import_cache(cut)
+    there = len(files(WikiCache().folder)) if WikiCache().folder.exists() else 0
+    assert import_cache(whole) == Imported(written=39 - there, present=there)
+    assert files(WikiCache().folder) == dict(pages)
+
+
+@settings(max_examples=30)
+@given(cut=st.integers(1, 10_239), flip=st.integers(0, 10_239))
+def test_a_plain_tarball_cut_or_changed_anywhere(cut: int, flip: int) -> None:
+    """Cut: whole pages only. Changed: whatever is written, it is pages in the cache's folder."""
+    pages = {f"{n}-dated.md": f"page {n} " * 200 for n in range(1, 4)}
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        data = bytearray(tarball(here / "whole.tar", list(pages.items()), "w").read_bytes())
+        (here / "cut.tar").write_bytes(data[:cut])
+        with contextlib.suppress(QabenchError):
+            import_cache(here / "cut.tar", WikiCache(here / "cut"))
+        assert files(here / "cut").items() <= pages.items()
+        data[flip] ^= 0xFF
+        (here / "flipped.tar").write_bytes(data)
+        with contextlib.suppress(QabenchError):
+            import_cache(here / "flipped.tar", WikiCache(here / "flipped"))
+        assert all(wiki_import.PAGE.fullmatch(name) for name in files(here / "flipped"))
+        assert {path.name for path in here.iterdir()} <= {"whole.tar", "cut.tar", "flipped.tar", "cut", "flipped"}
+
+
+PROGRAM = "import sys; from pathlib import Path; from qabench.retrieval.wiki.tarball import import_cache; "
+PROGRAM += "print(import_cache(Path(sys.argv[1])).present)"
+
+
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    pages = [(f"{n}-dated.md", f"page {n} " * 100) for n in range(1, 601)]
+    path = tarball(tmp_path / "pages.tar", pages)
+    running = subprocess.Popen([sys.executable, "-c", PROGRAM, str(path)])
+    folder = WikiCache().folder
+    while len(list(folder.glob("*-dated.md"))) < 20:
+        assert running.poll() is None, "it ended before it could be killed"
+        time.sleep(0.001)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    there = len(list(folder.glob("[0-9]*-dated.md")))
+    assert 20 <= there < 600
+    assert import_cache(path) == Imported(written=600 - there, present=there)
+    assert {name: text for name, text in files(folder).items() if not name.startswith(".")} == dict(pages)

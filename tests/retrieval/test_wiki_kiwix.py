@@ -1,0 +1,191 @@
+"""Kiwix: a scripted server for the forms of its answers, and the real one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import kiwix_server
+import pytest
+from kiwix_server import BOOK, KiwixServer
+from scripted_wiki import IMPATIENT, isolate
+
+from qabench.errors import InputError
+from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
+from qabench.retrieval.wiki.http import PoliteClient
+from qabench.retrieval.wiki.kiwix import Kiwix
+from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
+
+pytest.importorskip("markdownify", reason="needs the extra retrieval")
+
+ATOM = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>Search</title>
+<entry><title>Grey heron</title><link href="/content/b/Grey_heron"/></entry>
+<entry><title>Mute swan</title><link href="/content/b/Mute_swan"/></entry>
+<entry><title>No link</title></entry></feed>"""
+RSS = """<?xml version="1.0"?><rss version="2.0"><channel><title>Search</title><link>/search?x</link>
+<item><title>Grey heron</title><link>/b/A/Grey_heron</link><book><title>Birds</title></book></item></channel></rss>"""
+BAR = '<span class="kiwix"><span id="kiwixtoolbar"><div><a href="/"><button>Home</button></a></div></span></span>'
+CATALOGUE = """<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="" type="application/atom+xml"/>
+<entry><link type="image/png" href="/x"/><link type="text/html" href="/content/b"/></entry></feed>"""
+
+
+@pytest.fixture(autouse=True)
+def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolate(tmp_path, monkeypatch)
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")  # a server that one names oneself is asked all the same
+
+
+class Scripted:
+    """Serves ``answers`` (path -> (status, body)) and keeps what was asked for."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, str]] = {}
+        self.asked: list[str] = []
+
+    def __enter__(self) -> Scripted:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append(self.path)
+                status, body = outer.answers.get(urlsplit(self.path).path, (404, "<h1>Not found</h1>"))
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        self.base = f"http://127.0.0.1:{self._server.server_port}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    with Scripted() as server:
+        yield server
+
+
+def kiwix_of(server: Scripted, prefix: str = "") -> Kiwix:
+    return Kiwix(f"{server.base}{prefix}/", "b", client=PoliteClient(retry=IMPATIENT))
+
+
+@pytest.mark.parametrize(
+    ("feed", "count"), [(ATOM, 2), (RSS, 1), (ATOM.replace("<entry>", "<x>").replace("</entry>", "</x>"), 0)]
+)
+def test_search_reads_both_kinds_of_feed(server: Scripted, feed: str, count: int) -> None:
+    server.answers["/search"] = (200, feed)
+    pages = kiwix_of(server).search("wading birds?", 3)
+    assert len(pages) == count
+    assert [page.title for page in pages][:1] == ["Grey heron"][:count]
+    assert all(page.pageid is None and page.url and page.url.startswith("/") for page in pages)
+    expected = {
+        "pattern": ["wading birds?"],
+        "start": ["0"],
+        "pageLength": ["3"],
+        "books.name": ["b"],
+        "format": ["xml"],
+    }
+    assert parse_qs(urlsplit(server.asked[0]).query) == expected
+
+
+def test_search_errors(server: Scripted) -> None:
+    server.answers["/catalog/search"] = (200, CATALOGUE)
+    server.answers["/search"] = (400, "<error>No such book: b</error>")
+    with pytest.raises(WikiError, match=r"answered 400 .* Its catalogue has 'b'\."):
+        kiwix_of(server).search("x")
+    server.answers["/search"] = (200, "<html><p>a page for people</html>")
+    with pytest.raises(WikiError, match=r"the answer is not XML .*\(tries: 3\)"):
+        kiwix_of(server).search("x")
+    with pytest.raises(InputError, match="at least 1 result"):
+        kiwix_of(server).search("x", 0)
+
+
+@pytest.mark.parametrize("place", ["/content/b/", "/content/b/A/", "/b/A/", "/b/"])
+def test_content_by_title_wherever_the_server_has_it(server: Scripted, place: str) -> None:
+    server.answers[f"{place}Bj%C3%B6rk_%3F"] = (
+        200,
+        f"<html><head><title>T</title></head><body>{BAR}<p>Text</p></body></html>",
+    )
+    row = {"title": "Björk ?", "pageid": 7, "revid": 8, "url": "https://en.wikipedia.org/wiki/Bj%C3%B6rk_%3F"}
+    assert kiwix_of(server).content(row).strip() == "Text"
+
+
+def test_content_by_link_with_a_prefix(server: Scripted) -> None:
+    server.answers["/wiki/content/b/Heron"] = (200, "<p>Heron</p>")
+    for link in ("/wiki/content/b/Heron", "/content/b/Heron", f"{server.base}/wiki/content/b/Heron"):
+        assert kiwix_of(server, "/wiki").content(WikiPage("x", url=link)).strip() == "Heron"
+    assert server.asked == ["/wiki/content/b/Heron"] * 3
+
+
+def test_a_missing_page(server: Scripted) -> None:
+    server.answers["/catalog/search"] = (200, CATALOGUE)
+    with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no page of this title. Its catalogue has 'b'"):
+        kiwix_of(server).content({"title": "Dodo"})
+    server.answers["/catalog/search"] = (403, "")
+    with pytest.raises(PageMissing, match="catalogue cannot be read"):
+        kiwix_of(server).content({"title": "", "pageid": 4})
+    server.answers["/content/b/Dodo"] = (403, "")
+    with pytest.raises(WikiError, match="answered 403"):
+        kiwix_of(server).content({"title": "Dodo"})
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(wikipedia()).__name__ == "MediaWiki"
+    monkeypatch.setenv("FANOUTQA_WIKIPEDIA_TYPE", "kiwix")
+    monkeypatch.setenv("FANOUTQA_KIWIX_ZIMNAME", "b")
+    with pytest.raises(InputError, match="kiwix, and FANOUTQA_KIWIX_BASE is not set"):
+        wikipedia()
+    monkeypatch.setenv("FANOUTQA_KIWIX_BASE", "http://localhost:8888/")
+    assert isinstance(wikipedia(), Kiwix) and wikipedia() is wikipedia()
+    monkeypatch.setenv("FANOUTQA_WIKIPEDIA_TYPE", "encarta")
+    with pytest.raises(InputError, match="'encarta'; allowed: live, kiwix"):
+        wikipedia()
+
+
+BIRDS = {
+    "Birds": "<h1>Birds</h1><p>An overview.</p>",
+    "Grey heron": "<h1>Grey heron</h1><p>A <a href='Bird'>wading</a> bird, eats fish.</p>"
+    "<table><tr><th>Year</th><th>Count</th></tr><tr><td>1999</td><td>2</td></tr></table><script>no()</script>",
+    "Mute swan": "<h1>Mute swan</h1><p>A waterbird, seldom eats fish.</p><img src='x.png' alt='A swan'>",
+    "What? A bird": "<p>An odd title.</p>",
+}
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(kiwix_server.why_not() is not None, reason=str(kiwix_server.why_not()))
+@pytest.mark.parametrize(("below", "prefix"), [("A/", ""), ("", "/library")])
+def test_the_real_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str, prefix: str) -> None:
+    with KiwixServer(tmp_path, BIRDS, {"Heron": "Grey heron"}, below, prefix) as real:
+        monkeypatch.setenv("FANOUTQA_WIKIPEDIA_TYPE", "kiwix")
+        monkeypatch.setenv("FANOUTQA_KIWIX_BASE", real.base)
+        monkeypatch.setenv("FANOUTQA_KIWIX_ZIMNAME", BOOK)
+        found = wiki_search("fish")
+        assert {page.title for page in found} == {"Grey heron", "Mute swan"}
+        assert [page.title for page in wiki_search("fish", results=1)] == [found[0].title]
+        assert wiki_search("platypus") == []
+        texts = {page.title: wiki_content(page) for page in found}
+        assert "![A swan](image)" in texts["Mute swan"]
+        by_title = wiki_content({"title": "Grey heron", "pageid": 12, "revid": 13, "url": "https://en.wikipedia.org/x"})
+        assert by_title == texts["Grey heron"] == wiki_content({"title": "Heron"})
+        assert "# Grey heron" in by_title and "A wading bird, eats fish." in by_title
+        assert "| Year | Count |" in by_title and "| 1999 | 2 |" in by_title
+        for gone in ("no()", "Home", "Search", "🏠"):
+            assert gone not in by_title
+        assert wiki_content({"title": "What? A bird"}).strip() == "An odd title."
+        with pytest.raises(PageMissing, match=rf"has no page of this title\. Its catalogue has '{BOOK}'"):
+            wiki_content({"title": "Dodo"})
+        wrong = Kiwix(real.base, "mammals", client=PoliteClient(retry=IMPATIENT))
+        with pytest.raises(WikiError, match=rf"'mammals' a book with a full-text index\? Its catalogue has '{BOOK}'"):
+            wrong.search("fish")
+        wikipedia().client.close()  # type: ignore[attr-defined]

@@ -1,0 +1,156 @@
+"""Prefetching: each page once, through interruptions, kills and full disks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scripted_wiki import Fault, ScriptedWiki, isolate, wiki_of
+
+from qabench.errors import QabenchError
+from qabench.retrieval.wiki.prefetch import prefetch
+from qabench.sources.download import Retry
+
+pytest.importorskip("markdownify", reason="needs the extra retrieval")
+
+PAGES = 40
+
+
+@pytest.fixture(autouse=True)
+def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolate(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedWiki]:
+    with ScriptedWiki(PAGES) as server:
+        yield server
+
+
+def test_each_page_once(server: ScriptedWiki, tmp_path: Path) -> None:
+    rows = [server.row(n) for n in range(1, PAGES + 1)] * 3
+    rows += [{"title": "Page 7", "pageid": None, "revid": None}] * 2
+    rows.append(server.row(1) | {"revid": 1002})  # the first revision named is the page's, as in the official cache
+    told: list[tuple[int, int]] = []
+    wiki = wiki_of(server, tmp_path, in_flight=3)
+    done = prefetch(rows, wiki, lambda *counts: told.append(counts))
+    assert (done.in_all, done.fetched, done.cached, done.not_tried) == (PAGES + 1, PAGES + 1, 0, 0)
+    assert done.complete
+    assert Counter(server.parsed) == Counter([*range(1001, 1001 + PAGES), 1007])
+    assert told[0] == (0, PAGES + 1) and told[-1] == (PAGES + 1, PAGES + 1) and told == sorted(told)
+    assert server.busiest <= 3
+    asked = len(server.requests)
+    again = prefetch(rows, wiki_of(server, tmp_path))
+    assert (again.cached, again.fetched, len(server.requests)) == (PAGES + 1, 0, asked)
+
+
+def test_missing_and_failed_pages_are_listed_and_the_rest_is_there(server: ScriptedWiki, tmp_path: Path) -> None:
+    rows = [server.row(1), {"title": "Nowhere", "pageid": 0}, server.row(2) | {"revid": 5}, server.row(3)]
+    server.faults.append(Fault(403))
+    done = prefetch(rows, wiki_of(server, tmp_path, in_flight=1))
+    assert [error.page.title for error in done.missing] == ["Nowhere", "Page 2"]
+    assert [page.title for page, _ in done.failed] == ["Page 1"]
+    assert (done.fetched, done.not_tried, done.complete) == (1, 0, False)
+    again = prefetch(rows, wiki_of(server, tmp_path))
+    assert (again.cached, again.fetched, len(again.missing), len(again.failed)) == (1, 1, 2, 0)
+
+
+def test_gives_up_when_the_server_is_down(server: ScriptedWiki, tmp_path: Path) -> None:
+    server.faults.extend([Fault(403)] * PAGES)
+    done = prefetch([server.row(n) for n in range(1, PAGES + 1)], wiki_of(server, tmp_path, in_flight=2))
+    assert 5 <= len(done.failed) <= 6
+    assert done.not_tried == PAGES - len(done.failed)
+    assert prefetch([], wiki_of(server, tmp_path)).complete
+
+
+def test_a_full_disk_stops_it_and_it_goes_on_later(
+    server: ScriptedWiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [server.row(n) for n in range(1, PAGES + 1)]
+    real, calls = os.fsync, iter(range(PAGES))
+
+    def full(file: int) -> None:
+        if next(calls) >= 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(QabenchError, match="No space left on device"):
+            prefetch(rows, wiki_of(server, tmp_path, in_flight=1))
+    assert len(list(tmp_path.glob("*-dated.md"))) == 10
+    assert not list(tmp_path.glob(".*"))
+    done = prefetch(rows, wiki_of(server, tmp_path, in_flight=1))
+    assert (done.cached, done.fetched) == (10, PAGES - 10)
+
+
+def test_an_interruption_does_not_wait_for_the_server(server: ScriptedWiki, tmp_path: Path) -> None:
+    server.faults.append(Fault(429, headers={"Retry-After": "2"}))
+
+    def interrupted(done: int, in_all: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prefetch([server.row(n) for n in range(1, 5)], wiki_of(server, tmp_path, in_flight=2), interrupted)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.http import PoliteClient
+from qabench.retrieval.wiki.mediawiki import MediaWiki
+from qabench.retrieval.wiki.prefetch import prefetch
+
+api, folder, count = sys.argv[1:]
+rows = [{"title": f"Page {n}", "pageid": n, "revid": 1000 + n} for n in range(1, int(count) + 1)]
+done = prefetch(rows, MediaWiki(api, cache=WikiCache(Path(folder), others=[]), client=PoliteClient(2)))
+print(done.cached, done.fetched)
+"""
+
+
+def test_killed_and_resumed(server: ScriptedWiki, tmp_path: Path) -> None:
+    server.delay = 0.02
+    command = [sys.executable, "-c", PROGRAM, server.api, str(tmp_path), str(PAGES)]
+    running = subprocess.Popen(command)
+    while len(list(tmp_path.glob("*-dated.md"))) < 10:
+        assert running.poll() is None, "it ended before it could be killed"
+        time.sleep(0.005)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    there = {path.name: path.read_bytes() for path in tmp_path.glob("*-dated.md")}
+    assert 10 <= len(there) < PAGES
+    time.sleep(0.2)  # what was on its way at the kill arrives at the server
+    before = Counter(server.parsed)
+    resumed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert resumed.stdout.split() == [str(len(there)), str(PAGES - len(there))]
+    after = Counter(server.parsed) - before
+    assert set(after.values()) == {1}
+    assert not {f"{revision - 1000}-dated.md" for revision in after} & set(there), "a page that was there was asked for"
+    # Only what was under way at the kill is asked for twice.
+    assert sum(count - 1 for count in Counter(server.parsed).values()) <= 2
+    for name, content in there.items():
+        assert (tmp_path / name).read_bytes() == content
+    assert len(list(tmp_path.glob("*-dated.md"))) == PAGES
+
+
+def test_a_half_written_file_is_no_page(server: ScriptedWiki, tmp_path: Path) -> None:
+    (tmp_path / ".1-dated.md.x1y2").write_text("Text of pa")
+    done = prefetch([server.row(1)], wiki_of(server, tmp_path))
+    assert done.fetched == 1
+    assert (tmp_path / "1-dated.md").read_text().strip() == "Text of page 1."
+
+
+def test_a_wait_for_a_server_that_is_busy_is_no_failure(server: ScriptedWiki, tmp_path: Path) -> None:
+    server.faults.extend([Fault(429, headers={"Retry-After": "0"}), Fault(503)] * 2)
+    done = prefetch([server.row(n) for n in range(1, 4)], wiki_of(server, tmp_path, retry=Retry(5, first_wait=0.01)))
+    assert (done.fetched, done.failed) == (3, [])

@@ -1,0 +1,196 @@
+"""Answer Component MRR@k and Recall@k against the official way: every text repaired for every pair."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import ftfy
+import pandas as pd
+import pytest
+from ftfy.badness import BADNESS_RE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench.answers import UNANSWERED
+from qabench.errors import InputError
+from qabench.scoring.answer_components import AnswerComponentScores, answer_component_scores
+from qabench.text.repaired import NOT_PLAIN, RepairedTexts, repair
+
+# Whole, damaged, and damaged by ftfy: quotes, mojibake, entities, markup, line ends, escapes, halves of a character.
+PIECES = [
+    "a", "b", " ", "\n", "\r\n", "\u2019", "\u201c", "\u2014", "\u2026", "caf\u00e9", "cafe\u0301", "caf\u00c3\u00a9",
+    "\u00e2\u20ac\u2122", "&amp;", "&lt;", "<", "&", ";", "\x00", "\x1b[31m", "\x85", "\ufb01", "\uff2c", "\ud83d",
+    "\u2028", "\u00a0", "\u00c3 ", "\ud800",
+]  # fmt: skip
+texts = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+components = st.lists(st.fixed_dictionaries({"context": st.lists(texts, max_size=3)}), min_size=1, max_size=4)
+fix = functools.cache(ftfy.fix_text)
+
+
+def first_ranks(question: list[dict[str, Any]], passages: list[str]) -> list[int | None]:
+    return [
+        next((r for r, passage in enumerate(passages, 1) if any(fix(c) in fix(passage) for c in part["context"])), None)
+        for part in question
+    ]
+
+
+def official(question: list[dict[str, Any]], passages: list[str], k: int) -> tuple[float, float]:
+    """The facts in their shortest form: MRR@k and Recall@k of one question."""
+    ranks = first_ranks(question, passages[:k])
+    found = [rank for rank in ranks if rank is not None]
+    return (1.0 / max(found) if len(found) == len(ranks) else 0.0), len(found) / len(ranks)
+
+
+@given(st.lists(st.tuples(components, st.lists(texts, max_size=6)), min_size=1, max_size=3), st.integers(1, 5))
+def test_any_question_scores_as_the_official_way(questions: list[Any], k: int) -> None:
+    references, predictions = map(list, zip(*questions, strict=True))
+    score = answer_component_scores(references, predictions, [1, k, 9], repaired=RepairedTexts())
+    assert score.cutoffs == tuple(sorted({1, k, 9}))
+    for cutoff in score.cutoffs:
+        expected = [official(question, passages, cutoff) for question, passages in questions]
+        got = zip(score.mrr_per_question(cutoff), score.recall_per_question(cutoff), strict=True)
+        assert list(got) == expected
+        assert score.mrr(cutoff) == pd.Series([mrr for mrr, _ in expected]).mean()
+        assert score.recall(cutoff) == pd.Series([recall for _, recall in expected]).mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_real_questions_on_random_rankings(mirror: Path, seed: int) -> None:
+    from qabench.benchmarks.fastbook.study.study import load_study
+
+    study = load_study(chunk_size=(500, 200, 1000)[seed])
+    rng = random.Random(seed)
+    chapters = [study.corpus[row["chapter"]] for row in study.questions]
+    rankings = [rng.sample(chunks, k=min(12, len(chunks))) for chunks in chapters]
+    score = answer_component_scores(study.references, rankings, [1, 5, 10])
+    for k in score.cutoffs:
+        expected = [official(*pair, k) for pair in zip(study.references, rankings, strict=True)]
+        got = zip(score.mrr_per_question(k), score.recall_per_question(k), strict=True)
+        assert list(got) == expected
+        columns = pd.DataFrame(expected)
+        assert (score.mrr(k), score.recall(k)) == (columns[0].mean(), columns[1].mean())
+    assert len(rankings) == 191
+    assert 0 < score.mrr(1) < score.mrr(10) < score.recall(10) < 1
+
+
+def one(question: list[dict[str, Any]], passages: Any, **options: Any) -> AnswerComponentScores:
+    return answer_component_scores([question], [passages], **options)
+
+
+def test_the_largest_rank_counts_and_all_components_must_be_there() -> None:
+    question = [{"context": ["x", "far"]}, {"context": ["y"]}]
+    score = one(question, ["-", "y", "x far", "x"], k=[1, 2, 3, 10])
+    assert score.ranks == ((3, 2),)
+    assert [score.mrr(k) for k in score.cutoffs] == [0, 0, 1 / 3, 1 / 3]
+    assert [score.recall(k) for k in score.cutoffs] == [0, 0.5, 1, 1]
+    with pytest.raises(InputError, match="not scored at k=4; scored at: 1, 2, 3, 10"):
+        score.mrr(4)
+
+
+@pytest.mark.parametrize("nothing", [None, UNANSWERED, [], ()])
+def test_nothing_retrieved(nothing: Any) -> None:
+    score = one([{"context": ["x"]}], nothing)
+    assert (score.mrr(10), score.recall(10)) == (0, 0)
+
+
+def test_a_component_without_context_is_never_retrieved_and_an_empty_context_always() -> None:
+    score = one([{"context": ["x"]}, {"context": []}, {}, {"context": [""]}], ["x"])
+    assert score.ranks == ((1, None, None, 1),)
+    assert (score.mrr(10), score.recall(10)) == (0, 0.5)
+
+
+def test_a_question_without_components_has_mrr_zero_and_no_recall() -> None:
+    score = answer_component_scores([[{"context": ["x"]}], []], [["x"], ["x"]])
+    assert score.mrr_per_question(10) == [1, 0]
+    with pytest.raises(InputError, match=r"references\[1\] has no components, so its recall is undefined"):
+        score.recall(10)
+
+
+def test_options_leave_components_out_and_are_named() -> None:
+    said = {"explicit_context": True, "extraneous_answer": False}
+    references = [
+        [{"context": ["x"], **said}, {"context": [], **said, "explicit_context": False}],
+        [{"context": ["y"], **said, "extraneous_answer": True}],
+    ]
+    predictions = [["x"], ["-"]]
+
+    def score(**options: bool) -> AnswerComponentScores:
+        return answer_component_scores(references, predictions, **options)
+
+    assert score().mrr_per_question(10) == [0, 0]
+    assert score().signature() == {"k": (10,), "repair": f"ftfy-{ftfy.__version__}", "options": "official"}
+    assert score(skip_empty_contexts=True).mrr_per_question(10) == [1, 0]
+    assert score(explicit_only=True).recall_per_question(10) == [1, 0]
+    left = score(skip_extraneous=True, explicit_only=True)
+    assert left.mrr_per_question(10) == [1, None]
+    assert (left.mrr(10), left.recall(10), left.skipped) == (1, 1, 1)
+    assert left.signature()["options"] == "skip_extraneous+explicit_only"
+    with pytest.raises(InputError, match="leave no question with a component"):
+        answer_component_scores(references[1:], predictions[1:], skip_extraneous=True).mrr(10)
+
+
+@pytest.mark.parametrize(
+    ("references", "predictions", "options", "message"),
+    [
+        ([], [], {}, "nothing to score"),
+        ([[]], [], {}, "0 predictions for 1 references"),
+        ([[]], ["x"], {}, r"predictions\[0\] is 'x'; allowed: a list of passages"),
+        ([[]], [["x", 1]], {}, r"predictions\[0\] is \['x', 1\]"),
+        (["x"], [[]], {}, r"references\[0\] is a str; give a question's answer_context"),
+        ([["x"]], [[]], {}, r"references\[0\]: a component is 'x'; allowed: a dict"),
+        ([[{"context": "x"}]], [[]], {}, "allowed: a dict with 'context', a list of texts"),
+        ([[]], [[]], {"k": 0}, "k is 0; allowed: an integer of 1 or more"),
+        ([[]], [[]], {"k": []}, r"k is \[\]"),
+        ([[]], [[]], {"k": [10, True]}, r"k is \[10, True\]"),
+        ([[]], [[]], {"k": 2.5}, "k is 2.5"),
+        (
+            [[{"explicit_context": "false"}]],
+            [[]],
+            {"explicit_only": True},
+            "explicit_context is 'false'; allowed: True",
+        ),
+    ],
+)
+def test_bad_input_says_what_and_where(references: Any, predictions: Any, options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        answer_component_scores(references, predictions, **options)
+
+
+@given(texts)
+def test_repair_is_ftfys(text: str) -> None:
+    assert repair(text) == ftfy.fix_text(text)
+
+
+def test_no_plain_characters_look_damaged_together() -> None:
+    plain = [character for character in map(chr, range(0x11000)) if not NOT_PLAIN.search(character)]
+    assert {"\u2013", "\u2014", "\u2026", "~", "\n"} < set(plain)
+    assert BADNESS_RE.search("".join(map("".join, itertools.product(plain, repeat=3)))) is None
+    everything = "".join(plain) * 2
+    assert ftfy.fix_text(everything) == everything
+
+
+def test_the_memory_is_bounded_and_right_when_shared() -> None:
+    kept = RepairedTexts(max_characters=1000)
+    wanted = {"caf\u00c3\u00a9 " * 10 + str(i): "caf\u00e9 " * 10 + str(i) for i in range(100)}
+    wrong: list[str] = []
+
+    def ask() -> None:
+        wrong.extend(text for text in list(wanted) * 3 if kept(text) != wanted[text])
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert 0 < kept.characters <= 1000
+    assert len(kept) < 25
+    assert kept("x" * 2000) == "x" * 2000
+    assert kept.characters <= 1000
+    with pytest.raises(InputError, match="max_characters is -1"):
+        RepairedTexts(-1)

@@ -1,0 +1,290 @@
+"""Source tables, digests, and the way from a pinned file to a local path without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qabench import sources
+from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
+from qabench.sources import SourceFile, SourceTable
+from qabench.sources import digest as digest_module
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ("expertqa", "fanoutqa", "fastbook", "felm")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONTENT = b"question\nanswer\n"
+
+
+def blob_sha1(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def make_source(content: bytes = CONTENT, path: str = "data/dev set.json", **fields: Any) -> SourceFile:
+    given = {"git_blob_sha1": blob_sha1(content), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+    return SourceFile("fanoutqa", "owner/repo", COMMIT, path, "MIT", **(given | fields))
+
+
+def put(folder: Path, source: SourceFile, content: bytes = CONTENT) -> Path:
+    path = folder / source.mirror_path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("QABENCH_MIRROR", "QABENCH_SOURCE_URL", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+
+
+class TestTable:
+    def write(self, tmp_path: Path, *files: dict[str, Any], **head: Any) -> Path:
+        path = tmp_path / "sources.json"
+        document = {"repo": "owner/repo", "commit": COMMIT, "licence": "MIT", "files": list(files)} | head
+        path.write_text(json.dumps(document))
+        return path
+
+    def test_reads_fields(self, tmp_path: Path) -> None:
+        sha = "a" * 64
+        path = self.write(tmp_path, {"path": "a/b.json", "sha256": sha, "size": 3, "lfs": True})
+        (file,) = sources.load_table(path, "felm")
+        assert file == SourceFile("felm", "owner/repo", COMMIT, "a/b.json", "MIT", sha256=sha, size=3, lfs=True)
+
+    @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a//b", "./a", "", "a\\..\\b", "C:/x", "a\nb", 3])
+    def test_refuses_escaping_path(self, tmp_path: Path, path: object) -> None:
+        with pytest.raises(DataError, match=r"sources\.json: files\[0\]: path is"):
+            sources.load_table(self.write(tmp_path, {"path": path, "sha256": "a" * 64}), "felm")
+
+    @pytest.mark.parametrize(
+        ("entry", "message"),
+        [
+            ({"path": "a"}, "no digest"),
+            ({"path": "a", "sha256": "A" * 64}, "64 lower-case hex"),
+            ({"path": "a", "git_blob_sha1": "a" * 64}, "40 lower-case hex"),
+            ({"path": "a", "sha256": "a" * 64, "size": -1}, "size is -1"),
+            ({"path": "a", "sha256": "a" * 64, "lfs": "yes"}, "lfs is 'yes'"),
+            ({"path": "a", "sha256": "a" * 64, "sise": 3}, "sise"),
+            ({"sha256": "a" * 64}, "must be an object with path"),
+        ],
+    )
+    def test_refuses_malformed_entry(self, tmp_path: Path, entry: dict[str, Any], message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            sources.load_table(self.write(tmp_path, entry), "felm")
+
+    @pytest.mark.parametrize("head", [{"repo": "../x"}, {"repo": "a/.."}, {"commit": "main"}, {"licence": None}])
+    def test_refuses_malformed_head(self, tmp_path: Path, head: dict[str, Any]) -> None:
+        with pytest.raises(DataError):
+            sources.load_table(self.write(tmp_path, {"path": "a", "sha256": "a" * 64}, **head), "felm")
+
+    def test_refuses_path_listed_twice(self, tmp_path: Path) -> None:
+        entry = {"path": "a", "sha256": "a" * 64}
+        with pytest.raises(DataError, match=r"listed twice: \['a'\]"):
+            sources.load_table(self.write(tmp_path, entry, entry), "felm")
+
+    def test_unreadable_table_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "x.json").write_text("{")
+        for name in ("x.json", "absent.json"):
+            with pytest.raises(DataError, match=name):
+                sources.load_table(tmp_path / name, "felm")
+
+    def test_lookup_lists_near_matches(self) -> None:
+        table = SourceTable("felm", (make_source(path="data/dev.json"), make_source(path="data/test.json")))
+        assert table["data/dev.json"].path == "data/dev.json"
+        assert "data/dev.json" in table and len(table) == 2
+        with pytest.raises(InputError, match=r"'dev\.json'\. Near matches: data/dev\.json"):
+            table["dev.json"]
+
+    def test_urls(self) -> None:
+        plain, lfs = make_source(), make_source(lfs=True)
+        assert plain.url == f"https://raw.githubusercontent.com/owner/repo/{COMMIT}/data/dev%20set.json"
+        assert lfs.url == f"https://media.githubusercontent.com/media/owner/repo/{COMMIT}/data/dev%20set.json"
+
+
+class TestDigest:
+    def test_known_digests(self, tmp_path: Path) -> None:
+        path = tmp_path / "x"
+        path.write_bytes(b"hello\n")
+        got = sources.compute_digests(path)
+        assert got.size == 6
+        assert got.git_blob_sha1 == "ce013625030ba8dba906f756967f9e9ca394464a"  # what `git hash-object` prints
+        assert got.sha256 == "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+
+    @pytest.mark.parametrize("drop", ["git_blob_sha1", "sha256", "size"])
+    def test_each_digest_alone_finds_a_flipped_byte(self, tmp_path: Path, drop: str) -> None:
+        source, path = make_source(**{drop: None}), tmp_path / "x"
+        path.write_bytes(CONTENT)
+        sources.verify(path, source)
+        path.write_bytes(b"Q" + CONTENT[1:])
+        with pytest.raises(DigestMismatch, match="expected"):
+            sources.verify(path, source)
+
+    def test_message_names_file_expected_got_and_url(self, tmp_path: Path) -> None:
+        source, path = make_source(), tmp_path / "x"
+        path.write_bytes(b"no")
+        with pytest.raises(DigestMismatch) as caught:
+            sources.verify(path, source)
+        for part in (str(path), "fanoutqa: data/dev set.json", "size expected 16, got 2", source.url):
+            assert part in str(caught.value)
+
+    def test_lfs_pointer_is_recognised(self, tmp_path: Path) -> None:
+        path = tmp_path / "x"
+        path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
+        with pytest.raises(DigestMismatch, match="git lfs pull"):
+            sources.verify(path, make_source(lfs=True, git_blob_sha1=None))
+
+    def test_repeated_use_does_not_hash_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "x"
+        path.write_bytes(CONTENT)
+        monkeypatch.setattr(digest_module, "_SETTLED_NS", -1)
+        first = sources.compute_digests(path)
+        monkeypatch.setattr(hashlib, "sha256", lambda: pytest.fail("hashed again"))
+        assert sources.compute_digests(path) is first
+
+    def test_change_is_noticed_at_once(self, tmp_path: Path) -> None:
+        path = tmp_path / "x"
+        for content in (b"aaaa", b"bbbb", b"cccc"):
+            path.write_bytes(content)
+            assert sources.compute_digests(path).git_blob_sha1 == blob_sha1(content)
+
+
+class TestLocalPath:
+    def test_mirror_before_cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = make_source()
+        assert sources.available(source) is None
+        cached = sources.cache_path(source)
+        assert cached == tmp_path / "cache/sources/owner/repo" / COMMIT / "data/dev set.json"
+        cached.parent.mkdir(parents=True)
+        cached.write_bytes(CONTENT)
+        assert (sources.available(source), sources.local_path(source)) == ("cache", cached)
+        mirrored = put(tmp_path / "two", source)
+        monkeypatch.setenv("QABENCH_MIRROR", os.pathsep.join([str(tmp_path / "one"), str(tmp_path / "two")]))
+        assert (sources.available(source), sources.local_path(source)) == ("mirror", mirrored)
+
+    def test_relative_mirror_gives_an_absolute_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        put(tmp_path / "m", make_source())
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("QABENCH_MIRROR", "m")
+        assert sources.local_path(make_source()).is_absolute()
+
+    def test_damaged_mirror_is_never_passed_over(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = make_source()
+        put(tmp_path / "bad", source, b"Q" + CONTENT[1:])
+        put(tmp_path / "good", source)
+        monkeypatch.setenv("QABENCH_MIRROR", f"{tmp_path / 'bad'}{os.pathsep}{tmp_path / 'good'}")
+        with pytest.raises(DigestMismatch, match="QABENCH_MIRROR"):
+            sources.local_path(source)
+
+    def test_damaged_cache_offline(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cached = sources.cache_path(make_source())
+        cached.parent.mkdir(parents=True)
+        cached.write_bytes(b"half")
+        with pytest.raises(DigestMismatch, match="while QABENCH_OFFLINE is set"):
+            sources.local_path(make_source())
+        assert cached.read_bytes() == b"half"
+
+    @pytest.mark.parametrize("name", ["QABENCH_OFFLINE", "HF_HUB_OFFLINE"])
+    @pytest.mark.parametrize("value", ["1", "ON", "yes", "True"])
+    def test_offline_error_says_what_where_and_how(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    ) -> None:
+        monkeypatch.delenv("QABENCH_OFFLINE")
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "absent"))
+        with pytest.raises(SourceUnavailable) as caught:
+            sources.local_path(make_source())
+        for part in (
+            "fanoutqa: data/dev set.json (16 bytes)",
+            f"because {name} is set",
+            make_source().url,
+            "`qabench fetch fanoutqa`",
+            "`qabench fetch --mirror DIR fanoutqa`",
+            "QABENCH_MIRROR=DIR",
+            "owner/repo/data/dev set.json",
+            f"names a folder that is not there: {tmp_path / 'absent'}",
+        ):
+            assert part in str(caught.value)
+
+    @pytest.mark.parametrize("value", ["", "0", "off", "no"])
+    def test_other_values_do_not_mean_offline(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        monkeypatch.setenv("QABENCH_OFFLINE", value)
+        assert sources.offline_variable() is None
+
+
+class TestManyFiles:
+    def test_check(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        good, bad, absent = (make_source(path=name) for name in ("good", "bad", "absent"))
+        put(tmp_path, good)
+        put(tmp_path, bad, b"bad")
+        monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
+        for results in (sources.check([good, bad, absent]), sources.check([good, bad, absent], directory=tmp_path)):
+            assert [result.state for result in results] == ["ok", "damaged", "missing"]
+            assert [result.where for result in results] == ["mirror", "mirror", None]
+        assert [result.state for result in sources.fetch([absent, bad, good])] == ["missing", "damaged", "ok"]
+
+    def test_write_mirror(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        good, absent, there = (make_source(path=name) for name in ("a/good", "absent", "there"))
+        put(tmp_path / "from", good)
+        put(tmp_path / "to", there)
+        monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "from"))
+        results = sources.write_mirror([absent, good, there], tmp_path / "to")
+        assert [(result.state, result.detail) for result in results[1:]] == [("ok", "written"), ("ok", "was there")]
+        assert results[0].state == "missing"
+        assert (tmp_path / "to" / good.mirror_path).read_bytes() == CONTENT
+        assert not list((tmp_path / "to").rglob(".*"))
+
+    def test_write_mirror_mends_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = make_source()
+        target = put(tmp_path / "to", source, b"damaged")
+        put(tmp_path / "from", source)
+        monkeypatch.setenv("QABENCH_MIRROR", f"{tmp_path / 'to'}{os.pathsep}{tmp_path / 'from'}")
+        (result,) = sources.write_mirror([source], tmp_path / "to")
+        assert (result.state, result.detail, target.read_bytes()) == ("ok", "replaced", CONTENT)
+
+
+def test_import_is_cheap() -> None:
+    heavy = ("httpx2", "filelock", "platformdirs", "rich", "datasets")
+    code = f"import sys, qabench.sources; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout.strip() == "[]"
+
+
+class TestShippedTables:
+    @pytest.mark.parametrize(("benchmark", "count"), list(zip(BENCHMARKS, (23, 57, 17, 23), strict=True)))
+    def test_table_loads(self, benchmark: str, count: int) -> None:
+        table = sources.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
+        assert len(table) == count
+        assert all(file.sha256 or file.git_blob_sha1 for file in table)
+
+    def test_lfs_content_is_pinned_not_its_pointer(self) -> None:
+        table = sources.load_table(ROOT / "loading_scripts/expertqa/sources.json", "expertqa")
+        (file,) = [file for file in table if file.lfs]
+        assert file.size == 298_334_581 and file.git_blob_sha1 is None and "/media/" in file.url
+
+    @pytest.mark.parametrize("benchmark", BENCHMARKS)
+    def test_real_files_verify(self, benchmark: str, real_mirror: Path) -> None:
+        table = sources.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
+        results = [result for result in sources.check(table, directory=real_mirror) if result.state != "missing"]
+        if not results:
+            pytest.skip(f"QABENCH_MIRROR has no file of {benchmark}")
+        assert not [result for result in results if not result.ok]
+
+
+_REAL_MIRROR = os.environ.get("QABENCH_MIRROR", "")
+
+
+@pytest.fixture
+def real_mirror() -> Path:
+    folder = Path(_REAL_MIRROR.split(os.pathsep)[0])
+    if not _REAL_MIRROR or not folder.is_dir():
+        pytest.skip("QABENCH_MIRROR names no folder with upstream files")
+    return folder

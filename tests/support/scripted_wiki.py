@@ -1,0 +1,141 @@
+"""A loopback wiki with the part of the MediaWiki action API that is used, and scripted faults."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.http import PoliteClient
+from qabench.retrieval.wiki.mediawiki import MediaWiki
+from qabench.sources.download import Retry
+
+IMPATIENT = Retry(attempts=3, first_wait=0.01, longest_wait=2.0, connect_timeout=2.0, read_timeout=0.3)
+
+
+@dataclass
+class Fault:
+    """How one request is answered other than well: late, with other content, or with the end of it missing."""
+
+    status: int = 200
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    drop_after: int | None = None
+
+
+def api_error(code: str, **headers: str) -> Fault:
+    """An error as the API reports it: with status 200."""
+    return Fault(body=json.dumps({"error": {"code": code, "info": f"about {code}"}}).encode(), headers=headers)
+
+
+class ScriptedWiki:
+    """Serves ``pages`` (title -> (page id, revision id, HTML)); each request takes the next of ``faults``, if any.
+
+    ``delay`` is the seconds that every request takes, ``busiest`` the most requests that were under way at once.
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        self.pages = {f"Page {n}": (n, 1000 + n, f"<p>Text of page {n}.</p>") for n in range(1, count + 1)}
+        self.faults: deque[Fault] = deque()
+        self.requests: list[dict[str, str]] = []
+        self.agents: set[str | None] = set()
+        self.times: list[float] = []
+        self.delay = 0.0
+        self.busy = self.busiest = 0
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/w/api.php"
+
+    @property
+    def parsed(self) -> list[int]:
+        """The revisions whose text was asked for, in order."""
+        return [int(request["oldid"]) for request in self.requests if request["action"] == "parse"]
+
+    def __enter__(self) -> ScriptedWiki:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def row(self, number: int) -> dict[str, Any]:
+        """The evidence that names a page."""
+        return {"title": f"Page {number}", "pageid": number, "revid": 1000 + number, "url": ""}
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                request = dict(parse_qsl(urlsplit(self.path).query))
+                with outer._lock:
+                    outer.requests.append(request)
+                    outer.times.append(time.monotonic())
+                    outer.agents.add(self.headers.get("User-Agent"))
+                    outer.busy += 1
+                    outer.busiest = max(outer.busy, outer.busiest)
+                    fault = outer.faults.popleft() if outer.faults else Fault()
+                time.sleep(outer.delay + fault.delay)
+                body = json.dumps(outer._answer(request)).encode() if fault.body is None else fault.body
+                with outer._lock:
+                    outer.busy -= 1
+                try:
+                    self.send_response(fault.status)
+                    for name, value in {**fault.headers, "Content-Length": str(len(body))}.items():
+                        self.send_header(name.replace("_", "-"), value)
+                    self.end_headers()
+                    self.wfile.write(body[: fault.drop_after])
+                except OSError:  # the client went away
+                    pass
+                self.close_connection = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+    def _answer(self, request: dict[str, str]) -> dict[str, Any]:
+        if request["action"] == "parse":
+            for page, revision, html in self.pages.values():
+                if str(revision) == request["oldid"]:
+                    return {"parse": {"pageid": page, "revid": revision, "text": html}}
+            return {"error": {"code": "nosuchrevid", "info": f"There is no revision with ID {request['oldid']}."}}
+        if "srsearch" in request:
+            found = [title for title in self.pages if request["srsearch"].lower() in title.lower()]
+            hits = [{"title": title, "pageid": self.pages[title][0]} for title in found[: int(request["srlimit"])]]
+            return {"query": {"search": hits}}
+        for title, (page, revision, _) in self.pages.items():
+            if request.get("titles") == title or request.get("pageids") == str(page):
+                revisions = [{"revid": revision}]
+                return {"query": {"pages": [{"pageid": page, "title": title, "revisions": revisions}]}}
+        return {"query": {"pages": [{"title": request.get("titles"), "missing": True}]}}
+
+
+def wiki_of(server: ScriptedWiki, folder: Path, in_flight: int = 2, retry: Retry = IMPATIENT) -> MediaWiki:
+    """What asks the server, with a cache of its own and little patience."""
+    return MediaWiki(server.api, cache=WikiCache(folder, others=[]), client=PoliteClient(in_flight, retry))
+
+
+def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a test use the network (that of this machine), with a home and settings of its own."""
+    for name in ("QABENCH_OFFLINE", "HF_HUB_OFFLINE", "QABENCH_WIKICACHE", "QABENCH_WIKIPEDIA_API"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("TYPE", "BASE", "ZIMNAME"):
+        monkeypatch.delenv(f"FANOUTQA_{'WIKIPEDIA' if name == 'TYPE' else 'KIWIX'}_{name}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
