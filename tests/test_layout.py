@@ -16,7 +16,20 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 
 # From the bottom up: a module imports from its own layer and those before it.
 LAYERS = [
-    ["errors", "http", "paths", "files", "database", "tables", "rows", "answers", "signature", "stats", "generations"],
+    [
+        "errors",
+        "http",
+        "paths",
+        "files",
+        "database",
+        "tables",
+        "rows",
+        "answers",
+        "signature",
+        "stats",
+        "generations",
+        "predictions",
+    ],
     ["text", "scoring", "sources", "evaluation", "official", "prompts"],
     ["loading_scripts"],
     ["retrieval", "llm", "neural"],

@@ -44,6 +44,11 @@ Declaration = Mapping[str, Field]
 """Name of a field -> its official values. ``qabench`` (the version) never needs to be declared."""
 
 
+def signature_name(line: str) -> str:
+    """The name of the score in a signature."""
+    return parse(line)[0]
+
+
 def deviations(signature: str, declaration: Declaration) -> list[str]:
     """What distinguishes a score from the official one, in sentences; empty for an official score.
 

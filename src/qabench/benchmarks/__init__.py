@@ -129,6 +129,24 @@ class Benchmark:
         wanted = [name for first in self.headline for name in found if name == first or name.startswith(f"{first}@")]
         return found[(wanted or list(found))[0]] if found else None
 
+    def deviations(self, evaluation: Evaluation, score: Score) -> list[str]:
+        """What distinguishes a score of an evaluation from the official one, in sentences; empty if it is official."""
+        from qabench.official import deviations, signature_name
+
+        said = [] if score.metric.official else ["not a score of the benchmark's authors"]
+        if line := evaluation.signatures.get(score.metric.family):
+            said += deviations(line, self.declaration(signature_name(line)))
+        else:
+            said.append("the signature is missing")
+        asked = len({record.id for record in evaluation.records})
+        if evaluation.available is not None and asked < evaluation.available:
+            said.append(f"{asked} of {evaluation.available} questions were asked")
+        if score.left_out:
+            said.append(f"{score.left_out} of {len(evaluation.records)} answers are left out")
+        if evaluation.status != "success":
+            said.append(f"the run did not finish ({evaluation.status})")
+        return said
+
     def declaration(self, score: str) -> Declaration:
         """The official values of the fields of a signature, by the score's name in it."""
         declared: Mapping[str, Declaration] = load(self.declarations)

@@ -23,6 +23,7 @@ class Evaluation:
         created: an ISO date and time.
         status: "success", "error", "cancelled" or "started" (killed, or still running).
         expected: the number of records of a complete evaluation.
+        available: the number of questions of the config; None if unknown. Fewer than these may have been asked.
         records: in the order of the benchmark's questions; repetitions of a question are ordered by epoch.
         signatures: family of scores -> everything these scores depend on, in one line; see ``qabench.signature``.
         unofficial: why scores are not official; None if they are.
@@ -46,6 +47,7 @@ class Evaluation:
     unscored: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    available: int | None = None
 
     def counts(self) -> dict[str, int]:
         """The number of records by status, and the number of missing records."""

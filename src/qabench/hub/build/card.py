@@ -15,7 +15,7 @@ SAMPLE_LICENCE = "apache-2.0"
 
 
 def card_text(
-    table: Benchmark, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
+    table: DatasetTable, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """The dataset card of a repository that holds some of a benchmark's configs.
 
@@ -47,7 +47,7 @@ def card_text(
     return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
 
 
-def eval_tasks(table: Benchmark, built: Container[str]) -> str | None:
+def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
     """The text of the repository's ``eval.yaml``, the benchmark's own; None where it has none or a config is not built.
 
     The Hub reads the file as a benchmark's tasks, Inspect AI runs them (``inspect eval hf/OWNER/NAME``). Its scorers

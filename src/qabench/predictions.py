@@ -1,0 +1,189 @@
+"""Files of predictions: reading them, and joining them to a benchmark's questions by id.
+
+A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with gzip. Every object has
+an "id"; the other fields are the benchmark's. Real files lack ids, repeat them, contain ids of other versions, and end
+in the middle of a line: each such case is counted and named, and does not affect any other line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+
+NAMED = 5  # how many ids or lines a message names before it counts the rest
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One prediction of a file.
+
+    Attributes:
+        line: the line in the file, or the position in a JSON list, from 1.
+        id: the question's id.
+        fields: the whole object, "id" included.
+    """
+
+    line: int
+    id: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that holds no prediction, and the reason."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The content of a file of predictions, in the file's order."""
+
+    path: str
+    rows: tuple[Prediction, ...]
+    bad_lines: tuple[BadLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Predictions aligned with questions, and everything that did not fit.
+
+    Attributes:
+        ids: the question ids that are scored, in order.
+        rows: the prediction for each of them; None if there is none.
+        missing: ids of questions without a prediction.
+        unknown: predictions whose id belongs to no question.
+        repeated: predictions that a later line with the same id replaced (the last one counts).
+        bad_lines: lines that hold no prediction.
+    """
+
+    ids: tuple[str, ...]
+    rows: tuple[Prediction | None, ...]
+    missing: tuple[str, ...] = ()
+    unknown: tuple[Prediction, ...] = ()
+    repeated: tuple[Prediction, ...] = ()
+    bad_lines: tuple[BadLine, ...] = ()
+
+    def problems(self) -> list[str]:
+        """One sentence for each kind of problem; empty for a perfect file."""
+        said = [
+            ("questions without a prediction", list(self.missing)),
+            ("predictions for unknown questions", [f"{p.id} (line {p.line})" for p in self.unknown]),
+            ("predictions replaced by a later line", [f"{p.id} (line {p.line})" for p in self.repeated]),
+            ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),
+        ]
+        return [f"{kind}: {len(items)} ({some(items)})" for kind, items in said if items]
+
+
+def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Sequence[str] = ()) -> Predictions:
+    """The predictions of a file, of standard input, or of a list in memory.
+
+    Args:
+        source: a path (``.jsonl``, a JSON list, either with ``.gz``), "-" for standard input, or a list of objects.
+        needs: a line must have at least one of these fields, such as ("answer",); () if any object will do.
+
+    Raises:
+        InputError: the file does not exist, cannot be read, or holds no prediction at all.
+    """
+    if not isinstance(source, str | Path):
+        return _collected("the predictions given", enumerate(source, 1), needs)
+    data = _bytes(source)
+    name = "standard input" if str(source) == STDIN else str(source)
+    if data.lstrip()[:1] == b"[":
+        return _collected(name, enumerate(_json_list(data, name), 1), needs)
+    # Only \n ends a line: strings may contain other separators that str.splitlines would break at.
+    lines = ((number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
+    return _collected(name, lines, needs)
+
+
+def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
+    """Predictions in the order of their questions.
+
+    Raises:
+        InputError: not a single prediction belongs to a question: the file is for another config or benchmark.
+    """
+    known = set(question_ids)
+    last = {row.id: row for row in predictions.rows}
+    unknown = tuple(row for row in predictions.rows if row.id not in known)
+    if len(unknown) == len(predictions.rows):
+        raise InputError(
+            f"none of the {len(unknown)} predictions of {predictions.path} belongs to a question of this config "
+            f"(the first: id {unknown[0].id!r}, line {unknown[0].line}); is it for another config or benchmark?"
+        )
+    return Joined(
+        ids=tuple(question_ids),
+        rows=tuple(last.get(id) for id in question_ids),
+        missing=tuple(id for id in question_ids if id not in last),
+        unknown=unknown,
+        repeated=tuple(row for row in predictions.rows if last[row.id] is not row and row.id in known),
+        bad_lines=predictions.bad_lines,
+    )
+
+
+def some(items: Iterable[str]) -> str:
+    """The first items, and the number of the others."""
+    items = list(items)
+    more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
+    return ", ".join(items[:NAMED]) + more
+
+
+def _bytes(source: str | Path) -> bytes:
+    try:
+        data = sys.stdin.buffer.read() if str(source) == STDIN else Path(source).read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read the predictions {source}: {getattr(error, 'strerror', None) or error}") from None
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _json_list(data: bytes, name: str) -> list[Any]:
+    try:
+        found = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} begins as a JSON list, but is not JSON: {error}") from None
+    return list(found)
+
+
+def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]) -> Predictions:
+    rows: list[Prediction] = []
+    bad: list[BadLine] = []
+    for number, item in items:
+        found = _parse(number, item, needs)
+        (rows if isinstance(found, Prediction) else bad).append(found)  # type: ignore[arg-type]
+    if not rows:
+        first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
+        example = {"id": "7d...", needs[0] if needs else "answer": "..."}
+        raise InputError(f"{name} holds no predictions{first}. A line must be a JSON object: {json.dumps(example)}")
+    return Predictions(name, tuple(rows), tuple(bad))
+
+
+def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine:
+    try:
+        row = json.loads(item.decode("utf-8")) if isinstance(item, bytes) else item
+    except UnicodeDecodeError as error:
+        return BadLine(number, f"not UTF-8 at byte {error.start}")
+    except ValueError as error:
+        return BadLine(number, f"not JSON ({error})")
+    except RecursionError:
+        return BadLine(number, "JSON nested too deeply")
+    if not isinstance(row, Mapping):
+        return BadLine(number, f"a JSON {type(row).__name__}, not an object")
+    keys = ", ".join(map(repr, row)) or "none"
+    if "id" not in row:
+        return BadLine(number, f"without 'id' (keys: {keys})")
+    if needs and not any(name in row for name in needs):
+        return BadLine(number, f"without {' or '.join(map(repr, needs))} (keys: {keys})")
+    if not isinstance(row["id"], str):
+        return BadLine(number, f"the id is not a string: {row['id']!r:.60}")
+    return Prediction(number, row["id"], row)
