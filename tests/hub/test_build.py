@@ -414,7 +414,7 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(
 
 def test_a_killed_process_blocks_nothing(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from qabench.hub import build as module; "
+        "import os, signal, sys; from pathlib import Path; from qabench.hub.build import repository_build as module; "
         "module.write_json = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
         "module.build(Path(sys.argv[1]), ['felm'], ['sample'])"
     )
