@@ -14,6 +14,7 @@ import typer
 
 from qabench.cli.build import build
 from qabench.cli.compare import compare
+from qabench.cli.env import env
 from qabench.cli.evaluators import evaluate_felm
 from qabench.cli.export import export
 from qabench.cli.fetch import fetch
@@ -57,6 +58,7 @@ app.command("register")(register)
 app.command("build")(build)
 app.command("publish")(publish)
 app.command("path")(path)
+app.command("env")(env)
 app.command("retrieve")(retrieve)
 app.add_typer(wiki_app, name="wiki")
 

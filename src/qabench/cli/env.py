@@ -1,0 +1,28 @@
+"""``qabench env``: versions, models, caches and environment variables."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def env(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
+    """Show versions, models, caches and environment variables, for bug reports. Keys are never shown."""
+    from qabench.cli.output import print_json, print_table
+    from qabench.environment import ENVIRONMENT, environment
+    from qabench.tables import Table
+
+    found = environment()
+    if as_json:
+        print_json(found)
+        return
+    about = [[name, found[name]] for name in ("qabench", "python", "platform")]
+    about += [[name, version or "not installed"] for name, version in (found["packages"] | found["models"]).items()]
+    about.append(["cache", f"{found['cache']['path']} ({found['cache']['bytes'] / 1e6:.1f} MB)"])
+    print_table(Table("Versions and folders", ["name", "value"], about))
+    variables = [
+        [one.name, value if (value := found["variables"][one.name]) is not None else f"not set: {one.default}"]
+        for one in ENVIRONMENT
+    ]
+    print_table(Table("Environment variables", ["name", "value"], variables))

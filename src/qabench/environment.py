@@ -1,0 +1,126 @@
+"""Every environment variable that qabench reads, and the versions, models and caches of this installation."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+HIDDEN = "(set, not shown)"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable.
+
+    Attributes:
+        name: such as "QABENCH_CACHE".
+        about: its meaning and its allowed values, in one or two sentences.
+        default: what holds if it is not set.
+        secret: whether its value is never shown.
+    """
+
+    name: str
+    about: str
+    default: str
+    secret: bool = False
+
+
+ENVIRONMENT = (
+    Variable(
+        "QABENCH_CACHE",
+        "Folder of downloaded source files, normalized strings, model replies and Wikipedia pages.",
+        "qabench in the user's cache folder",
+    ),
+    Variable(
+        "QABENCH_MIRROR",
+        "Folders with source files laid out as OWNER/REPO/PATH, separated as in PATH. They are read before the cache.",
+        "no mirror",
+    ),
+    Variable("QABENCH_OFFLINE", "1: never use the network for source files.", "the network is used"),
+    Variable(
+        "QABENCH_SOURCE_URL",
+        "URL of a web server with source files laid out as OWNER/REPO/PATH, instead of the original hosts.",
+        "the original hosts",
+    ),
+    Variable(
+        "QABENCH_SPACY_MODEL",
+        "Name or folder of the spaCy model for FanOutQA's accuracy. Only en_core_web_sm is official.",
+        "en_core_web_sm",
+    ),
+    Variable("QABENCH_TEXT_CACHE", "0: do not keep normalized strings on disk.", "they are kept"),
+    Variable(
+        "QABENCH_BLEURT_MODEL",
+        "Name or folder of the BLEURT weights. Only BLEURT-20 is official.",
+        "lucadiliello/BLEURT-20",
+    ),
+    Variable(
+        "QABENCH_WIKICACHE", "Folder of Wikipedia pages, in the layout of FanOutQA's authors.", "in QABENCH_CACHE"
+    ),
+    Variable("QABENCH_WIKIPEDIA_API", "URL of a MediaWiki api.php.", "the English Wikipedia"),
+    Variable("QABENCH_API_KEY", "Key of the server that `qabench run --base-url` names.", "no key", secret=True),
+    Variable(
+        "FANOUTQA_OPENAI_API_KEY",
+        "Key for judges and evaluators. OPENAI_API_KEY is not read, so that nobody spends money by accident.",
+        "no key",
+        secret=True,
+    ),
+    Variable(
+        "FANOUTQA_OPENAI_API_BASE", "Base URL of an OpenAI-compatible server for judges and evaluators.", "OpenAI"
+    ),
+    Variable("FANOUTQA_JUDGE_MODEL", "Model of FanOutQA's judge.", "gpt-4o-2024-11-20, the official judge"),
+    Variable("FANOUTQA_WIKIPEDIA_TYPE", "kiwix: read Wikipedia from a Kiwix server.", "MediaWiki"),
+    Variable("FANOUTQA_KIWIX_BASE", "URL of the Kiwix server.", "none"),
+    Variable("FANOUTQA_KIWIX_ZIMNAME", "Name of the book on the Kiwix server.", "none"),
+    Variable(
+        "HF_HOME", "Folder of the Hugging Face libraries: prepared datasets, models, tokens.", "~/.cache/huggingface"
+    ),
+    Variable(
+        "HF_HUB_OFFLINE", "1: datasets and huggingface_hub (and qabench) do not use the network.", "the network is used"
+    ),
+    Variable("HF_EVALUATE_OFFLINE", "1: evaluate does not use the network.", "the network is used"),
+    Variable("HF_TOKEN", "Token of the Hub, for publishing and private repositories.", "no token", secret=True),
+)
+
+PACKAGES = (
+    *("datasets", "evaluate", "huggingface-hub", "numpy", "ftfy", "rouge-score", "rouge-score-rs", "spacy"),
+    *("simplemma", "rank-bm25", "bm25s", "markdownify", "openai", "inspect-ai", "lm-eval", "torch", "transformers"),
+)
+"""The libraries whose version can change a score or a run."""
+
+
+def environment() -> dict[str, Any]:
+    """What a bug report needs, as JSON data: versions, models, folders with sizes, and the variables that are set."""
+    from qabench.paths import cache_dir
+    from qabench.signature import version
+
+    return {
+        "qabench": version(),
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "models": {"en_core_web_sm": _version("en_core_web_sm")},
+        "cache": {"path": str(cache_dir()), "bytes": folder_size(cache_dir())},
+        "variables": {variable.name: _shown(variable) for variable in ENVIRONMENT},
+    }
+
+
+def folder_size(folder: Path) -> int:
+    """The bytes of all files in a folder; 0 if it does not exist."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _shown(variable: Variable) -> str | None:
+    value = os.environ.get(variable.name)
+    return HIDDEN if value is not None and variable.secret else value
