@@ -29,6 +29,7 @@ LAYERS = [
         "stats",
         "generations",
         "predictions",
+        "environment",
     ],
     ["text", "scoring", "sources", "evaluation", "official", "prompts"],
     ["loading_scripts"],

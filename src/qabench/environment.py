@@ -58,9 +58,7 @@ ENVIRONMENT = (
         "Name or folder of the BLEURT weights. Only BLEURT-20 is official.",
         "lucadiliello/BLEURT-20",
     ),
-    Variable(
-        "QABENCH_WIKICACHE", "Folder of Wikipedia pages, in the layout of FanOutQA's authors.", "in QABENCH_CACHE"
-    ),
+    Variable("QABENCH_WIKICACHE", "Folder of Wikipedia pages, laid out as by FanOutQA's authors.", "in QABENCH_CACHE"),
     Variable("QABENCH_WIKIPEDIA_API", "URL of a MediaWiki api.php.", "the English Wikipedia"),
     Variable("QABENCH_API_KEY", "Key of the server that `qabench run --base-url` names.", "no key", secret=True),
     Variable(
@@ -76,12 +74,8 @@ ENVIRONMENT = (
     Variable("FANOUTQA_WIKIPEDIA_TYPE", "kiwix: read Wikipedia from a Kiwix server.", "MediaWiki"),
     Variable("FANOUTQA_KIWIX_BASE", "URL of the Kiwix server.", "none"),
     Variable("FANOUTQA_KIWIX_ZIMNAME", "Name of the book on the Kiwix server.", "none"),
-    Variable(
-        "HF_HOME", "Folder of the Hugging Face libraries: prepared datasets, models, tokens.", "~/.cache/huggingface"
-    ),
-    Variable(
-        "HF_HUB_OFFLINE", "1: datasets and huggingface_hub (and qabench) do not use the network.", "the network is used"
-    ),
+    Variable("HF_HOME", "Folder of the Hugging Face libraries.", "~/.cache/huggingface"),
+    Variable("HF_HUB_OFFLINE", "1: datasets, huggingface_hub and qabench stay offline.", "the network is used"),
     Variable("HF_EVALUATE_OFFLINE", "1: evaluate does not use the network.", "the network is used"),
     Variable("HF_TOKEN", "Token of the Hub, for publishing and private repositories.", "no token", secret=True),
 )
