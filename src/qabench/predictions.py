@@ -97,8 +97,16 @@ def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Se
     """
     if not isinstance(source, str | Path):
         return _collected("the predictions given", enumerate(source, 1), needs)
-    data = _bytes(source)
-    name = "standard input" if str(source) == STDIN else str(source)
+    return parse_predictions(read_bytes(source), source_name(source), needs)
+
+
+def source_name(source: str | Path) -> str:
+    """The name of a file in messages."""
+    return "standard input" if str(source) == STDIN else str(source)
+
+
+def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Predictions:
+    """The predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs)
     # Only \n ends a line: strings may contain other separators that str.splitlines would break at.
@@ -137,7 +145,12 @@ def some(items: Iterable[str]) -> str:
     return ", ".join(items[:NAMED]) + more
 
 
-def _bytes(source: str | Path) -> bytes:
+def read_bytes(source: str | Path) -> bytes:
+    """The content of a file or of standard input, decompressed, without a byte order mark.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
         data = sys.stdin.buffer.read() if str(source) == STDIN else Path(source).read_bytes()
         if data[:2] == b"\x1f\x8b":

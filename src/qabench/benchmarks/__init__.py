@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.scores import Score
     from qabench.official import Declaration
+    from qabench.predictions import Predictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Option:
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not given.
         choices: the allowed values; () if any value is allowed.
+        for_reading: whether it is an argument of ``Benchmark.read`` instead of ``evaluate_with``.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Option:
     type: type = str
     default: Any = None
     choices: tuple[str, ...] = ()
+    for_reading: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,9 @@ class Benchmark:
         groupings: grouping -> its title, such as "type" -> "type of answer".
         evaluate_with: "module:function" that scores predictions; see ``qabench.predictions.evaluate_predictions``.
         options: the options that this function takes in addition.
+        prediction_fields: a prediction must have at least one of these fields.
+        read_with: "module:function" that reads files of predictions in other formats, with the arguments of ``read``;
+            "" if ``qabench.predictions.read_predictions`` reads all of them.
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
         sections_with: "module:function" from evaluations to additional sections of a report; "" if there are none.
         commands: names of the benchmark's own commands -> "module:function", as ``qabench NAME COMMAND``.
@@ -92,6 +99,8 @@ class Benchmark:
     evaluate_with: str
     declarations: str
     options: tuple[Option, ...] = ()
+    prediction_fields: tuple[str, ...] = ("answer",)
+    read_with: str = ""
     sections_with: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)
 
@@ -113,6 +122,23 @@ class Benchmark:
         if name not in by_name:
             raise InputError(f"{self.title} has no metric {name!r}; allowed: {', '.join(by_name)}")
         return by_name[name]
+
+    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
+        """The predictions of a file, of standard input ("-"), or of a list in memory.
+
+        Args:
+            source: see ``qabench.predictions.read_predictions``.
+            **options: the benchmark's options that are ``for_reading``.
+
+        Raises:
+            InputError: the file cannot be read, or holds no predictions.
+        """
+        from qabench.predictions import read_predictions
+
+        if self.read_with:
+            found: Predictions = load(self.read_with)(source, **options)
+            return found
+        return read_predictions(source, self.prediction_fields)
 
     def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
         """The scores of an evaluation, or of some of its records; see ``qabench.evaluation.scores.scores_of``."""
