@@ -1,22 +1,28 @@
-"""SQLite files that several processes open at the same moment."""
+"""SQLite caches that several processes open at the same time, and checksums of their entries."""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
-PAUSE = 0.02  # seconds between two tries
+SECONDS_BETWEEN_TRIES = 0.02
+CHECKSUM_BYTES = 8
+# Everything that SQLite was seen to raise on a damaged file (a damaged length is a request for memory).
+DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError, MemoryError)
 
 
 def open_database(path: Path | None, schema: str, timeout: float, **options: Any) -> sqlite3.Connection:
-    """A connection to a file that has the schema.
+    """A connection to a database file that has the schema. Text columns are returned as bytes.
 
     Args:
-        path: the file, made with its folder where it is not there; None for a database in memory.
-        schema: statements that change nothing where they were run before.
-        timeout: seconds to wait for other processes. options: of ``sqlite3.connect``.
+        path: the file, created with its folder if it does not exist; None for a database in memory.
+        schema: statements that have no effect when they are run again.
+        timeout: how many seconds to wait for other processes.
+        **options: passed to ``sqlite3.connect``.
 
     Raises:
         sqlite3.Error, OSError: the file cannot be used, or is still locked after ``timeout``.
@@ -24,17 +30,44 @@ def open_database(path: Path | None, schema: str, timeout: float, **options: Any
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
     connection: sqlite3.Connection = sqlite3.connect(path or ":memory:", timeout=timeout, **options)
+    connection.text_factory = bytes  # decoding a damaged text would raise before its checksum is compared
     give_up = time.monotonic() + timeout
     while True:
         try:
             connection.executescript(schema)
             return connection
         except sqlite3.OperationalError as error:
-            # SQLite's own timeout does not hold for the change to a write-ahead log: that one fails at once.
+            # SQLite's own timeout does not apply to the switch to a write-ahead log, which fails at once.
             if "locked" not in str(error) or time.monotonic() > give_up:
                 connection.close()
                 raise
-            time.sleep(PAUSE)
-        except sqlite3.Error:
+            time.sleep(SECONDS_BETWEEN_TRIES)
+        except BaseException:
             connection.close()
             raise
+
+
+def entry_checksum(key: bytes, value: bytes) -> bytes:
+    """A checksum of a cache entry. It covers the key, so a value that turns up under another key is noticed too."""
+    return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
+
+
+class EntryCheck:
+    """Compares entries of one cache file with their checksums, counts the damaged ones and warns about the first.
+
+    Attributes:
+        damaged: how many entries did not match their checksum.
+    """
+
+    def __init__(self, what: str, path: Path, consequence: str) -> None:
+        self.damaged = 0
+        self._message = f"the {what} {path} has damaged entries; they are ignored, {consequence}. Check the disk"
+
+    def holds(self, key: object, value: object, checksum: object) -> bool:
+        """Whether an entry is what was written. The columns of a damaged row can have any type."""
+        if isinstance(key, bytes) and isinstance(value, bytes) and checksum == entry_checksum(key, value):
+            return True
+        self.damaged += 1
+        if self.damaged == 1:
+            warnings.warn(self._message, stacklevel=2)
+        return False

@@ -109,7 +109,7 @@ def test_many_keys_are_found(tmp_path: Path) -> None:
     cache.close()
 
 
-@pytest.mark.parametrize("damage", ["garbage", "wrong table", "bad reply", "a folder"])
+@pytest.mark.parametrize("damage", ["garbage", "wrong table", "a folder"])
 def test_a_damaged_file_costs_a_warning_and_no_reply(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "replies.sqlite"
     if damage == "garbage":
@@ -121,10 +121,7 @@ def test_a_damaged_file_costs_a_warning_and_no_reply(tmp_path: Path, damage: str
         cache.settle(KEY, REQUEST, REPLY)
         cache.close()
         with sqlite3.connect(path) as connection:
-            if damage == "wrong table":
-                connection.executescript("DROP TABLE replies; CREATE TABLE replies (other TEXT)")
-            else:
-                connection.execute("""UPDATE replies SET reply = '{"half": '""")
+            connection.executescript("DROP TABLE checked_replies; CREATE TABLE checked_replies (other TEXT)")
         connection.close()
     cache = ReplyCache(path)
     with pytest.warns(UserWarning, match=r"cannot be used .* paid for again"):
@@ -139,6 +136,49 @@ def test_a_damaged_file_costs_a_warning_and_no_reply(tmp_path: Path, damage: str
     cache.close()
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["reply = '{'", "reply = x'ff'", "reply = 1", "key = CAST(x'00' || substr(key, 2) AS BLOB)", "checksum = ''"],
+)
+def test_a_damaged_entry_is_paid_again(tmp_path: Path, change: str) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.settle(KEY, REQUEST, REPLY)
+    cache.close()
+    with sqlite3.connect(cache.path) as connection:
+        connection.execute(f"UPDATE checked_replies SET {change}")
+    connection.close()
+    wanted = [KEY, b"\0" + KEY[1:]]
+    with pytest.warns(UserWarning, match="damaged entries; they are ignored, and their calls are made and paid again"):
+        assert cache.find(wanted) == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once
+        assert cache.claim(KEY) is True
+        assert cache.settle(KEY, REQUEST, Reply("new")) == Reply("new")
+    assert cache.damaged >= 1
+    assert ReplyCache(cache.path).find([KEY]) == {KEY: Reply("new")}
+    cache.close()
+
+
+def test_a_dead_process_s_claim_does_not_wait(tmp_path: Path) -> None:
+    path = tmp_path / "replies.sqlite"
+    code = f"from qabench.llm.cache import *; print(ReplyCache(Path({str(path)!r}), lease=900).claim({KEY!r}))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
+    cache = ReplyCache(path)
+    assert cache.claim(KEY) is True
+    assert ReplyCache(path).claim(KEY) is False  # this process is alive
+    cache.close()
+
+
+def test_a_claim_survives_no_clock_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, other = (ReplyCache(tmp_path / "replies.sqlite", lease=60) for _ in range(2))
+    assert cache.claim(KEY) is True
+    now = time.time()
+    monkeypatch.setattr("qabench.llm.cache.time.time", lambda: now - 86_400)
+    assert other.claim(KEY) is True
+    cache.close()
+    other.close()
+
+
 def test_a_disk_that_fills_up_loses_no_reply_of_this_run(tmp_path: Path) -> None:
     """Unwritable from the fifth reply on: the run ends with all replies, and says so."""
     pytest.importorskip("openai", reason="needs the extra judge")
@@ -149,7 +189,9 @@ def test_a_disk_that_fills_up_loses_no_reply_of_this_run(tmp_path: Path) -> None
         def reply(body: dict[str, Any]) -> str:
             if len(server.calls) == 5:
                 with sqlite3.connect(path) as other:
-                    other.execute("CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(FAIL, 'full'); END")
+                    other.execute(
+                        "CREATE TRIGGER full BEFORE INSERT ON checked_replies BEGIN SELECT RAISE(FAIL, 'full'); END"
+                    )
                 other.close()
             return "C"
 
@@ -231,7 +273,7 @@ def test_the_cache_holds_no_key_and_no_prompt(server: OpenAIServer, tmp_path: Pa
     path = tmp_path / "replies.sqlite"
     request = ChatRequest("m", (("user", "a private prompt"),))
     run_sync(ChatClient(Endpoint(server.base_url, "sk-secret"), ReplyCache(path)).complete([request]))
-    assert json.loads(sqlite3_one(path, "SELECT reply FROM replies"))["text"].endswith("C")
+    assert json.loads(sqlite3_one(path, "SELECT reply FROM checked_replies"))["text"].endswith("C")
     content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"sk-secret" not in content and b"private prompt" not in content
 

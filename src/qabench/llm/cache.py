@@ -1,31 +1,33 @@
-"""Replies kept for good: a call that was paid for is never made again, whoever asks, in whichever process."""
+"""Persistent cache of model replies, shared by all processes."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from qabench.database import open_database
+from qabench.database import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 from qabench.llm.exchange import ChatRequest, Reply
+from qabench.llm.owners import has_ended, new_owner
 from qabench.paths import cache_dir
 
 T = TypeVar("T")
 LEASE_SECONDS = 30.0
+LONGEST_LEASE = 3600.0
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 KEYS_PER_QUERY = 500
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS replies (
-    key BLOB PRIMARY KEY, reply TEXT NOT NULL, model TEXT NOT NULL, namespace TEXT NOT NULL, made REAL NOT NULL
+CREATE TABLE IF NOT EXISTS checked_replies (
+    key BLOB PRIMARY KEY, reply TEXT NOT NULL, checksum BLOB NOT NULL,
+    model TEXT NOT NULL, namespace TEXT NOT NULL, made REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 """
@@ -34,34 +36,46 @@ CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, ex
 class ReplyCache:
     """A SQLite file of replies by ``ChatRequest.key``, safe for several processes at once.
 
-    Who wants to make a call claims its key first; others who want the same reply wait for it. A claim ends with the
-    reply, with its release, or when its owner has not renewed it for ``lease`` seconds (it was killed). Replies are
-    written one by one as they come in. A file that cannot be used (damaged, read-only, full) costs a warning: from
-    then on replies are kept in memory, and lost with the process.
+    A process claims a key before it makes the call; other processes that need the same reply wait for it. A claim ends
+    with the reply, when it is released, when its process has ended, or when it was not renewed for ``lease`` seconds.
+    Each reply is written as soon as it arrives. Calls that were in flight when a process was killed are made, and
+    paid, again.
+
+    Each entry has a checksum over key and reply. A damaged entry counts as missing, and the first one causes a
+    warning. If the file cannot be used (damaged, read-only, full), there is a warning, and from then on replies are
+    kept in memory and lost when the process ends.
+
+    Attributes:
+        damaged: how many damaged entries were found.
     """
 
     def __init__(self, path: Path | None = None, lease: float = LEASE_SECONDS) -> None:
         self._connection: sqlite3.Connection | None = None
         self.path = path or cache_dir() / "llm-replies.sqlite"
         self.lease = lease
-        self.owner = uuid.uuid4().hex
+        self.owner = new_owner()
         self.usable = True
+        self._check = EntryCheck("cache of model replies", self.path, "and their calls are made and paid again")
+
+    @property
+    def damaged(self) -> int:
+        return self._check.damaged
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, Reply]:
-        """The replies that are known, by key."""
+        """The known replies, by key."""
         wanted = list(keys)
-        return self._attempt(lambda connection: _find(connection, wanted))
+        return self._attempt(lambda connection: self._find(connection, wanted))
 
     def claim(self, key: bytes) -> Reply | bool:
-        """The reply if it is known; else True if the key is now claimed by us, False if another one has it."""
+        """The reply if it is known; otherwise True if this cache now holds the claim, False if another owner has it."""
         return self._attempt(lambda connection: self._claim(connection, key))
 
     def settle(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-        """Keeps a reply and ends the claim. Gives the reply that is kept: the first one, should there be two."""
-        return self._attempt(lambda connection: _settle(connection, key, request, reply))
+        """Stores a reply and ends the claim. Returns the stored reply: the first one if there are two."""
+        return self._attempt(lambda connection: self._settle(connection, key, request, reply))
 
     def release(self, key: bytes) -> None:
-        """Ends our claim, if there still is one."""
+        """Ends the claim of this cache, if it still has it."""
         self._attempt(
             lambda connection: connection.execute(
                 "DELETE FROM claims WHERE key = ? AND owner = ?", (key, self.owner)
@@ -69,7 +83,7 @@ class ReplyCache:
         )
 
     def renew(self) -> None:
-        """Says that we are alive: our claims hold for another ``lease`` seconds."""
+        """Extends the claims of this cache by ``lease`` seconds from now."""
         self._attempt(
             lambda connection: connection.execute(
                 "UPDATE claims SET expires = ? WHERE owner = ?", (time.time() + self.lease, self.owner)
@@ -88,20 +102,50 @@ class ReplyCache:
 
     def _claim(self, connection: sqlite3.Connection, key: bytes) -> Reply | bool:
         with _transaction(connection):
-            if known := _find(connection, [key]):
+            if known := self._find(connection, [key]):
                 return known[key]
-            now = time.time()
-            cursor = connection.execute(
-                "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE "
-                "SET owner = excluded.owner, expires = excluded.expires WHERE claims.expires < ?",
-                (key, self.owner, now + self.lease, now),
-            )
-            return cursor.rowcount == 1
+            row = connection.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
+            if row and not self._is_over(*row):
+                return False
+            expires = time.time() + self.lease
+            connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (key, self.owner, expires))
+            return True
+
+    def _is_over(self, owner: object, expires: object) -> bool:
+        """Whether a claim no longer holds. The columns of a damaged row can have any type."""
+        if not isinstance(owner, bytes) or not isinstance(expires, float):
+            return True
+        left = expires - time.time()
+        # More time than anyone claims for: the clock was set back since.
+        return left < 0 or left > LONGEST_LEASE or has_ended(owner.decode("ascii", "replace"))
+
+    def _find(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Reply]:
+        found: dict[bytes, Reply] = {}
+        wanted = set(keys)
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            some = keys[start : start + KEYS_PER_QUERY]
+            query = f"SELECT key, reply, checksum FROM checked_replies WHERE key IN ({','.join('?' * len(some))})"
+            for key, reply, checksum in connection.execute(query, some):
+                if self._check.holds(key, reply, checksum) and key in wanted:
+                    found[key] = Reply(**json.loads(reply))
+        return found
+
+    def _settle(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
+        text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
+        with _transaction(connection):
+            known = self._find(connection, [key])
+            if not known:  # replaces a damaged entry
+                connection.execute(
+                    "INSERT OR REPLACE INTO checked_replies VALUES (?, ?, ?, ?, ?, ?)",
+                    (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time()),
+                )
+            connection.execute("DELETE FROM claims WHERE key = ?", (key,))
+            return known.get(key, reply)
 
     def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return action(self._opened())
-        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+        except DATABASE_ERRORS as error:
             if not self.usable:
                 raise
             self._give_up(error)
@@ -125,8 +169,8 @@ class ReplyCache:
             self._connection = None
         warnings.warn(
             f"the cache of model replies {self.path} cannot be used ({error}). Replies are kept in memory until this "
-            "process ends, and would have to be paid for again after that: stop, and delete the file or set "
-            "QABENCH_CACHE to a folder that can be written to, unless you accept that.",
+            "process ends, and are paid for again after that. To avoid it, stop, and delete the file or set "
+            "QABENCH_CACHE to a folder that you can write to.",
             stacklevel=2,
         )
 
@@ -137,26 +181,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # the first error says more
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def _find(connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Reply]:
-    found: dict[bytes, Reply] = {}
-    for start in range(0, len(keys), KEYS_PER_QUERY):
-        some = keys[start : start + KEYS_PER_QUERY]
-        rows = connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({','.join('?' * len(some))})", some)
-        found.update((key, Reply(**json.loads(reply))) for key, reply in rows)
-    return found
-
-
-def _settle(connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-    text = json.dumps(asdict(reply))  # ASCII: a reply may hold a lone surrogate
-    with _transaction(connection):
-        connection.execute(
-            "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)",
-            (key, text, request.model, request.namespace, time.time()),
-        )
-        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
-        return _find(connection, [key])[key]

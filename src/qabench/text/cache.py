@@ -1,4 +1,4 @@
-"""Normalised texts kept between runs: scoring the same generations again costs a look-up, not a parse."""
+"""Persistent cache of normalized texts: scoring the same generations again costs a lookup instead of a parse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from qabench.database import open_database
+from qabench.database import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 from qabench.paths import cache_dir
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -21,62 +21,78 @@ SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS texts (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, form TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS forms (
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, form BLOB NOT NULL, checksum BLOB NOT NULL
+);
 """
 
 
 class NormalizedTextCache:
-    """A bounded SQLite file of normalised texts, safe for several processes at once.
+    """A bounded SQLite file of normalized texts, safe for several processes at once.
 
-    An entry's key is a digest of the normaliser's key (its steps, the versions of ftfy and spaCy, the digest of the
-    model) and of the text, so nothing is served for another normaliser. When the file reaches ``max_bytes``, the
-    oldest quarter of it goes. A cache that cannot be used (damaged, read-only, locked) costs a warning and time,
-    never a score.
+    The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of
+    the model) and of the text, so an entry is never used for another normalizer. When the file reaches ``max_bytes``,
+    the oldest quarter of the entries is deleted.
+
+    Each entry has a checksum over key and value. A damaged entry counts as missing, and the first one causes a
+    warning. A file that cannot be used at all (damaged, read-only, locked) causes a warning, and scoring continues
+    without it. Neither changes a score.
+
+    Attributes:
+        damaged: how many damaged entries were found.
     """
 
     def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES) -> None:
         self.path = path or cache_dir() / "normalized.sqlite"
         self.max_bytes = max_bytes
         self.usable = True
+        self._check = EntryCheck("cache of normalized texts", self.path, "and the texts are normalized again")
 
     @classmethod
     def default(cls) -> NormalizedTextCache | None:
-        """The user's cache, or None where the environment says QABENCH_TEXT_CACHE=0."""
+        """The user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
         return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls()
 
+    @property
+    def damaged(self) -> int:
+        return self._check.damaged
+
     def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
-        """The normal forms that are known, by text."""
+        """The known normal forms, by text."""
         by_digest = {_digest(key, text): text for text in texts}
         found: dict[str, str] = {}
         with self._connection() as connection:
             for digests in _chunks(by_digest, KEYS_PER_QUERY):
                 marks = ",".join("?" * len(digests))
-                rows = connection.execute(f"SELECT digest, form FROM texts WHERE digest IN ({marks})", digests)
-                found.update((by_digest[digest], form) for digest, form in rows)
+                query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({marks})"
+                for digest, form, checksum in connection.execute(query, digests):
+                    if self._check.holds(digest, form, checksum) and digest in by_digest:
+                        found[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
         return found
 
     def put(self, key: str, forms: Mapping[str, str]) -> None:
-        """Remembers normal forms by text."""
+        """Stores normal forms by text."""
         with self._connection() as connection, connection:
-            rows = ((_digest(key, text), form) for text, form in forms.items())
-            connection.executemany("INSERT OR IGNORE INTO texts (digest, form) VALUES (?, ?)", rows)
+            rows = (_row(_digest(key, text), form) for text, form in forms.items())
+            # Only what was missing is stored, so an entry that is there already is a damaged one.
+            connection.executemany("INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows)
             self._make_room(connection)
 
     def _make_room(self, connection: sqlite3.Connection) -> None:
         pragmas = ("page_count", "freelist_count", "page_size")
         pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
         if (pages - free) * size > self.max_bytes:
-            oldest = "SELECT id FROM texts ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM texts)"
-            connection.execute(f"DELETE FROM texts WHERE id IN ({oldest})")
+            oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+            connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection; where the file cannot be used, one to an empty database in memory and, once, a warning."""
+        """A connection; to an empty database in memory, after one warning, if the file cannot be used."""
         connection = None
         try:
             connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
             yield connection
-        except (sqlite3.Error, OSError) as error:
+        except DATABASE_ERRORS as error:
             self._give_up(error)
             if connection is None:
                 connection = open_database(None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
@@ -88,14 +104,19 @@ class NormalizedTextCache:
     def _give_up(self, error: Exception) -> None:
         self.usable = False
         warnings.warn(
-            f"the cache of normalised texts {self.path} cannot be used ({error}); going on without it. "
+            f"the cache of normalized texts {self.path} cannot be used ({error}); continuing without it. "
             f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
             stacklevel=2,
         )
 
 
+def _row(digest: bytes, form: str) -> tuple[bytes, bytes, bytes]:
+    value = form.encode("utf-8", "surrogatepass")
+    return digest, value, entry_checksum(digest, value)
+
+
 def _digest(key: str, text: str) -> bytes:
-    # A lone surrogate is a legal character of a Python string, and generations hold some.
+    # Generations can contain lone surrogates, which plain UTF-8 cannot encode.
     return hashlib.sha256(f"{key}\0{text}".encode("utf-8", "surrogatepass")).digest()[:20]
 
 
