@@ -84,6 +84,11 @@ def dataset_table(name: str) -> DatasetTable:
     return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))
 
 
+def citation(name: str) -> str:
+    """How to cite a benchmark, in BibTeX."""
+    return (FOLDER / name / "citation.bib").read_text(encoding="utf-8")
+
+
 @functools.cache
 def source_table(name: str) -> SourceTable:
     """The table of a benchmark's upstream files."""

@@ -8,20 +8,11 @@ from typing import Any
 
 import datasets
 
+from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
 from qabench.rows import Row, read_json_lines
 
-CITATION = """\
-@inproceedings{malaviya-etal-2024-expertqa,
-  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
-  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
-  booktitle = {Proceedings of the 2024 Conference of the North American Chapter of the Association for Computational
-    Linguistics},
-  year = {2024},
-  url = {https://arxiv.org/abs/2309.07852},
-}
-"""
 DESCRIPTION = (
     "Questions of experts from 32 fields, answers of six systems split into claims, and the experts' judgement of each "
     "claim: its support, correctness, relevance, need of a citation and the reliability of its source."
@@ -80,7 +71,7 @@ class ExpertQA(BenchmarkBuilder):
             features=datasets.Features(self._schema[0]),
             homepage="https://github.com/chaitanyamalaviya/ExpertQA",
             license="mit",
-            citation=CITATION,
+            citation=citation(self.BENCHMARK),
         )
 
     @property

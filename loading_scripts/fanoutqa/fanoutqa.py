@@ -8,18 +8,10 @@ from typing import Any
 
 import datasets
 
+from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 
-CITATION = """\
-@inproceedings{zhu-etal-2024-fanoutqa,
-  title = {{FanOutQA}: A Multi-Hop, Multi-Document Question Answering Benchmark for Large Language Models},
-  author = {Zhu, Andrew and Hwang, Alyssa and Dugan, Liam and Callison-Burch, Chris},
-  booktitle = {Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics},
-  year = {2024},
-  url = {https://arxiv.org/abs/2402.14116},
-}
-"""
 DESCRIPTION = (
     "Questions that need facts from many Wikipedia pages at once, with the pages and, for the development questions, "
     "the answers and the human decomposition into sub-questions."
@@ -52,7 +44,7 @@ class FanOutQA(BenchmarkBuilder):
             features=datasets.Features(features),
             homepage="https://fanoutqa.com",
             license="cc-by-sa-4.0",
-            citation=CITATION,
+            citation=citation(self.BENCHMARK),
         )
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import datasets
 
+from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
 from qabench.loading_scripts.fastbook.parse import (
     KEYWORD_COLUMNS,
@@ -19,14 +20,6 @@ from qabench.loading_scripts.fastbook.parse import (
 )
 from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_questions
 
-CITATION = """\
-@misc{bakshi-2024-fastbook-benchmark,
-  title = {fastbook-benchmark: Information Retrieval {QA} Dataset},
-  author = {Bakshi, Vishal},
-  year = {2024},
-  howpublished = {\\url{https://github.com/vishalbakshi/fastbook-benchmark}},
-}
-"""
 DESCRIPTION = (
     "191 end-of-chapter questions of the fastai book on seven of its chapters, their answers split into components, "
     "and for each component the passages of the chapter that hold it: a test of retrieval, chapter by chapter."
@@ -86,7 +79,7 @@ class Fastbook(BenchmarkBuilder):
             features=datasets.Features(FEATURES[self._kind]),
             homepage="https://github.com/vishalbakshi/fastbook-benchmark",
             license="no licence file upstream; book text: see fastai/fastbook",
-            citation=CITATION,
+            citation=citation(self.BENCHMARK),
         )
 
     @property

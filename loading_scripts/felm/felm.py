@@ -8,18 +8,10 @@ from typing import Any
 
 import datasets
 
+from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
 from qabench.loading_scripts.felm.parse import read_rows
 
-CITATION = """\
-@inproceedings{chen2023felm,
-  title = {{FELM}: Benchmarking Factuality Evaluation of Large Language Models},
-  author = {Chen, Shiqi and Zhao, Yiran and Zhang, Jinghan and Chern, I-Chun and Gao, Siyang and Liu, Pengfei and He, Junxian},
-  booktitle = {Advances in Neural Information Processing Systems 36, Datasets and Benchmarks Track},
-  year = {2023},
-  url = {https://arxiv.org/abs/2310.00741},
-}
-"""  # noqa: E501
 DESCRIPTION = (
     "Responses of ChatGPT in five domains, cut into segments that people have labelled as factual or not, with error "
     "types, comments and references: a test of programs that judge whether a text is factual."
@@ -57,7 +49,7 @@ class FELM(BenchmarkBuilder):
             features=datasets.Features(features),
             homepage="https://hkust-nlp.github.io/felm_website/",
             license="cc-by-nc-sa-4.0",
-            citation=CITATION,
+            citation=citation(self.BENCHMARK),
         )
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:

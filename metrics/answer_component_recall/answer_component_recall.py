@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, at_cutoffs, decoded, rows_at_cutoffs
 from qabench.scoring.answer_components import answer_component_scores
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 Answer Component Recall@k: the mean over questions of the share of the answer's components that are retrieved in the
@@ -30,8 +28,8 @@ Args:
 Returns:
     recall@10 (and so on for each k): float in [0, 1].
     signature: everything the score depends on, in one line.
-    unofficial: only with options: their names; skipped: how many questions they leave without a component, which
-        count in no mean.
+    deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
+    skipped: how many questions the options leave without a component; they are not in the means.
     per_question: with per_question=True, a list of {"recall@10": ...} in the order of the input; None: skipped.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, an item of another shape, k not a positive
@@ -47,29 +45,15 @@ Examples:
     >>> result["recall@1"], result["recall@10"]
     (0.3333333333333333, 0.6666666666666666)
 """
-_CITATION = """
-@misc{bakshi-2024-fastbook-benchmark,
-  title = {fastbook-benchmark: Information Retrieval {QA} Dataset},
-  author = {Bakshi, Vishal},
-  year = {2024},
-  howpublished = {\\url{https://github.com/vishalbakshi/fastbook-benchmark}},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class AnswerComponentRecall(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class AnswerComponentRecall(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://github.com/vishalbakshi/fastbook-benchmark"],
-        )
+    BENCHMARK = "fastbook"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
 
     def _compute(
         self,
@@ -82,22 +66,17 @@ class AnswerComponentRecall(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        components = decode_references(references, references_format)
+        given, components = decoded(predictions, references, references_format)
         score = answer_component_scores(
             components,
-            decode_predictions(predictions),
+            given,
             k,
             skip_empty_contexts=skip_empty_contexts,
             skip_extraneous=skip_extraneous,
             explicit_only=explicit_only,
         )
-        result: dict[str, Any] = {f"recall@{cutoff}": score.recall(cutoff) for cutoff in score.cutoffs}
-        result["signature"] = signature("answer_component_recall", references=digest(components), **score.signature())
-        if score.options:
-            result |= {"unofficial": ", ".join(score.options), "skipped": score.skipped}
+        result: dict[str, Any] = at_cutoffs(score.recall, score.cutoffs, "recall")
+        result |= self.provenance(components, **score.signature()) | {"skipped": score.skipped}
         if per_question:
-            columns = {f"recall@{cutoff}": score.recall_per_question(cutoff) for cutoff in score.cutoffs}
-            result["per_question"] = [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ]
+            result["per_question"] = rows_at_cutoffs(score.recall_per_question, score.cutoffs, "recall")
         return result

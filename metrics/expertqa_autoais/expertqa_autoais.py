@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.autoais import FIELDS, autoais
 from qabench.scoring.expertqa import scored_part
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 AutoAIS: of the claims of a system's answers that experts found fully supported by their evidence, the share that a
@@ -30,6 +28,7 @@ Returns:
     answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabelled: counts.
     by_system: the same for each system, which is what the official script prints.
     signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, for each row a list of {"system", "autoais", "counted_claims", "abstains"},
         one an answer.
 Raises:
@@ -44,30 +43,15 @@ Examples:
     >>> result["macro"], result["by_system"]["bing_chat"]["counted_claims"]
     (0.75, 4)
 """
-_CITATION = """
-@inproceedings{malaviya-etal-2024-expertqa,
-  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
-  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
-  booktitle = {Proceedings of NAACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2309.07852},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class ExpertqaAutoais(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class ExpertqaAutoais(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA"],
-        )
+    BENCHMARK = "expertqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(
         self,
@@ -77,12 +61,10 @@ class ExpertqaAutoais(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        rows = decode_references(references, references_format)
-        score = autoais(rows, decode_predictions(predictions), on_unlabelled=on_unlabelled)
+        given, rows = decoded(predictions, references, references_format)
+        score = autoais(rows, given, on_unlabelled=on_unlabelled)
         result = score.as_dict()
-        result["signature"] = signature(
-            "expertqa_autoais", references=digest(scored_part(rows, FIELDS)), unlabelled=on_unlabelled
-        )
+        result |= self.provenance(scored_part(rows, FIELDS), unlabelled=on_unlabelled)
         if per_question:
             result["per_question"] = [[answer.as_dict() for answer in row] for row in score.per_question]
         return result

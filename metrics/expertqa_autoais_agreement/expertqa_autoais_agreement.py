@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.autoais import FIELDS, autoais_agreement
 from qabench.scoring.expertqa import scored_part
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 How well AutoAIS labels agree with experts: over the claims that need a citation, a model's Y against the experts'
@@ -31,6 +29,7 @@ Returns:
     tp, tn, fp, fn: counts of claims. unlabelled: how many claims with evidence have no label.
     by_system: the same for each system.
     signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one a claim.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, a row, claim or label of another shape, no
@@ -47,30 +46,15 @@ Examples:
     >>> result["accuracy"], result["precision"], result["recall"]
     (0.5, 0.5, 1.0)
 """
-_CITATION = """
-@inproceedings{malaviya-etal-2024-expertqa,
-  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
-  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
-  booktitle = {Proceedings of NAACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2309.07852},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class ExpertqaAutoaisAgreement(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA"],
-        )
+    BENCHMARK = "expertqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(
         self,
@@ -80,12 +64,10 @@ class ExpertqaAutoaisAgreement(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        rows = decode_references(references, references_format)
-        score = autoais_agreement(rows, decode_predictions(predictions), on_unlabelled=on_unlabelled)
+        given, rows = decoded(predictions, references, references_format)
+        score = autoais_agreement(rows, given, on_unlabelled=on_unlabelled)
         result = score.as_dict()
-        result["signature"] = signature(
-            "expertqa_autoais_agreement", references=digest(scored_part(rows, FIELDS)), unlabelled=on_unlabelled
-        )
+        result |= self.provenance(scored_part(rows, FIELDS), unlabelled=on_unlabelled)
         if per_question:
             result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
         return result

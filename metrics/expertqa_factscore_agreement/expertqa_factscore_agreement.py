@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.expertqa import scored_part
 from qabench.scoring.factscore import FIELDS, THRESHOLD, factscore_agreement
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 How well the fact scores of claims, after FActScore, agree with experts: a score of at least 0.5 against Definitely or
@@ -30,6 +28,7 @@ Returns:
         correctness, without fact score, and void ones (greetings and the like).
     by_system: the same for each system.
     signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one a claim.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, a row, claim or score of another shape, no
@@ -47,30 +46,15 @@ Examples:
     >>> result["accuracy"], result["correct"]["precision"], result["skipped"]
     (0.5, 0.5, {'void claim': 1})
 """
-_CITATION = """
-@inproceedings{malaviya-etal-2024-expertqa,
-  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
-  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
-  booktitle = {Proceedings of NAACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2309.07852},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class ExpertqaFactscoreAgreement(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA"],
-        )
+    BENCHMARK = "expertqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(
         self,
@@ -79,12 +63,10 @@ class ExpertqaFactscoreAgreement(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        rows = decode_references(references, references_format)
-        score = factscore_agreement(rows, decode_predictions(predictions))
+        given, rows = decoded(predictions, references, references_format)
+        score = factscore_agreement(rows, given)
         result = score.as_dict()
-        result["signature"] = signature(
-            "expertqa_factscore_agreement", references=digest(scored_part(rows, FIELDS)), threshold=THRESHOLD
-        )
+        result |= self.provenance(scored_part(rows, FIELDS), threshold=THRESHOLD)
         if per_question:
             result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
         return result

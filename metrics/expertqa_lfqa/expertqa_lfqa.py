@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decode_references, decoded
 from qabench.scoring.lfqa import lfqa_rouge
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's revised answers: the figures
@@ -28,6 +26,7 @@ Returns:
     mean: the means themselves by type, which depend on no seed. interval: [low, high] by type, of 95 %.
     unanswered: how many predictions are None.
     signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"} in the input's order.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, an item that is no text. MissingExtra: the
@@ -39,30 +38,15 @@ Examples:
     >>> result["rouge1"], result["mean"]["rouge2"]
     (0.5, 0.0)
 """
-_CITATION = """
-@inproceedings{malaviya-etal-2024-expertqa,
-  title = {{ExpertQA}: Expert-Curated Questions and Attributed Answers},
-  author = {Malaviya, Chaitanya and Lee, Subin and Chen, Sihao and Sieber, Elizabeth and Yatskar, Mark and Roth, Dan},
-  booktitle = {Proceedings of NAACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2309.07852},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class ExpertqaLfqa(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class ExpertqaLfqa(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA"],
-        )
+    BENCHMARK = "expertqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(
         self,
@@ -73,14 +57,12 @@ class ExpertqaLfqa(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers = decode_references(references, references_format)
+        given, answers = decoded(predictions, references, references_format)
         if references_format == "auto" and not all(isinstance(answer, str) for answer in answers):
             answers = decode_references(references, "python")  # answers such as "42" are JSON only by chance
-        score = lfqa_rouge(answers, decode_predictions(predictions), backend=backend, seed=seed)
+        score = lfqa_rouge(answers, given, backend=backend, seed=seed)
         result = score.as_dict()
-        result["signature"] = signature(
-            "expertqa_lfqa", references=digest(answers), rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed
-        )
+        result |= self.provenance(answers, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
         if per_question:
             result["per_question"] = list(score.per_question)
         return result

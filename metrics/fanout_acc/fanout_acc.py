@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.accuracy import accuracy
-from qabench.signature import digest, signature
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
 
@@ -30,8 +28,8 @@ Args:
     references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
 Returns:
     loose: float, at most 1. strict: float in [0, 1].
-    signature: everything the score depends on, in one line.
-    unofficial: only where the lemmatizer is not the official one: its name.
+    signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, a list of {"loose", "strict", "missing"} in the order of the input.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, a reference that is or holds an empty list or
@@ -47,30 +45,15 @@ Examples:
     >>> result["loose"], result["strict"]
     (0.75, 0.0)
 """
-_CITATION = """
-@inproceedings{zhu-etal-2024-fanoutqa,
-  title = {{FanOutQA}: A Multi-Hop, Multi-Document Question Answering Benchmark for Large Language Models},
-  author = {Zhu, Andrew and Hwang, Alyssa and Dugan, Liam and Callison-Burch, Chris},
-  booktitle = {Proceedings of ACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2402.14116},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class FanoutAcc(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class FanoutAcc(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa"],
-        )
+    BENCHMARK = "fanoutqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def _compute(
         self,
@@ -80,13 +63,11 @@ class FanoutAcc(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers = decode_references(references, references_format)
+        given, answers = decoded(predictions, references, references_format)
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
-        score = accuracy(answers, decode_predictions(predictions), normalizer.batch)
+        score = accuracy(answers, given, normalizer.batch)
         result: dict[str, Any] = {"loose": score.loose, "strict": score.strict}
-        result["signature"] = signature("fanout_acc", references=digest(answers), **normalizer.signature())
-        if not normalizer.lemmatizer.official:
-            result["unofficial"] = normalizer.lemmatizer.name
+        result |= self.provenance(answers, **normalizer.signature())
         if per_question:
             result["per_question"] = [asdict(question) for question in score.per_question]
         return result

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.neural.bleurt import bleurt, load_bleurt
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer conveys what
@@ -31,6 +29,7 @@ Args:
 Returns:
     bleurt: a float, about 0 for unrelated answers and about 1 for such as say the same; it has no bounds.
     signature: everything the score depends on, in one line.
+    deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
     per_question: with per_question=True, a list of floats in the order of the input.
 Raises:
     InputError (a ValueError): nothing to score, or lists of unlike length. MissingExtra: the backend is not installed.
@@ -53,19 +52,14 @@ _CITATION = """
 """
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class FanoutBleurt(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class FanoutBleurt(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt"],
-        )
+    BENCHMARK = "fanoutqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt")
+    CITATION = _CITATION
 
     def _compute(
         self,
@@ -78,11 +72,11 @@ class FanoutBleurt(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers = decode_references(references, references_format)
+        given, answers = decoded(predictions, references, references_format)
         scorer = load_bleurt(backend, model, revision, batch_size=batch_size)
-        score = bleurt(answers, decode_predictions(predictions), scorer)
+        score = bleurt(answers, given, scorer)
         result: dict[str, Any] = {"bleurt": score.mean}
-        result["signature"] = signature("fanout_bleurt", references=digest(answers), bleurt=score.scorer)
+        result |= self.provenance(answers, bleurt=score.scorer)
         if per_question:
             result["per_question"] = list(score.per_question)
         return result

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.judge_run import judge_answers
 from qabench.errors import InputError
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.judge import is_judged
-from qabench.signature import digest, signature
+from qabench.signature import digest
 
 _DESCRIPTION = """
 A language model compares each answer with the reference answer and picks one of six cases: subset, superset, same,
@@ -45,6 +44,7 @@ Returns:
         reply without a letter at its end, a limit that was reached.
     model, models (what the server says it ran), prompt (name and digest), usage (calls, tokens, cost).
     signature: everything the score depends on, in one line.
+    deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
     per_question: with per_question=True, a list of {"score", "official", "verdict", "reason", "reply"}.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, an option that cannot be used.
@@ -56,30 +56,15 @@ Examples:
     >>> result["gpt"], result["counts"]["unanswered"], result["usage"]["calls"]
     (0.0, 1, 0)
 """
-_CITATION = """
-@inproceedings{zhu-etal-2024-fanoutqa,
-  title = {{FanOutQA}: A Multi-Hop, Multi-Document Question Answering Benchmark for Large Language Models},
-  author = {Zhu, Andrew and Hwang, Alyssa and Dugan, Liam and Callison-Burch, Chris},
-  booktitle = {Proceedings of ACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2402.14116},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class FanoutJudge(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class FanoutJudge(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa"],
-        )
+    BENCHMARK = "fanoutqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def _compute(
         self,
@@ -95,8 +80,7 @@ class FanoutJudge(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers = decode_references(references, references_format)
-        given = decode_predictions(predictions)
+        given, answers = decoded(predictions, references, references_format)
         if questions is None:
             if any(map(is_judged, given)):
                 raise InputError("questions missing: give the questions' texts, one each, as questions=[...]")
@@ -106,9 +90,7 @@ class FanoutJudge(JsonColumns, evaluate.Metric):
         chosen = judge_from(named | judge if isinstance(judge, dict) else judge or named)
         run = judge_answers(questions, answers, given, chosen)
         result = run.as_dict(ids)
-        result["signature"] = signature(
-            "fanout_judge", references=digest(answers), questions=digest(questions), **chosen.signature()
-        )
+        result |= self.provenance(answers, questions=digest(questions), **chosen.signature())
         if per_question:
             result["per_question"] = run.per_question()
         return result

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.rouge import rouge
-from qabench.signature import digest, signature
 
 _DESCRIPTION = """
 Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as text,
@@ -26,7 +24,8 @@ Args:
     references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
 Returns:
     rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
-    signature: everything the score depends on, in one line.
+    signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
 Raises:
     InputError (a ValueError): nothing to score, or lists of unlike length. MissingExtra: the backend is not installed.
@@ -48,19 +47,14 @@ _CITATION = """
 """
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class FanoutRouge(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class FanoutRouge(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research"],
-        )
+    BENCHMARK = "fanoutqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
+    CITATION = _CITATION
 
     def _compute(
         self,
@@ -70,12 +64,10 @@ class FanoutRouge(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers = decode_references(references, references_format)
-        score = rouge(answers, decode_predictions(predictions), backend)
+        given, answers = decoded(predictions, references, references_format)
+        score = rouge(answers, given, backend)
         result: dict[str, Any] = score.as_dict()
-        result["signature"] = signature(
-            "fanout_rouge", references=digest(answers), rouge=score.backend, stemmer="porter"
-        )
+        result |= self.provenance(answers, rouge=score.backend, stemmer="porter")
         if per_question:
             result["per_question"] = [
                 {kind: asdict(prf) for kind, prf in question.items()} for question in score.per_question

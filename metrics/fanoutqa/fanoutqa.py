@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.judge_scores import all_scores
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
-from qabench.signature import digest, signature
+from qabench.metric_module import MetricModule, decoded
+from qabench.signature import digest
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
 
@@ -36,7 +35,7 @@ Returns:
     absent: {"bleurt" or "gpt": why it is not there}; empty where nothing is missing.
     judge: the judge's counts, verdicts, unscored questions, `official` score (0 for the unscored) and usage.
     signature: everything the scores depend on, in one line.
-    unofficial: only where the lemmatizer is not the official one: its name.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; gpt is None where unscored.
 Raises:
     InputError (a ValueError): nothing to score, lists of unlike length, a reference that is or holds an empty list or
@@ -50,30 +49,15 @@ Examples:
     >>> result["absent"]["gpt"]
     'left out (judge=False)'
 """
-_CITATION = """
-@inproceedings{zhu-etal-2024-fanoutqa,
-  title = {{FanOutQA}: A Multi-Hop, Multi-Document Question Answering Benchmark for Large Language Models},
-  author = {Zhu, Andrew and Hwang, Alyssa and Dugan, Liam and Callison-Burch, Chris},
-  booktitle = {Proceedings of ACL 2024},
-  year = {2024},
-  url = {https://arxiv.org/abs/2402.14116},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class Fanoutqa(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class Fanoutqa(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa"],
-        )
+    BENCHMARK = "fanoutqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def _compute(
         self,
@@ -87,20 +71,17 @@ class Fanoutqa(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers = decode_references(references, references_format)
+        given, answers = decoded(predictions, references, references_format)
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
         scores = all_scores(
             answers,
-            decode_predictions(predictions),
+            given,
             None if questions is None else list(questions),
             normalize=normalizer.batch,
             bleurt=bleurt,
             judge=None if judge is False else judge_from(judge),
         )
-        result = scores.as_dict(ids, raw=per_question)
+        result: dict[str, Any] = scores.as_dict(ids, raw=per_question)
         asked = {"questions": digest(questions), **scores.judge.signature()} if questions and scores.judge else {}
         parts = {"rouge": scores.rouge.backend, "bleurt": scores.bleurt_name, **normalizer.signature(), **asked}
-        result["signature"] = signature("fanoutqa", references=digest(answers), **parts)
-        if not normalizer.lemmatizer.official:
-            result["unofficial"] = normalizer.lemmatizer.name
-        return result
+        return result | self.provenance(answers, **parts)

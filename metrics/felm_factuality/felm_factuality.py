@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import datasets
 import evaluate
 
-from qabench.metric_columns import JsonColumns, decode_predictions, decode_references
+from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.felm import felm_scores
-from qabench.signature import digest, signature
+from qabench.signature import digest
 
 _DESCRIPTION = """
 How well an evaluator of factuality finds the segments of a response that contain errors: F1, precision and recall of
@@ -35,6 +34,7 @@ Returns:
     unparsed, unanswered: how many replies nothing can be read from, and how many are missing.
     by_domain: with domains, all of these but the last two by domain.
     signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, a list of {"verdicts", "unparsed", "unanswered", "tp", "tn", "fp", "fn"} in
         the order of the input; verdicts are None for a response that is left out.
 Raises:
@@ -51,31 +51,15 @@ Examples:
     >>> result["f1"], result["balanced_accuracy"], result["responses"]["f1"], result["by_domain"]["math"]["f1"]
     (0.5, 0.625, 1.0, 1.0)
 """
-_CITATION = """
-@inproceedings{chen2023felm,
-  title = {{FELM}: Benchmarking Factuality Evaluation of Large Language Models},
-  author = {Chen, Shiqi and Zhao, Yiran and Zhang, Jinghan and Chern, I-Chun and Gao, Siyang and Liu, Pengfei and
-    He, Junxian},
-  booktitle = {Advances in Neural Information Processing Systems 36, Datasets and Benchmarks Track},
-  year = {2023},
-  url = {https://arxiv.org/abs/2310.00741},
-}
-"""
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class FelmFactuality(JsonColumns, evaluate.Metric):
-    """See the module's description."""
+class FelmFactuality(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://arxiv.org/abs/2310.00741", "https://github.com/hkust-nlp/felm"],
-        )
+    BENCHMARK = "felm"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2310.00741", "https://github.com/hkust-nlp/felm")
 
     def _compute(
         self,
@@ -87,22 +71,11 @@ class FelmFactuality(JsonColumns, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        labels = decode_references(references, references_format)
-        score = felm_scores(
-            labels,
-            decode_predictions(predictions),
-            domains=domains,
-            on_unparsed=on_unparsed,
-            reply_format=reply_format,
-        )
+        given, labels = decoded(predictions, references, references_format)
+        score = felm_scores(labels, given, domains=domains, on_unparsed=on_unparsed, reply_format=reply_format)
         result = score.as_dict()
-        result["signature"] = signature(
-            "felm_factuality",
-            references=digest(labels),
-            domains=score.domains and digest(score.domains),
-            unparsed=on_unparsed,
-            replies=reply_format,
-        )
+        digested = score.domains and digest(score.domains)
+        result |= self.provenance(labels, domains=digested, unparsed=on_unparsed, replies=reply_format)
         if per_question:
             result["per_question"] = [response.as_dict() for response in score.per_question]
         return result

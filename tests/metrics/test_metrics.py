@@ -17,6 +17,7 @@ import qabench
 from qabench import answers, metrics
 from qabench.errors import InputError
 from qabench.neural.bleurt import Scorer
+from qabench.official import IRRELEVANT, Field
 from qabench.space.app import score
 
 FOLDER = Path(metrics.__file__).parent
@@ -158,12 +159,15 @@ def test_the_space_scores_and_explains(name: str) -> None:
     assert "1 predictions for 2" in score(name, '["a"]', '["a", "b"]')["error"]
 
 
-def test_unofficial_is_said() -> None:
+def test_deviations_follow_the_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = {"references": IRRELEVANT, "normalizer": IRRELEVANT, "lemmatizer": Field(("the official one",))}
+    monkeypatch.setattr("qabench.benchmarks.Benchmark.declaration", lambda self, score: {"fanout_acc": declared}[score])
     result = qabench.load_metric("fanout_acc").compute(predictions=["a"], references=["a"], lemmatizer="simplemma")
-    assert result["unofficial"].startswith("simplemma-")
-    assert "UNOFFICIAL" in result["signature"]
+    (said,) = result["deviations"]
+    assert "simplemma-" in said and said.endswith("instead of the official one")
 
 
-def test_official_is_what_the_model_says(spacy_model: str) -> None:
-    result = qabench.load_metric("fanout_acc").compute(predictions=["a"], references=["a"], lemmatizer="spacy")
-    assert ("unofficial" in result) == ("en_core_web_sm-" not in result["signature"])
+def test_citation_and_description(name: str, metric: Any) -> None:
+    assert metric.citation.count("@") == 1 + bool(type(metric).CITATION)
+    assert metric.description in type(metric).__doc__ and metric.inputs_description in type(metric).__doc__
+    assert [str(kind.dtype) for kind in metric.features.values()] == ["string", "string"]

@@ -241,7 +241,10 @@ def by_library(metric: str, **options: Any) -> Any:
 def test_the_example_scores_as_by_the_library(name: str, stand_in_for_bleurt: None) -> None:
     html, result = answer(name, example(name) | {"per_question": True})
     assert result == by_library(name, per_question=True)
-    assert space_result.escape(result["signature"]) in html and ("UNOFFICIAL" in html) == ("unofficial" in result)
+    deviates = bool(result.get("deviations"))
+    assert space_result.escape(result["signature"]) in html and ("Not official scores" in html) == deviates
+        result["deviations"]
+    )
     for number in re.findall(r"<td>(\d\.\d{4})</td>", html):
         assert any(number == f"{value:.4f}" for value in numbers(result)), number
 
@@ -295,7 +298,7 @@ def test_ids_name_the_questions_and_what_was_missed() -> None:
 def test_what_comes_from_outside_is_escaped() -> None:
     records = [{"x<1>": "<2>", "parts": {"<3>": ["<4>"]}}]
     result = {"a<5>": "<6>", "by<7>": {"<8>": {"<9>": "<10>"}}, "list<11>": [{"<12>": "<13>"}], "per_question": records}
-    result |= {"unofficial": "<14>", "absent": {"<15>": "<16>"}, "signature": "<17>"}
+    result |= {"deviations": ["<14>"], "absent": {"<15>": "<16>"}, "signature": "<17>"}
     html = space_result.result_html(result, ["<18>"], ["<19>"]) + space_result.error_html("<20>")
     assert not re.findall(r"<\d+>", html)
     assert {int(number) for number in re.findall(r"&lt;(\d+)&gt;", html)} == set(range(1, 21))
@@ -418,7 +421,7 @@ def test_the_example_is_there_and_scores(visit: Callable[..., Any]) -> None:
     with visit() as page:
         assert "France: Paris" in page.get_by_label("Predictions").first.input_value()
         assert scored(page) == expected
-        figures = page.get_by_role("table", name="Figures")
+        figures = page.get_by_role("table", name="Scores")
         assert f"{expected['loose']:.4f}" in figures.inner_text()
         assert "lima" in page.get_by_role("table", name="By question").inner_text().lower()
         assert "UNOFFICIAL" in page.locator(".box.warning").inner_text()
@@ -467,7 +470,7 @@ def test_the_keyboard_is_enough(visit: Callable[..., Any]) -> None:
             if page.evaluate("document.activeElement.innerText") == "Score":
                 break
         page.keyboard.press("Enter")
-        page.get_by_role("table", name="Figures").wait_for()
+        page.get_by_role("table", name="Scores").wait_for()
 
 
 CONTRAST = """element => {

@@ -1,6 +1,6 @@
-"""A metric's result as a person reads it: figures, tables by group and by question, and what to know of them.
+"""A metric's result as HTML: main scores, all scores, tables by group and by question, and warnings.
 
-All of it is HTML text; whatever comes from outside is escaped.
+Everything that comes from outside is escaped.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ CHARACTERS_SHOWN = 400
 PER_QUESTION = ("per_question", "raw")
 STYLE = """
 .box { border: 1px solid; border-left-width: 6px; border-radius: 6px; padding: 8px 14px; margin-bottom: 12px; }
-.box p { margin: 4px 0; color: inherit; overflow-wrap: anywhere; }
+.box p { margin: 4px 0; color: inherit; overflow-wrap: break-word; }
 .box.error { color: #7f1d1d; background: #fef2f2; border-color: #dc2626; }
 .box.warning { color: #713f12; background: #fefce8; border-color: #ca8a04; }
 .box.note { color: #1e3a5f; background: #eff6ff; border-color: #3b82f6; }
 .dark .box.error { color: #fecaca; background: #3b1212; }
 .dark .box.warning { color: #fef08a; background: #33280a; }
 .dark .box.note { color: #bfdbfe; background: #13233d; }
+.main { display: flex; flex-wrap: wrap; gap: 8px 48px; margin: 0 0 16px; }
+.main dt { font-size: 14px; color: var(--body-text-color-subdued); }
+.main dd { margin: 0; font-size: 40px; line-height: 1.2; font-weight: 600; font-variant-numeric: tabular-nums; }
 .scroll { overflow: auto; max-height: 640px; margin-bottom: 14px; }
 .scroll :is(table, thead, tbody, tr) { border: 0 !important; }
 .scroll table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
@@ -30,27 +33,29 @@ STYLE = """
 .scroll table :is(th, td) { border-bottom-width: 1px; }
 .scroll thead th { font-weight: 600; white-space: nowrap; }
 .scroll tbody th { font-weight: 400; }
-.signature code { overflow-wrap: anywhere; }
+.signature code { word-break: normal; overflow-wrap: anywhere; }
 .empty { color: var(--body-text-color-subdued); padding: 24px 4px; }
 """
-NOT_FIGURES = ("signature", "unofficial", "absent", *PER_QUESTION)
+NOT_SCORES = ("signature", "deviations", "absent", *PER_QUESTION)
+MAIN = 2  # how many scores are shown in large type
 
 
 def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, notes: Iterable[str] = ()) -> str:
-    """What the page shows for a result.
+    """The HTML of a result.
 
     Args:
-        result: what the metric's ``compute`` gave.
-        ids: of the questions; None to count them from 1.
-        notes: what to know of the input.
+        result: the output of the metric's ``compute``.
+        ids: the ids of the questions; None to number them from 1.
+        notes: remarks on the input.
     """
-    rest = {name: value for name, value in result.items() if name not in NOT_FIGURES}
+    rest = {name: value for name, value in result.items() if name not in NOT_SCORES}
     groups = {name: value for name, value in rest.items() if _is_group(value)}
     parts = [box("warning", *said) for said in _warnings(result)]
     if noted := list(notes):
         parts.append(box("note", "About the input", *noted))
-    if figures := list(_flat({name: value for name, value in rest.items() if name not in groups})):
-        parts.append(_table("Figures", ["figure", "value"], [[name, shown(value)] for name, value in figures]))
+    if scores := list(_flat({name: value for name, value in rest.items() if name not in groups})):
+        parts.append(_main([(name, value) for name, value in scores if isinstance(value, float)][:MAIN]))
+        parts.append(_table("Scores", ["score", "value"], [[name, shown(value)] for name, value in scores]))
     parts += [_records(name, "", group.items()) for name, group in groups.items()]
     parts += [_records(name, "#", enumerate(rows, 1)) for name, rows in rest.items() if _is_records(rows)]
     per_question = next((result[name] for name in PER_QUESTION if result.get(name)), None)
@@ -63,24 +68,24 @@ def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, not
 
 
 def error_html(message: str) -> str:
-    """What the page shows where there is no result, and how to mend it."""
+    """The HTML if there is no result: the message says what to change."""
     return box("error", "This cannot be scored yet", message)
 
 
 def exact(result: Mapping[str, Any]) -> str:
-    """The result as JSON text, all digits."""
+    """The result as JSON, with all digits."""
     return json.dumps(result, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def box(kind: str, title: str, *paragraphs: str) -> str:
-    """A box that stands out: an "error", a "warning" or a "note"."""
+    """A highlighted box: an "error", a "warning" or a "note"."""
     role = "alert" if kind == "error" else "status"
     said = "".join(f"<p>{escape(text)}</p>" for text in paragraphs)
     return f'<div class="box {kind}" role="{role}"><p><b>{escape(title)}</b></p>{said}</div>'
 
 
 def shown(value: Any) -> str:
-    """A value of a result: fractions with four decimals, the rest as it is."""
+    """A value as text: fractions with four decimals."""
     if value is None:
         return "\u2013"
     if isinstance(value, bool):
@@ -94,22 +99,14 @@ def shown(value: Any) -> str:
 
 
 def _warnings(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    if isinstance(name := result.get("unofficial"), str):
-        yield (
-            f"UNOFFICIAL: {name}",
-            "These are not the official figures, and do not compare with published ones: "
-            + (
-                "the official lemmatizer is spaCy's en_core_web_sm, and another one lemmatized the texts."
-                if "|lemmatizer:UNOFFICIAL" in result["signature"]
-                else "an option was chosen that the official score does not have."
-            ),
-        )
+    if deviations := result.get("deviations"):
+        yield ("Not official scores: do not compare them with published ones", *deviations)
     if absent := result.get("absent"):
         yield ("Not scored", *(f"{name}: {why}" for name, why in absent.items()))
 
 
 def _is_group(value: Any) -> bool:
-    """Whether a value is figures by something, such as by system: a dict of dicts."""
+    """Whether a value holds scores by group, such as by system: a dict of dicts."""
     return isinstance(value, dict) and bool(value) and all(isinstance(part, dict) for part in value.values())
 
 
@@ -118,7 +115,7 @@ def _is_records(value: Any) -> bool:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The single values, those of parts by "part: name"."""
+    """The single values; those of nested dicts are named "outer: inner"."""
     for name, part in value.items():
         if isinstance(part, dict):
             yield from _flat(part, f"{prefix}{name}: ")
@@ -127,7 +124,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _questions(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """A record a question; where a question has several (claims, answers), one each."""
+    """One record per question, or one per part (claim, answer) of a question."""
     for name, question in zip(names, per_question, strict=True):
         if isinstance(question, list):
             yield from ((f"{name}, {part}", record) for part, record in enumerate(question, 1))
@@ -137,12 +134,12 @@ def _questions(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tu
 
 
 def _records(caption: str, first: str, records: Iterable[tuple[Any, Mapping[str, Any]]]) -> str:
-    """A table with a row a record, and a column for each figure that any of them has."""
+    """A table with one row per record and a column for each value that any record has."""
     flat = [(str(name), dict(_flat(record))) for name, record in records]
     columns = list(dict.fromkeys(column for _, record in flat for column in record))
     if len(flat) > ROWS_SHOWN:
         caption += f" (the first {ROWS_SHOWN} of {len(flat)}; all are in the exact result)"
-    # A column with a fraction in it shows its whole numbers as fractions, too.
+    # In a column with fractions, integers are shown as fractions as well.
     fractions = {column for _, record in flat for column, value in record.items() if isinstance(value, float)}
     rows = [
         [name, *(_cell(record, column, column in fractions) for column in columns)]
@@ -154,6 +151,11 @@ def _records(caption: str, first: str, records: Iterable[tuple[Any, Mapping[str,
 def _cell(record: Mapping[str, Any], column: str, fraction: bool) -> str:
     value = record.get(column, "")
     return shown(float(value) if fraction and type(value) is int else value)
+
+
+def _main(scores: Iterable[tuple[str, float]]) -> str:
+    shown_scores = "".join(f"<div><dt>{escape(name)}</dt><dd>{shown(value)}</dd></div>" for name, value in scores)
+    return f'<dl class="main">{shown_scores}</dl>' if shown_scores else ""
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,173 @@
+"""What all metric modules share: description and features, the encoding of columns, signature and deviations.
+
+``evaluate`` writes predictions and references to Arrow before it scores them. An Arrow column has one type and cannot
+hold lone surrogates, and ``evaluate`` refuses None; but answers have six types, and an unanswered question is None. So
+both columns are JSON in ASCII on the way, and are equal in type and value after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from qabench.answers import UNANSWERED, dumps, loads
+from qabench.errors import InputError
+
+FORMATS = ("auto", "json", "python")
+
+
+class MetricModule:
+    """Mixed into a metric before ``evaluate.Metric``.
+
+    It is not an ``evaluate.Metric`` itself, because ``evaluate.load`` takes the first one that it finds in a module. A
+    metric sets the attributes and has ``_compute(predictions, references, ...)``, which calls ``decoded`` first and
+    adds ``provenance`` to its result.
+
+    Attributes:
+        BENCHMARK: the benchmark whose score it is, such as "felm".
+        DESCRIPTION: what is measured.
+        INPUTS: the documentation of ``compute``: Args, Returns, Raises, Examples.
+        URLS: the paper and the official implementation.
+        CITATION: what to cite in addition to the benchmark, in BibTeX.
+    """
+
+    BENCHMARK: ClassVar[str]
+    DESCRIPTION: ClassVar[str]
+    INPUTS: ClassVar[str]
+    URLS: ClassVar[tuple[str, ...]]
+    CITATION: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = cls.DESCRIPTION + cls.INPUTS
+
+    def _info(self) -> Any:
+        import datasets
+        import evaluate
+
+        from qabench.loading_scripts import citation
+
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=self.DESCRIPTION,
+            citation=citation(self.BENCHMARK) + self.CITATION,
+            inputs_description=self.INPUTS,
+            features=datasets.Features({"predictions": text, "references": text}),
+            reference_urls=list(self.URLS),
+        )
+
+    def provenance(self, references: Iterable[Any], **fields: object) -> dict[str, Any]:
+        """The part of a result that says what the scores depend on.
+
+        Args:
+            references: the decoded references, or whatever part of them is scored.
+            **fields: further fields of the signature; those that are None are left out.
+
+        Returns:
+            signature: one line, see ``qabench.signature``. deviations: what distinguishes the scores from the official
+            ones, in sentences; an empty list if they are official.
+        """
+        from qabench.benchmarks import benchmark
+        from qabench.official import deviations
+        from qabench.signature import digest, signature
+
+        score = type(self).__module__.rpartition(".")[2]  # the module's name, also where evaluate loads a copy of it
+        line = signature(score, references=digest(references), **fields)
+        try:
+            declaration = benchmark(self.BENCHMARK).declaration(score)
+        except (ModuleNotFoundError, KeyError):  # TODO: remove when each benchmark has its official.py
+            return {"signature": line}
+        return {"signature": line, "deviations": deviations(line, declaration)}
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Adds a list of predictions and the list of their references.
+
+        Raises:
+            InputError: one list is missing, they differ in length, or an item cannot be an answer.
+        """
+        columns = {"predictions": predictions, "references": references}
+        if missing := [name for name, column in columns.items() if column is None]:
+            raise InputError(f"{' and '.join(missing)} missing: give predictions and references, one for each question")
+        encoded = {name: _encode(name, column) for name, column in columns.items()}
+        counts = {name: len(column) for name, column in encoded.items()}
+        if len(set(counts.values())) > 1:
+            raise InputError(
+                f"{counts['predictions']} predictions for {counts['references']} references; give one each"
+            )
+        super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+        """Adds one prediction (None: unanswered) and its reference."""
+        encoded = {"prediction": _text(prediction, "prediction"), "reference": _text(reference, "reference")}
+        super().add(**encoded, **kwargs)  # type: ignore[misc]
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
+        """Scores what was added, or the lists given."""
+        if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
+            raise InputError("nothing to score: give predictions and references, or add some before compute()")
+        return super().compute(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
+
+
+def at_cutoffs(score: Callable[[int], float], cutoffs: Iterable[int], name: str) -> dict[str, float]:
+    """A score at each cutoff, such as {"mrr@5": 0.4, "mrr@10": 0.5}."""
+    return {f"{name}@{k}": score(k) for k in cutoffs}
+
+
+def rows_at_cutoffs(
+    score: Callable[[int], Sequence[float | None]], cutoffs: Iterable[int], name: str
+) -> list[dict[str, float | None]]:
+    """The scores of each question at each cutoff: one dict per question, such as {"mrr@5": 0.0, "mrr@10": 0.5}."""
+    columns = {f"{name}@{k}": score(k) for k in cutoffs}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def decoded(
+    predictions: Iterable[str], references: Iterable[str], references_format: str = "auto"
+) -> tuple[list[Any], list[Any]]:
+    """Predictions and references as they were given to ``compute``; see ``decode_references``.
+
+    Returns:
+        The predictions, with ``UNANSWERED`` for None, and the references.
+    """
+    given = [UNANSWERED if prediction is None else prediction for prediction in map(json.loads, predictions)]
+    return given, decode_references(references, references_format)
+
+
+def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
+    """References from either of the two forms that users have.
+
+    Args:
+        column: as encoded by ``MetricModule``.
+        references_format: "json": every reference is an answer encoded as JSON, as in a dataset's ``answer`` column;
+            "python": every reference is an answer itself; "auto": JSON if all of them are strings that contain JSON (as
+            in a column of a dataset), else Python objects.
+
+    Raises:
+        InputError: an unknown format, or with "json" a reference that is not JSON.
+    """
+    references = [json.loads(text) for text in column]
+    if references_format not in FORMATS:
+        raise InputError(f"unknown references_format {references_format!r}; allowed: {', '.join(FORMATS)}")
+    if references_format == "python":
+        return references
+    try:
+        return [loads(reference) for reference in references]
+    except InputError:
+        if references_format == "json":
+            raise
+        return references
+
+
+def _encode(name: str, column: Any) -> list[str]:
+    if isinstance(column, str | dict) or not isinstance(column, Iterable):
+        raise InputError(f"{name} is a {type(column).__name__}; give a list with one item for each question")
+    return [_text(item, f"{name}[{i}]") for i, item in enumerate(column)]
+
+
+def _text(item: Any, where: str) -> str:
+    try:
+        # dumps checks the types; escaped, its text can hold what Arrow cannot.
+        return json.dumps(json.loads(dumps(item)), ensure_ascii=True)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
