@@ -121,7 +121,8 @@ def test_the_same_seed_gives_the_same_figures_and_blocks_do_not_matter(monkeypat
     assert (bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)) == first
 
 
-def test_memory_is_bounded() -> None:
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampling, "KEPT_BYTES", 0)
     values = np.random.default_rng(2).random(20_000).tolist()
     tracemalloc.start()
     try:
@@ -230,15 +231,15 @@ def test_kappa_by_question_is_less_sure() -> None:
     [
         (lambda: bootstrap_mean([]), "no questions"),
         (lambda: bootstrap_mean([0.5, float("nan")]), r"item 1 has a statistic that is not finite"),
-        (lambda: bootstrap_mean([[1.0]]), "one number an item"),  # type: ignore[list-item]
+        (lambda: bootstrap_mean([[1.0]]), "one number per item"),  # type: ignore[list-item]
         (lambda: bootstrap_mean([1.0], confidence=95), r"between 0 and 1, such as 0\.95"),
         (lambda: bootstrap_mean([1.0], resamples=1), "1 resamples; allowed: 2 or more"),
         (lambda: bootstrap_mean([1.0], method="BCa"), "unknown method 'BCa'; allowed: percentile, bca"),
         (lambda: bootstrap_mean([1.0, 2.0], clusters=["q"]), "1 names, 2 items"),
         (lambda: bootstrap([[0, 0, 0]], unsafe_f1), "undefined .* on 1 of 1 samples"),
-        (lambda: bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1), "undefined .* resamples: let the function say"),
+        (lambda: bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1), "undefined .* resamples: let the function return"),
         (lambda: bootstrap([[1, 0, 0]], lambda *_: 0.5), "one score for each"),  # type: ignore[arg-type, return-value]
-        (lambda: bootstrap([1.0], f1), "a row of numbers an item"),  # type: ignore[list-item]
+        (lambda: bootstrap([1.0], f1), "one row of numbers per item"),  # type: ignore[list-item]
         (lambda: adjust([0.5], "bonferroni"), "unknown correction 'bonferroni'; allowed: holm, bh, none"),
         (lambda: adjust([0.5, 1.5]), "between 0 and 1; got 1.5"),
         (lambda: cohens_kappa([], []), "no items"),

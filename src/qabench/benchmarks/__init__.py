@@ -21,6 +21,7 @@ from qabench.evaluation.metric import CUTOFF, Metric
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.scores import Score
+    from qabench.evaluation.section import ExtraSection
     from qabench.official import Declaration
     from qabench.predictions import Predictions
 
@@ -83,7 +84,8 @@ class Benchmark:
         read_with: "module:function" that reads files of predictions in other formats, with the arguments of ``read``;
             "" if ``qabench.predictions.read_predictions`` reads all of them.
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
-        sections_with: "module:function" from evaluations to additional sections of a report; "" if there are none.
+        sections_with: "module:function" from {label: evaluation} to a list of ``qabench.evaluation.ExtraSection``,
+            which a report shows in addition; "" if there are none.
         commands: names of the benchmark's own commands -> "module:function", as ``qabench NAME COMMAND``.
     """
 
@@ -141,9 +143,14 @@ class Benchmark:
         return read_predictions(source, self.prediction_fields)
 
     def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
-        """The scores of an evaluation, or of some of its records; see ``qabench.evaluation.scores.scores_of``."""
+        """The scores of an evaluation, or of some of its records; {} if the evaluation has no answer at all.
+
+        See ``qabench.evaluation.scores.scores_of``.
+        """
         from qabench.evaluation.scores import scores_of
 
+        if not evaluation.answered:
+            return {}
         return scores_of(self.metrics, evaluation.records if records is None else records)
 
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
@@ -172,6 +179,13 @@ class Benchmark:
         if evaluation.status != "success":
             said.append(f"the run did not finish ({evaluation.status})")
         return said
+
+    def sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+        """The benchmark's own sections of a report, from labels and evaluations on one config; empty ones omitted."""
+        if not self.sections_with:
+            return []
+        found: list[ExtraSection] = load(self.sections_with)(evaluations)
+        return [section for section in found if section.rows]
 
     def declaration(self, score: str) -> Declaration:
         """The official values of the fields of a signature, by the score's name in it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.record import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, STATUSES, Message, Record
+from qabench.evaluation.section import ExtraSection, SectionRow
 
 __all__ = [
     "ANSWERED",
@@ -14,7 +15,9 @@ __all__ = [
     "REFUSED",
     "STATUSES",
     "Evaluation",
+    "ExtraSection",
     "Message",
     "Metric",
     "Record",
+    "SectionRow",
 ]

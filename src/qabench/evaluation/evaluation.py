@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qabench.evaluation.record import STATUSES, Record
+from qabench.evaluation.record import ANSWERED, CUT_OFF, STATUSES, Record
+
+if TYPE_CHECKING:
+    from qabench.evaluation.scores import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Evaluation:
         unscored: why there are no scores; None if there are some.
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
+        origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.
     """
 
     path: str
@@ -48,6 +53,36 @@ class Evaluation:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     problems: Sequence[str] = ()
     available: int | None = None
+    origin: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether at least one question was answered; otherwise there are no scores."""
+        return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
+
+    def scores(self, records: Sequence[Record] | None = None) -> dict[str, Score]:
+        """The scores by metric name, with intervals and n; {} if nothing was answered.
+
+        Args:
+            records: some of the records, such as those of a group; None for all.
+        """
+        found: dict[str, Score] = self._benchmark().scores(self, records)
+        return found
+
+    def deviations(self, score: Score) -> list[str]:
+        """What distinguishes a score from the official one, in sentences; [] if it is official."""
+        found: list[str] = self._benchmark().deviations(self, score)
+        return found
+
+    def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
+        """The evaluation as JSON data; see ``qabench.evaluation.results.as_dict``."""
+        from qabench.evaluation.results import as_dict
+
+        return as_dict(self, self._benchmark(), by)
+
+    def _benchmark(self) -> Any:
+        # By name, as descriptors refer to functions: benchmarks are above this package.
+        return importlib.import_module("qabench.benchmarks").benchmark(self.benchmark)
 
     def counts(self) -> dict[str, int]:
         """The number of records by status, and the number of missing records."""

@@ -1,4 +1,4 @@
-"""Several systems on the same items: each one's score, and every pair tested."""
+"""Several systems on the same items: the score of each, and a test of every pair."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from itertools import combinations
 from qabench.errors import InputError
 from qabench.stats.bootstrap import Interval, bootstrap_mean
 from qabench.stats.corrections import adjust
-from qabench.stats.paired import ROUNDING, Difference, paired_bootstrap, paired_randomization
-from qabench.stats.resampling import RESAMPLES, Array, table, units
+from qabench.stats.paired import ROUNDING, Difference, aligned, paired_bootstrap, paired_randomization, paired_tests
+from qabench.stats.resampling import RESAMPLES, Array
 
 TESTS = {"randomization": paired_randomization, "bootstrap": paired_bootstrap}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two systems, the one of higher mean first.
+    """Two systems, the one with the higher mean first.
 
     Attributes:
-        first: its name. second: the other's.
+        first: the name of the one with the higher mean.
+        second: the name of the other.
         difference: of their means, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
-        wins: on how many questions the first scores more. ties: as much. losses: less.
+        wins: the number of questions on which the first scores higher.
+        ties: the number of questions on which both score the same.
+        losses: the number of questions on which the first scores lower.
     """
 
     first: str
@@ -42,7 +45,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Systems, the best first, and all pairs of them in that order; how many items and questions were compared."""
+    """Systems in the order of their means.
+
+    Attributes:
+        systems: name -> mean with its interval, the highest first.
+        pairs: all pairs, in that order.
+        items: the number of items compared.
+        questions: the number of questions that the items belong to.
+    """
 
     systems: dict[str, Interval]
     pairs: tuple[Pair, ...]
@@ -60,21 +70,21 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Which of several systems score more on the same items, and how surely.
+    """Which of several systems score higher on the same items, and whether the differences are significant.
 
     Args:
-        scores: a score an item for each system, aligned.
-        clusters: each item's question where one question gives several items; wins, ties and losses are then counted
-            in questions.
+        scores: one score per item for each system, aligned.
+        clusters: each item's question if one question gives several items; wins, ties and losses then count questions.
         test: "randomization" or "bootstrap"; see ``paired_randomization`` and ``paired_bootstrap``.
         correction: over all pairs; see ``adjust``.
-        confidence, resamples, seed: as ``bootstrap``.
+        confidence: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
 
     Raises:
-        InputError: fewer than two systems, lists of unlike length, or an unknown test or correction.
+        InputError: fewer than two systems, lists of different lengths, or an unknown test or correction.
     """
-    if test not in TESTS:
-        raise InputError(f"unknown test {test!r}; allowed: {', '.join(TESTS)}")
+    check_test(test)
     if len(scores) < 2:
         raise InputError(f"nothing to compare: {len(scores)} system; give two or more")
     intervals = {
@@ -82,21 +92,25 @@ def compare(
         for name, values in scores.items()
     }
     ranked = dict(sorted(intervals.items(), key=lambda item: -item[1].mean))
-    pairs = list(combinations(ranked, 2))
-    differences = [
-        TESTS[test](scores[a], scores[b], clusters=clusters, confidence=confidence, resamples=resamples, seed=seed)
-        for a, b in pairs
-    ]
+    rows, function = aligned([scores[name] for name in ranked], None, clusters)
+    pairs = list(combinations(range(len(ranked)), 2))
+    differences = paired_tests(rows, pairs, function, test, confidence, resamples, seed)
     corrected = adjust([difference.p_value for difference in differences], correction)
-    rows = {name: units(table(values), clusters)[:, 0] for name, values in scores.items()}
+    names = list(ranked)
     made = [
-        Pair(a, b, difference, p, *_record(rows[a] - rows[b]))
+        Pair(names[a], names[b], difference, p, *record(rows[a][:, 0] - rows[b][:, 0]))
         for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
     ]
-    first = next(iter(scores))
-    return Comparison(ranked, tuple(made), len(scores[first]), len(rows[first]))
+    return Comparison(ranked, tuple(made), len(scores[names[0]]), len(rows[0]))
 
 
-def _record(differences: Array) -> tuple[int, int, int]:
+def check_test(test: str) -> None:
+    """Raises InputError for an unknown test."""
+    if test not in TESTS:
+        raise InputError(f"unknown test {test!r}; allowed: {', '.join(TESTS)}")
+
+
+def record(differences: Array) -> tuple[int, int, int]:
+    """The numbers of positive differences, of ties, and of negative differences."""
     wins, losses = int((differences > ROUNDING).sum()), int((differences < -ROUNDING).sum())
     return wins, len(differences) - wins - losses, losses

@@ -2,12 +2,12 @@
 
 Sources: Koehn, Statistical Significance Tests for Machine Translation Evaluation, EMNLP 2004 (paired bootstrap);
 Noreen, Computer-Intensive Methods for Testing Hypotheses, 1989, and Fisher, The Design of Experiments, 1935
-(randomisation); Phipson and Smyth, Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
+(randomization); Phipson and Smyth, Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +25,14 @@ from qabench.stats.resampling import (
     halved_sums,
     mean,
     scores,
+    subset_sums,
     table,
     units,
 )
 
-# Sums in another order differ in their last digits: what is as extreme as the observed up to so much counts.
+# Sums in another order differ in their last digits: differences up to this share of the largest count as equal.
 ROUNDING = 1e-9
+PAIRS_AT_ONCE = 64  # bounds the memory of swapped sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Difference:
 
     Attributes:
         interval: the difference and its paired bootstrap interval.
-        p_value: two-sided; see the test that gave it.
+        p_value: two-sided; see the test that computed it.
     """
 
     interval: Interval
@@ -63,24 +65,25 @@ def paired_bootstrap(
 ) -> Difference:
     """Whether two systems differ on the items both were scored on, by drawing items with replacement.
 
-    The p-value says how often a resampled difference is at least as far from the observed one as that is from zero,
-    counting the observed sample: (extreme + 1) / (resamples + 1). On few items it is too small:
+    The p-value is the share of resampled differences that are at least as far from the observed one as that is from
+    zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small on few items;
     ``paired_randomization`` is not.
 
     Args:
-        first: a score an item; with ``function`` a row of statistics an item.
+        first: one score per item; with ``function`` one row of statistics per item.
         second: those of the other system, aligned.
         function: as in ``bootstrap``; by default the mean.
-        clusters: as in ``bootstrap``. The rest likewise.
+        clusters: as in ``bootstrap``.
+        confidence: as in ``bootstrap``.
+        resamples: as in ``bootstrap``.
+        seed: as in ``bootstrap``.
 
     Raises:
         InputError: the lists differ in length or are empty; and as ``bootstrap``.
     """
-    ours, theirs, function = _aligned(first, second, function, clusters)
-    observed, values = _differences(ours, theirs, function, confidence, resamples, seed)
-    # Under the null hypothesis the differences are centred on zero: shift the resampled ones there.
-    extreme = _extreme(values - observed, observed)
-    return Difference(interval(observed, values, confidence), (extreme + 1) / (resamples + 1))
+    rows, function = aligned([first, second], function, clusters)
+    (found,) = paired_tests(rows, [(0, 1)], function, "bootstrap", confidence, resamples, seed)
+    return found
 
 
 def paired_randomization(
@@ -93,59 +96,112 @@ def paired_randomization(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
-    """Whether two systems differ, by swapping their results on an item (or a whole question) at random.
+    """Whether two systems differ, by swapping their results on items (or whole questions) at random.
 
-    For a mean this is the sign-flip permutation test. The p-value says how often a swapped difference is at least as
-    far from zero as the observed one: exactly, where all ways to swap the items that differ are no more than
-    ``resamples``; otherwise over ``resamples`` random ones, counting the observed one: (extreme + 1) /
-    (resamples + 1). The test gives no interval; the one in the result is the paired bootstrap's.
+    For a mean this is the sign-flip permutation test. The p-value is the share of swapped differences that are at
+    least as far from zero as the observed one: exact if there are at most ``resamples`` ways to swap the items that
+    differ; otherwise over ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples + 1).
+    The test gives no interval; the one in the result is the paired bootstrap's.
 
-    Args: as ``paired_bootstrap``.
+    Args:
+        first: as ``paired_bootstrap``.
+        second: as ``paired_bootstrap``.
+        function: as ``paired_bootstrap``.
+        clusters: as ``paired_bootstrap``.
+        confidence: as ``paired_bootstrap``.
+        resamples: as ``paired_bootstrap``.
+        seed: as ``paired_bootstrap``.
 
     Raises:
         InputError: as ``paired_bootstrap``.
     """
-    ours, theirs, function = _aligned(first, second, function, clusters)
-    observed, values = _differences(ours, theirs, function, confidence, resamples, seed)
-    changes = ours - theirs
-    swapped, exact = halved_sums(changes[changes.any(axis=1)], resamples, seed)
-    null = defined(
-        scores(function, ours.sum(axis=0) - swapped) - scores(function, theirs.sum(axis=0) + swapped), "swapped samples"
-    )
-    extreme = _extreme(null, observed)
-    p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
-    return Difference(interval(observed, values, confidence), p_value)
+    rows, function = aligned([first, second], function, clusters)
+    (found,) = paired_tests(rows, [(0, 1)], function, "randomization", confidence, resamples, seed)
+    return found
 
 
-def _aligned(
-    first: Sequence[float] | Statistics,
-    second: Sequence[float] | Statistics,
+def aligned(
+    systems: Sequence[Sequence[float] | Statistics],
     function: Function | None,
     clusters: Sequence[Hashable] | None,
-) -> tuple[Array, Array, Function]:
-    if len(first) != len(second):
-        raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
-    if function is None:
-        first, second, function = table(first), table(second), mean
-    ours, theirs = units(first, clusters), units(second, clusters)
-    if ours.shape != theirs.shape:
-        raise InputError(f"paired statistics must have as many columns: {ours.shape[1]} and {theirs.shape[1]}")
-    return ours, theirs, function
+) -> tuple[list[Array], Function]:
+    """The rows of systems that are to be compared, and the function of their sums (by default the mean).
+
+    Raises:
+        InputError: they differ in length or in their number of columns, or are empty.
+    """
+    first = systems[0]
+    for other in systems:
+        if len(other) != len(first):
+            raise InputError(f"paired scores must be aligned: {len(first)} and {len(other)} values")
+    rows = [units(system if function else table(system), clusters) for system in systems]
+    for other in rows:
+        if other.shape != rows[0].shape:
+            raise InputError(
+                f"paired statistics must have the same number of columns: {rows[0].shape[1]} and {other.shape[1]}"
+            )
+    return rows, function or mean
 
 
-def _differences(
-    ours: Array, theirs: Array, function: Function, confidence: float, resamples: int, seed: int
-) -> tuple[float, Array]:
-    """The observed difference and the resampled ones, both systems on the same draws."""
+def paired_tests(
+    systems: Sequence[Array],
+    pairs: Sequence[tuple[int, int]],
+    function: Function,
+    test: str,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> list[Difference]:
+    """The differences of pairs of systems; all pairs share their draws, so that many systems cost little more than two.
+
+    Args:
+        systems: one array (units, columns) per system, aligned.
+        pairs: positions in ``systems``.
+        function: from sums to scores.
+        test: "randomization" or "bootstrap".
+        confidence: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
+
+    Raises:
+        InputError: the function is undefined on some sample.
+    """
     check(confidence, resamples)
-    width = ours.shape[1]
-    both = np.hstack([ours, theirs])
+    observed = [float(defined(scores(function, rows.sum(axis=0, keepdims=True)), "samples")[0]) for rows in systems]
+    drawn = [defined(scores(function, drawn_sums(rows, resamples, seed)), "resamples") for rows in systems]
+    swapped = _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
+    found = []
+    for first, second in pairs:
+        difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
+        if swapped is None:
+            # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
+            p_value = (_extreme(values - difference, difference) + 1) / (resamples + 1)
+        else:
+            null, exact = next(swapped)
+            extreme = _extreme(null, difference)
+            p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
+        found.append(Difference(interval(difference, values, confidence), p_value))
+    return found
 
-    def difference(sums: Array, what: str) -> Array:
-        return defined(scores(function, sums[:, :width]) - scores(function, sums[:, width:]), what)
 
-    observed = float(difference(both.sum(axis=0, keepdims=True), "samples")[0])
-    return observed, difference(drawn_sums(both, resamples, seed), "resamples")
+def _swapped(
+    systems: Sequence[Array], pairs: Sequence[tuple[int, int]], function: Function, resamples: int, seed: int
+) -> Iterator[tuple[Array, bool]]:
+    """For each pair the differences after swapping units, and whether these are all possible swaps."""
+    width = systems[0].shape[1]
+    totals = [rows.sum(axis=0) for rows in systems]
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = pairs[start : start + PAIRS_AT_ONCE]
+        changes = [systems[first] - systems[second] for first, second in some]
+        differing = [of[of.any(axis=1)] for of in changes]
+        random = [i for i, of in enumerate(differing) if 2 ** len(of) > resamples]
+        sums = halved_sums(np.hstack([changes[i] for i in random]), resamples, seed) if random else np.empty(0)
+        places = {i: place * width for place, i in enumerate(random)}
+        for i, (first, second) in enumerate(some):
+            exact = i not in places
+            moved = subset_sums(differing[i]) if exact else sums[:, places[i] : places[i] + width]
+            ours, theirs = scores(function, totals[first] - moved), scores(function, totals[second] + moved)
+            yield defined(ours - theirs, "swapped samples"), exact
 
 
 def _extreme(null: Array, observed: float) -> int:

@@ -1,7 +1,8 @@
-"""Sums of per-item statistics over items drawn again or swapped at random: what every test here is made of."""
+"""Sums of per-item statistics over resampled or randomly swapped items: the basis of every test in this package."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
@@ -11,13 +12,17 @@ from qabench.errors import InputError
 
 Array = npt.NDArray[np.float64]
 Statistics = Sequence[Sequence[float]] | Array
-"""A row of numbers an item."""
+"""One row of numbers per item."""
 Function = Callable[..., Array]
-"""From the summed statistics, one array a column, to the score: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
+"""From summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
 
 RESAMPLES = 10_000
-# So many drawn indices at once: what fits a core's cache is three times as fast as a block of millions.
+# The number of indices drawn at once: blocks that fit into a core's cache are three times as fast as one large block.
 CELLS_AT_ONCE = 100_000
+# Scores of many systems, metrics and groups of the same size use the same draws: they are kept up to so many bytes.
+KEPT_BYTES = 100_000_000
+_Counts = npt.NDArray[np.uint16]
+_kept: OrderedDict[tuple[int, int, int, int], list[_Counts]] = OrderedDict()
 
 
 def mean(total: Array, count: Array) -> Array:
@@ -26,24 +31,24 @@ def mean(total: Array, count: Array) -> Array:
 
 
 def table(values: Sequence[float] | Statistics) -> Array:
-    """Scores as the statistics of ``mean``: a row (value, 1) an item."""
+    """Scores as the statistics of ``mean``: one row (value, 1) per item."""
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1:
-        raise InputError(f"scores must be one number an item; got an array of shape {column.shape}")
+        raise InputError(f"scores must be one number per item; got an array of shape {column.shape}")
     return np.column_stack([column, np.ones(len(column))])
 
 
 def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable] | None) -> Array:
-    """What is drawn as a whole: the items' statistics, or their sums by cluster in the order of first appearance.
+    """The units of resampling: the items' statistics, or their sums by cluster in the order of first appearance.
 
     Raises:
-        InputError: no items, not a table, a value that is not finite, or not one cluster an item.
+        InputError: no items, not a table, a value that is not finite, or not one cluster per item.
     """
     items = np.asarray(statistics, dtype=np.float64)
     if items.size == 0:
         raise InputError("a score over no questions is undefined")
     if items.ndim != 2:
-        raise InputError(f"statistics must be a row of numbers an item; got an array of shape {items.shape}")
+        raise InputError(f"statistics must be one row of numbers per item; got an array of shape {items.shape}")
     if not np.isfinite(items).all():
         row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
         raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
@@ -59,55 +64,75 @@ def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable]
 def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     """Sums over as many rows as there are, drawn with replacement: an array (resamples, columns).
 
-    How often each row was drawn times the rows' values is one matrix product, however many columns there are. Memory
-    is bounded by some times the larger of ``CELLS_AT_ONCE`` and the number of rows.
+    The sums are a matrix product of how often each row was drawn, and the values of the rows. They are computed column
+    by column, so that a score does not depend in its last digit on which other columns are computed with it.
     """
-    rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
-    for start, count in _blocks(resamples, len(rows)):
-        drawn = rng.integers(len(rows), size=(count, len(rows)))
-        drawn += np.arange(count)[:, None] * len(rows)  # so that one bincount counts each resample by itself
-        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
-        sums[start : start + count] = counts.astype(np.float64) @ rows
+    columns = np.asfortranarray(rows, dtype=np.float64)
+    start = 0
+    for block in _counts(len(rows), resamples, seed):
+        counts = block.astype(np.float64)
+        for j in range(columns.shape[1]):
+            sums[start : start + len(block), j] = counts @ columns[:, j]
+        start += len(block)
     return sums
 
 
-def halved_sums(rows: Array, resamples: int, seed: int) -> tuple[Array, bool]:
-    """Sums over subsets of the rows, each row in or out with probability 1/2: an array (subsets, columns).
+def _counts(size: int, resamples: int, seed: int) -> Iterator[_Counts]:
+    """How often each of ``size`` rows was drawn, in blocks of resamples: arrays (resamples, size)."""
+    key = (size, resamples, seed, CELLS_AT_ONCE)
+    if key in _kept:
+        _kept.move_to_end(key)
+        yield from _kept[key]
+        return
+    keep = size * resamples * 2 <= KEPT_BYTES
+    blocks = []
+    rng = np.random.default_rng(seed)
+    for _, count in _blocks(resamples, size):
+        drawn = rng.integers(size, size=(count, size))
+        drawn += np.arange(count)[:, None] * size  # so that one bincount counts each resample separately
+        block = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.uint16)
+        if keep:
+            blocks.append(block)
+        yield block
+    if keep:
+        _kept[key] = blocks
+        while sum(2 * n * times for n, times, *_ in _kept) > KEPT_BYTES:
+            _kept.popitem(last=False)
 
-    Returns:
-        The sums, and whether they are those of all subsets (where these are no more than ``resamples``) instead of
-        ``resamples`` random ones.
-    """
+
+def subset_sums(rows: Array) -> Array:
+    """Sums over all subsets of the rows: an array (2 ** rows, columns)."""
     size = len(rows)
-    if exact := 2**size <= resamples:
-        resamples = 2**size
+    bits = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.float64)
+    return np.asarray(bits @ rows)
+
+
+def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
+    """Sums over random subsets of the rows, each row with probability 1/2: an array (resamples, columns)."""
+    size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
+    words = -(-size // 32)  # whole 32-bit words per resample: the generator discards the rest of a word
     for start, count in _blocks(resamples, size):
-        if exact:
-            bits = (np.arange(start, start + count)[:, None] >> np.arange(size) & 1).astype(np.float64)
-        else:
-            # Whole 32-bit words a resample: the generator throws the rest of a word away.
-            words = -(-size // 32)
-            packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
-            bits = np.unpackbits(packed, axis=1, count=size).astype(np.float64)
+        packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
+        bits = np.unpackbits(packed, axis=1, count=size).astype(np.float64)
         sums[start : start + count] = bits @ rows
-    return sums, exact
+    return sums
 
 
 def scores(function: Function, sums: Array) -> Array:
-    """The function's value of each row of sums; nan or infinite where it is undefined there.
+    """The function's value for each row of sums; nan or infinite where it is undefined.
 
     Raises:
-        InputError: the function does not give one score a row.
+        InputError: the function does not return one score per row.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.asarray(function(*sums.T), dtype=np.float64)
     if values.shape != sums.shape[:1]:
         raise InputError(
-            f"the function must give one score for each of {len(sums)} sums, as NumPy's operators do; "
-            f"it gave an array of shape {values.shape}"
+            f"the function must return one score for each of {len(sums)} sums, as NumPy's operators do; "
+            f"it returned an array of shape {values.shape}"
         )
     return values
 
@@ -117,13 +142,13 @@ def defined(values: Array, what: str) -> Array:
     if bad := int(np.count_nonzero(~np.isfinite(values))):
         raise InputError(
             f"the score is undefined (division by zero?) on {bad} of {len(values)} {what}: "
-            "let the function say what it is there, such as 0"
+            "let the function return a value there, such as 0"
         )
     return values
 
 
 def check(confidence: float, resamples: int) -> None:
-    """Raises InputError for a confidence level or a number of resamples that make no sense."""
+    """Raises InputError for an impossible confidence level or number of resamples."""
     if not 0 < confidence < 1:
         raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
     if resamples < 2:

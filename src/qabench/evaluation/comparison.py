@@ -1,0 +1,252 @@
+"""Comparison of evaluations: paired tests of every pair by one metric, with a correction over the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError
+from qabench.evaluation.evaluation import Evaluation
+from qabench.evaluation.metric import Metric
+from qabench.evaluation.scores import CONFIDENCE, SEED, Score, columns_of, scores_of
+from qabench.stats import RESAMPLES, Difference, adjust
+from qabench.stats.comparison import check_test, record
+from qabench.stats.paired import paired_tests
+from qabench.stats.resampling import Array, mean
+
+TEST = "randomization"
+CORRECTION = "holm"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two systems on the questions that both have scores for.
+
+    Attributes:
+        first: the label of the better one by the metric's direction (on these questions).
+        second: the label of the other.
+        difference: first minus second, with its interval and p-value.
+        corrected_p: the p-value corrected for the number of pairs.
+        wins: the number of questions on which the first is better.
+        ties: the number of questions on which both have the same score.
+        losses: the number of questions on which the second is better.
+        n: the number of questions.
+    """
+
+    first: str
+    second: str
+    difference: Difference
+    corrected_p: float
+    wins: int
+    ties: int
+    losses: int
+    n: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether the corrected p-value is below 1 - confidence."""
+        return self.corrected_p < 1 - self.difference.interval.confidence
+
+    def as_dict(self) -> dict[str, Any]:
+        """The pair as JSON data."""
+        found = self.difference.interval
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": found.mean,
+            "standard_error": found.standard_error,
+            "low": found.low,
+            "high": found.high,
+            "p": self.difference.p_value,
+            "corrected_p": self.corrected_p,
+            "significant": self.significant,
+            "wins": self.wins,
+            "ties": self.ties,
+            "losses": self.losses,
+            "n": self.n,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Systems on the same questions.
+
+    Attributes:
+        metric: what they are compared by.
+        systems: label -> score on all of its own answers, the best first; only systems that have the metric.
+        pairs: all pairs with common questions, in the order of ``systems``.
+        test: "randomization" or "bootstrap".
+        correction: of p-values over the pairs.
+        resamples: of intervals and tests.
+        seed: of intervals and tests.
+    """
+
+    metric: Metric
+    systems: Mapping[str, Score]
+    pairs: tuple[Pair, ...]
+    test: str = TEST
+    correction: str = CORRECTION
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+    def about(self) -> str:
+        """How the pairs were tested, in one sentence."""
+        words = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
+        corrected = f", corrected over all pairs ({words[self.correction]})" if self.correction in words else ""
+        return (
+            f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}{corrected}; "
+            "intervals: 95% bootstrap over questions, not corrected"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as JSON data."""
+        return {
+            "metric": self.metric.name,
+            "test": self.test,
+            "correction": self.correction,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "systems": [
+                {"system": label, **asdict(one.interval), "n": one.n, "left_out": one.left_out}
+                for label, one in self.systems.items()
+            ],
+            "pairs": [pair.as_dict() for pair in self.pairs],
+        }
+
+
+def compare(
+    evaluations: Mapping[str, Evaluation],
+    metric: Metric,
+    *,
+    test: str = TEST,
+    correction: str = CORRECTION,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Comparison:
+    """Compares systems by a metric; every pair on the questions that both have scores for.
+
+    The epochs of a question count as one question, with the mean of its statistics. A metric that is a function of
+    sums (F1, shares of claims) is computed from the sums over the questions, and counts as 0 in resamples where it is
+    undefined.
+
+    Args:
+        evaluations: by label, all on the same config; see ``without_superseded`` for resumed runs.
+        metric: of the benchmark.
+        test: "randomization" or "bootstrap"; see ``qabench.stats``.
+        correction: "holm", "bh" or "none"; see ``qabench.stats.adjust``.
+        resamples: of intervals and tests.
+        seed: of intervals and tests.
+
+    Raises:
+        InputError: an unknown test or correction, or evaluations of several benchmarks or configs.
+    """
+    check_test(test)
+    adjust([], correction)
+    if len(configs := {(one.benchmark, one.config) for one in evaluations.values()}) > 1:
+        named = ", ".join(sorted(" ".join(config) for config in configs))
+        raise InputError(f"systems can be compared on one config only; these are on {named}")
+    scored = {label: found[metric.name] for label, one in evaluations.items() if (found := _scored(one, metric))}
+    sign = 1 if metric.higher_is_better else -1
+    systems = dict(sorted(scored.items(), key=lambda item: -sign * item[1].interval.mean))
+    tables = {label: _questions(evaluations[label], metric) for label in systems}
+    pairs = _pairs(tables, metric, test, resamples, seed)
+    corrected = adjust([difference.p_value for *_, difference, _, _ in pairs], correction)
+    made = []
+    for (first, second, difference, counts, n), p in zip(pairs, corrected, strict=True):
+        if sign * difference.interval.mean < 0:
+            first, second, difference, counts = second, first, _reversed(difference), counts[::-1]
+        made.append(Pair(first, second, difference, p, *counts, n))
+    return Comparison(metric, systems, tuple(made), test, correction, resamples, seed)
+
+
+def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
+    """Evaluations without runs that a later one of them resumed, and these superseded runs.
+
+    Runs of the same ``Evaluation.origin`` are resumptions of one another; the one with the most answers counts, the
+    latest of several.
+    """
+    best: dict[str, Evaluation] = {}
+    for one in evaluations:
+        known = best.get(one.origin)
+        if one.origin and (known is None or _progress(one) >= _progress(known)):
+            best[one.origin] = one
+    kept = [one for one in evaluations if not one.origin or best[one.origin] is one]
+    return kept, [one for one in evaluations if one.origin and best[one.origin] is not one]
+
+
+def _progress(evaluation: Evaluation) -> tuple[int, str]:
+    return len(evaluation.records) - evaluation.counts()["failed"], evaluation.created
+
+
+def _scored(evaluation: Evaluation, metric: Metric) -> dict[str, Score]:
+    return scores_of([metric], evaluation.records) if evaluation.answered else {}
+
+
+def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]:
+    """The values of the metric's columns by question, means over its epochs; without questions that lack one."""
+    found = {}
+    for id, records in evaluation.by_id().items():
+        rows = [row for record in records if (row := columns_of(metric, record)) is not None]
+        if rows:
+            found[id] = rows[0] if len(rows) == 1 else [float(value) for value in np.mean(rows, axis=0)]
+    return found
+
+
+_Tested = tuple[str, str, Difference, tuple[int, int, int], int]
+
+
+def _pairs(
+    tables: Mapping[str, Mapping[str, list[float]]], metric: Metric, test: str, resamples: int, seed: int
+) -> list[_Tested]:
+    """Each pair with its test, in order. Pairs with the same common questions share their draws."""
+    labels = list(tables)
+    together: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for first, second in combinations(labels, 2):
+        if common := tuple(id for id in tables[first] if id in tables[second]):
+            together.setdefault(common, []).append((first, second))
+    found: list[_Tested] = []
+    function = _defined(metric.function) if metric.function else mean
+    for ids, pairs in together.items():
+        used = [label for label in labels if any(label in pair for pair in pairs)]
+        rows = {label: np.array([tables[label][id] for id in ids], dtype=np.float64) for label in used}
+        items = {label: _items(metric, of) for label, of in rows.items()}
+        if metric.function is None:
+            rows = {label: np.column_stack([of[:, 0], np.ones(len(of))]) for label, of in rows.items()}
+        places = [(used.index(first), used.index(second)) for first, second in pairs]
+        tests = paired_tests(list(rows.values()), places, function, test, CONFIDENCE, resamples, seed)
+        for (first, second), difference in zip(pairs, tests, strict=True):
+            found.append((first, second, difference, record(_gain(metric, items, first, second)), len(ids)))
+    return sorted(found, key=lambda one: (labels.index(one[0]), labels.index(one[1])))
+
+
+def _items(metric: Metric, rows: Array) -> Array:
+    """The score of each question, NaN where it is undefined."""
+    if metric.item is None:
+        return rows[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(metric.item(*rows.T), dtype=np.float64)
+
+
+def _gain(metric: Metric, items: Mapping[str, Array], first: str, second: str) -> Array:
+    # A question without a score of its own, such as an answer without claims, is a tie.
+    gain = np.nan_to_num(items[first] - items[second], nan=0.0, posinf=0.0, neginf=0.0)
+    return gain if metric.higher_is_better else -gain
+
+
+def _defined(function: Callable[..., Any]) -> Callable[..., Array]:
+    """The function, 0 where it is undefined, such as F1 in a resample without a single error."""
+
+    def defined(*sums: Array) -> Array:
+        return np.nan_to_num(function(*sums), nan=0.0, posinf=0.0, neginf=0.0)
+
+    return defined
+
+
+def _reversed(difference: Difference) -> Difference:
+    found = difference.interval
+    turned = type(found)(-found.mean, found.standard_error, -found.high, -found.low, found.confidence)
+    return Difference(turned, difference.p_value)

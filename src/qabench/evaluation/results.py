@@ -1,0 +1,97 @@
+"""An evaluation as JSON data: what `score --json`, `run --json`, `results` and reports write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol
+
+from qabench.evaluation.record import Record
+from qabench.evaluation.scores import Score
+
+if TYPE_CHECKING:
+    from qabench.evaluation.evaluation import Evaluation
+
+NAMED = 5  # how many ids a problem names before it counts the rest
+
+
+class Descriptor(Protocol):
+    """What is needed of ``qabench.benchmarks.Benchmark``, which is above this package."""
+
+    def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
+        """The scores of an evaluation or of some of its records."""
+
+    def deviations(self, evaluation: Evaluation, score: Score) -> list[str]:
+        """What distinguishes a score from the official one, in sentences."""
+
+
+def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = ()) -> dict[str, Any]:
+    """An evaluation as JSON data.
+
+    Args:
+        evaluation: from a run's log or from a file of predictions.
+        benchmark: its descriptor.
+        by: groupings to add, such as "category".
+
+    Returns:
+        benchmark, config, setting, model, created, status, path, expected, available; by metric name: ``scores``
+        (value), ``intervals`` (mean, standard_error, low, high, confidence), ``n``, ``unit``, ``left_out`` and
+        ``deviations`` (sentences; [] for an official score); ``counts`` (records by status, missing ones and all
+        records), ``problems`` (sentences), ``signatures`` by family; ``unscored`` (why there are no scores) only if
+        there is a reason; with ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
+    """
+    scores = benchmark.scores(evaluation)
+    names = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected", "available")
+    found: dict[str, Any] = {name: getattr(evaluation, name) for name in names}
+    found |= _numbers(scores)
+    found |= {
+        "unit": {name: one.metric.unit for name, one in scores.items()},
+        "deviations": {name: benchmark.deviations(evaluation, one) for name, one in scores.items()},
+        "counts": evaluation.counts() | {"records": len(evaluation.records)},
+        "problems": problems(evaluation),
+        "signatures": dict(evaluation.signatures),
+    }
+    if why := unscored(evaluation, scores):
+        found["unscored"] = why
+    if by:
+        found["by"] = {
+            grouping: {
+                group: {"records": len(records)} | _numbers(benchmark.scores(evaluation, records))
+                for group, records in evaluation.by_group(grouping).items()
+            }
+            for grouping in by
+        }
+    return found
+
+
+def problems(evaluation: Evaluation) -> list[str]:
+    """The problems of an evaluation, one sentence for each kind, with the first ids and the number of the others."""
+    kinds: dict[str, list[str]] = {}
+    for record in evaluation.records:
+        if record.problem:
+            kinds.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
+    said = list(evaluation.problems)
+    for kind, ids in kinds.items():
+        more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+        said.append(f"{len(ids)} x {kind} ({', '.join(ids[:NAMED])}{more})")
+    return said
+
+
+def unscored(evaluation: Evaluation, scores: Mapping[str, Score]) -> str | None:
+    """Why an evaluation has no scores; None if it has some."""
+    if scores:
+        return None
+    if evaluation.unscored:
+        return evaluation.unscored
+    if not evaluation.answered:
+        return f"none of the {evaluation.expected} questions was answered"
+    return "no answer has a score"
+
+
+def _numbers(scores: Mapping[str, Score]) -> dict[str, Any]:
+    return {
+        "scores": {name: one.interval.mean for name, one in scores.items()},
+        "intervals": {name: asdict(one.interval) for name, one in scores.items()},
+        "n": {name: one.n for name, one in scores.items()},
+        "left_out": {name: one.left_out for name, one in scores.items()},
+    }
