@@ -65,14 +65,14 @@ def retrieve(
 
 
 def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path | None, plot: Path | None) -> None:
-    from qabench.benchmarks.fastbook.study.trec import qrels_text, run_text
+    from qabench.benchmarks.fastbook.trec import qrels_text, run_text
     from qabench.files import write_text
 
     if run:
         for outcome in outcomes:
             name = outcome.method.name.replace(":", "-").replace(",", "-")
             path = run if len(outcomes) == 1 else run.with_name(f"{run.stem}.{name}{run.suffix}")
-            write_text(path, run_text(study.queries("question"), outcome.hits, name))
+            write_text(path, run_text(study.questions, outcome.hits, name))
     if qrels:
         write_text(qrels, qrels_text(study.questions, study.corpus))
     if plot:

@@ -16,7 +16,7 @@ from qabench.benchmarks.fastbook.study.fts import rank_fts
 from qabench.benchmarks.fastbook.study.methods import fuse, parse_method, rank_bm25
 from qabench.benchmarks.fastbook.study.queries import Query, make_queries, match_expression
 from qabench.benchmarks.fastbook.study.study import CHUNKERS, Study, load_study, run
-from qabench.benchmarks.fastbook.study.trec import qrels_text, run_text
+from qabench.benchmarks.fastbook.trec import qrels_text, run_text
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.index import Hits
 
@@ -199,7 +199,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Hits], 
     hits = run(study, parse_method("bm25"), k=5).hits
     hits = [Hits(found.positions, [2.0] * 3 + [1e-3] * (len(found.positions) - 3)) for found in hits]
     folder = tmp_path_factory.mktemp("trec")
-    (folder / "run.txt").write_text(run_text(study.queries("question"), hits, "my tag"), encoding="utf-8")
+    (folder / "run.txt").write_text(run_text(study.questions, hits, "my tag"), encoding="utf-8")
     (folder / "qrels.txt").write_text(qrels_text(study.questions, study.corpus), encoding="utf-8")
     return study, hits, folder / "run.txt", folder / "qrels.txt"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from qabench.benchmarks import Benchmark, Setting
+from qabench.benchmarks import Benchmark, Option, Setting
 from qabench.evaluation.metric import Metric
 
 
@@ -46,9 +47,23 @@ BENCHMARK = Benchmark(
         ),
     ),
     headline=("recall",),
-    families={"retrieval": "Answer Component MRR@k and Recall@k"},
+    families={
+        "retrieval": "Answer Component MRR@k and Recall@k",
+        "rouge": "ROUGE F-measures of the answers; not a score of the benchmark's authors",
+    },
     default_families=("retrieval",),
     groupings={"chapter": "chapter"},
     evaluate_with="qabench.benchmarks.fastbook.predictions:evaluate",
     declarations="qabench.benchmarks.fastbook.official:DECLARATIONS",
+    options=(
+        Option("k", "The cutoffs, separated by commas.", default="10"),
+        Option(
+            "corpus",
+            'The texts of the documents of a TREC run: JSONL, one {"docno", "text"} per line.',
+            Path,
+            for_reading=True,
+        ),
+    ),
+    prediction_fields=("passages", "answer"),
+    read_with="qabench.benchmarks.fastbook.predictions:read",
 )

@@ -1,36 +1,33 @@
-"""fastbook's scores in Inspect AI: what was retrieved, as ``qabench retrieve`` scores it, and ROUGE of the answer."""
+"""fastbook's scorer for Inspect AI: retrieval scores of the passages, and ROUGE of the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from math import nan
 from typing import Any
 
 import anyio
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer, stderr
 from inspect_ai.solver import TaskState
 
+from qabench.benchmarks.fastbook.scores import detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.study.study import Study, load_study
-from qabench.benchmarks.fastbook.study.trec import doc_id
+from qabench.benchmarks.fastbook.trec import doc_id
 from qabench.scoring.answer_components import answer_component_scores, mean_of
-from qabench.scoring.rouge import ROUGE_TYPES, rouge
 from qabench.signature import signature
 from qabench.tasks.common import answer_of
 from qabench.tasks.metrics import mean
 
-UNOFFICIAL = "ROUGE of answers is not the benchmark's: it scores retrieval alone"
-
 study_of = cache(load_study)
-"""``load_study``, once for each choice of arguments."""
+"""``load_study``, cached by its arguments."""
 
 
 @metric
 def retrieval_mean() -> Metric:
-    """The mean over questions, equal to that of ``qabench retrieve`` to the last digit."""
+    """The mean over questions, equal to that of ``qabench fastbook retrieve`` to the last digit."""
 
     def value(scores: list[SampleScore]) -> float:
-        return mean_of([one.score.as_float() for one in scores]) if scores else nan
+        return mean_of([one.score.as_float() for one in scores]) if scores else 0.0
 
     return value
 
@@ -47,11 +44,15 @@ def fastbook_scorer(
     """Answer Component MRR@k and Recall@k of the passages that the model read, and ROUGE F-scores of its answer.
 
     ROUGE is that of ``qabench.scoring.rouge`` against ``gold_standard_answer``. A sample without an answer (an error, a
-    refusal) has retrieval scores alone; an empty reply is an empty answer, and scores 0.
+    refusal, an empty reply) scores 0; its retrieval scores do not depend on the answer.
 
     Args:
-        config, chunk_size, overlap, chunker: which passages these are; see ``load_study``.
-        k: the cutoff. signed: for the signatures. The task fills all of them.
+        config: "questions" or "sample".
+        chunk_size: see ``load_study``, as for the next two.
+        overlap: the most tokens that a chunk repeats.
+        chunker: "sentences" or "llama-index".
+        k: the cutoff.
+        signed: fields of the signatures, from the task.
     """
     study = study_of(config=config, chunk_size=chunk_size, overlap=overlap, chunker=chunker)
 
@@ -76,34 +77,15 @@ def _score(
     passages = [
         {"id": doc_id(row["chapter"], position), "text": chunks[position], "score": score} for position, score in hits
     ]
-    found = answer_component_scores([row["answer_context"]], [[passage["text"] for passage in passages]], k)
-    value: dict[str, Any] = {f"mrr@{k}": found.mrr_per_question(k)[0], f"recall@{k}": found.recall_per_question(k)[0]}
-    components = [
-        {"text": "; ".join(part["answer_component"]), "contexts": list(part["context"]), "rank": rank}
-        for part, rank in zip(row["answer_context"], found.ranks[0] or (), strict=True)
-    ]
-    of_answer, backend = _rouge(row["gold_standard_answer"], answer)
-    about = {
-        "benchmark": "fastbook",
-        **signed.get("answers", {}),
-        "model": model,
-        "answers": "UNOFFICIAL have no score of the benchmark's own",
-        "rouge": backend,
-        "stemmer": "porter",
-    }
+    texts = [passage["text"] for passage in passages]
+    found = answer_component_scores([row["answer_context"]], [texts], k)
+    (of_answer,), backend = rouge_columns([row["gold_standard_answer"]], [answer])
+    about = {**signed.get("answers", {}), "model": model, "rouge": backend, "stemmer": "porter"}
     return Score(
-        value=value | of_answer,
+        value=retrieval_columns(found)[0] | of_answer,
         answer=answer,
         metadata={
-            "detail": {"passages": passages, "components": components, "k": k},
+            "detail": detail(row, found.ranks[0] or (), passages, k),
             "signatures": {"retrieval": signed.get("retrieval", ""), "rouge": signature("fastbook_rouge", **about)},
-            "unofficial": UNOFFICIAL,
         },
     )
-
-
-def _rouge(reference: str, answer: str | None) -> tuple[dict[str, float], str | None]:
-    if answer is None:
-        return {f"{kind}.fscore": nan for kind in ROUGE_TYPES}, None
-    found = rouge([reference], [answer])
-    return {f"{kind}.fscore": float(prf.fscore) for kind, prf in found.per_question[0].items()}, found.backend

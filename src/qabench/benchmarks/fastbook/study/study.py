@@ -7,19 +7,21 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from qabench.benchmarks.fastbook.questions import load_questions
+from qabench.benchmarks.fastbook.scores import retrieval_columns
 from qabench.benchmarks.fastbook.study import chunking
 from qabench.benchmarks.fastbook.study.methods import Memory, Method
 from qabench.benchmarks.fastbook.study.queries import Query, make_queries
 from qabench.errors import InputError
 from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords, parse_question
-from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_questions
+from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
+from qabench.loading_scripts.fastbook.read import read_csv, read_object
 from qabench.retrieval.bm25.index import Hits
 from qabench.scoring.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.signature import digest, signature
 from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
 
-# A config of questions, with those of its chapters and its keywords.
+# The chapters and the keywords that belong to a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
 CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
     "sentences": chunking.cut,
@@ -81,8 +83,8 @@ class Outcome:
     @cached_property
     def columns(self) -> dict[str, list[float]]:
         """Each question's scores: {"mrr@10": [...], "recall@10": [...]}."""
-        pairs = (("mrr", self.scores.mrr_per_question), ("recall", self.scores.recall_per_question))
-        return {f"{name}@{self.k}": [value for value in values(self.k) if value is not None] for name, values in pairs}
+        rows = retrieval_columns(self.scores)
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
     @cached_property
     def intervals(self) -> dict[str, dict[str, Interval]]:
@@ -129,25 +131,24 @@ def load_study(
         MissingExtra: llama-index is not installed.
         SourceError: the data cannot be had.
     """
-    if config not in CONFIGS:
-        raise InputError(f"fastbook has no questions in {config!r}; allowed: {', '.join(CONFIGS)}")
     if chunker not in CHUNKERS:
         raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
     overlap = chunking.check_sizes(chunk_size, overlap)
+    questions = load_questions(config)
     corpus_config, keywords_config = CONFIGS[config]
-    questions = [parse_question(row) for path in _files(config) for row in read_questions(path)]
     chapters = [parse_chapter(read_object(path), path.name) for path in _files(corpus_config)]
     keywords = [parse_keywords(row) for path in _files(keywords_config) for row in read_csv(path, KEYWORD_COLUMNS)]
     corpus = {row["chapter"]: CHUNKERS[chunker](row["text"], chunk_size, overlap) for row in chapters}
-    names = [name for part in (config, corpus_config, keywords_config) for name in _names(part)]
+    names = [*_names(corpus_config), *_names(keywords_config)]
     about = {
         "config": config,
-        "data": digest([file_digest("fastbook", name) for name in names]),
+        "data": questions.digest,
+        "corpus": digest([file_digest("fastbook", name) for name in names]),
         "chunker": chunking.NAME if chunker == "sentences" else chunking.source_version(),
         "chunk_size": chunk_size,
         "overlap": overlap,
     }
-    return Study(questions, corpus, {row["id"]: row["keywords"] for row in keywords}, about)
+    return Study(questions.rows, corpus, {row["id"]: row["keywords"] for row in keywords}, about)
 
 
 def run(study: Study, method: Method, k: int = 10) -> Outcome:

@@ -1,0 +1,153 @@
+"""Runs, relevance judgments and corpora in the formats of TREC, which ir_measures, ranx and trec_eval also read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError
+from qabench.predictions import BadLine, Prediction, Predictions, some
+from qabench.retrieval.bm25.index import Hits
+from qabench.text.repaired import RepairedTexts
+
+COLUMNS = "query id, Q0, document id, rank, score, tag"
+DOCUMENT_KEYS = ("docno", "id")
+
+
+def doc_id(chapter: int, position: int) -> str:
+    """The id of a chunk: "13-c4" is the chunk at position 4 (from 0) of chapter 13."""
+    return f"{chapter}-c{position}"
+
+
+def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
+    """A run: lines of query id, "Q0", document id, rank (from 1), score, tag.
+
+    Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
+    scores are written as 32-bit numbers, and a score that is not below the previous one is replaced by the next
+    smaller number.
+    """
+    lines = []
+    tag = "".join(tag.split()) or "run"
+    for row, found in zip(questions, hits, strict=True):
+        last = np.float32(np.inf)
+        for rank, (position, score) in enumerate(zip(found.positions, found.scores, strict=True), 1):
+            last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
+            lines.append(f"{row['id']} Q0 {doc_id(row['chapter'], position)} {rank} {last!s} {tag}\n")
+    return "".join(lines)
+
+
+def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:
+    """Judgments: lines of query id, "0", document id, and the number of answer components that the chunk contains.
+
+    Every chunk of a question's chapter is judged, also those with 0: a question whose components are in no chunk stays
+    in the means of other programs, as it does in ours.
+    """
+    repaired = RepairedTexts()
+    lines = []
+    for row in questions:
+        components = [[repaired(context) for context in part["context"]] for part in row["answer_context"]]
+        for position, chunk in enumerate(corpus[row["chapter"]]):
+            text = repaired(chunk)
+            held = sum(any(context in text for context in contexts) for contexts in components)
+            lines.append(f"{row['id']} 0 {doc_id(row['chapter'], position)} {held}\n")
+    return "".join(lines)
+
+
+def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:
+    """A corpus: JSONL, one {"docno", "text"} per chunk."""
+    return "".join(
+        json.dumps({"docno": doc_id(chapter, position), "text": chunk}, ensure_ascii=False) + "\n"
+        for chapter, chunks in corpus.items()
+        for position, chunk in enumerate(chunks)
+    )
+
+
+def parse_corpus(data: bytes, name: str) -> dict[str, str]:
+    """The texts of a corpus by document id: JSONL with "docno" or "id", and "text".
+
+    Raises:
+        InputError: a line is not such an object, or an id is repeated; names the line.
+    """
+    texts: dict[str, str] = {}
+    for number, line in _lines(data):
+        where = f"{name}, line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: not JSON ({error})") from None
+        docno = next((row[key] for key in DOCUMENT_KEYS if key in row), None) if isinstance(row, dict) else None
+        if not isinstance(docno, str) or not isinstance(row.get("text"), str):
+            raise InputError(f'{where}: {row!r:.80}; a line of a corpus must be {{"docno": "...", "text": "..."}}')
+        if docno in texts:
+            raise InputError(f"{where}: the document {docno!r} is repeated")
+        texts[docno] = row["text"]
+    return texts
+
+
+def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
+    """The rankings of a run as predictions: {"id", "passages"}.
+
+    As in trec_eval, documents are ordered by score, the highest first; the rank and then the order of the lines decide
+    among equal scores.
+
+    Args:
+        data: lines of query id, "Q0", document id, rank, score, tag, separated by white space.
+        name: the file in messages.
+        texts: the text of each document.
+
+    Raises:
+        InputError: no line can be read, or documents of the run are not in the corpus.
+    """
+    rankings: dict[str, dict[str, tuple[float, int, int]]] = {}
+    bad: list[BadLine] = []
+    for number, line in _lines(data):
+        columns = line.decode("utf-8", "replace").split()
+        if reason := _bad_columns(columns):
+            bad.append(BadLine(number, reason))
+            continue
+        query, _, docno, rank, score, _ = columns
+        documents = rankings.setdefault(query, {})
+        if docno in documents:
+            bad.append(BadLine(number, f"the document {docno} is repeated for the query {query}"))
+            continue
+        documents[docno] = (-float(score), int(rank), number)
+    if not rankings:
+        first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
+        raise InputError(f"{name} is not a TREC run{first}. The columns of a line must be: {COLUMNS}")
+    _check_documents(rankings.values(), texts, name)
+    rows = []
+    for query, documents in rankings.items():
+        ranked = sorted(documents, key=lambda docno: documents[docno])
+        fields = {"id": query, "passages": [texts[docno] for docno in ranked], "documents": ranked}
+        rows.append(Prediction(min(line for _, _, line in documents.values()), query, fields))
+    return Predictions(name, tuple(rows), tuple(bad))
+
+
+def _lines(data: bytes) -> Iterable[tuple[int, bytes]]:
+    return ((number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
+
+
+def _bad_columns(columns: list[str]) -> str | None:
+    """Why the columns are not a line of a run; None if they are."""
+    if len(columns) != 6:
+        return f"{len(columns)} columns instead of 6 ({COLUMNS})"
+    try:
+        int(columns[3])
+    except ValueError:
+        return f"the rank {columns[3]!r} is not an integer"
+    try:
+        return None if isfinite(float(columns[4])) else f"the score {columns[4]!r} is not finite"
+    except ValueError:
+        return f"the score {columns[4]!r} is not a number"
+
+
+def _check_documents(rankings: Iterable[Iterable[str]], texts: Mapping[str, str], name: str) -> None:
+    if missing := sorted({docno for documents in rankings for docno in documents if docno not in texts}):
+        raise InputError(
+            f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
+            "searched"
+        )

@@ -1,0 +1,148 @@
+"""Files of retrieved passages: reading, scoring, TREC runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qabench
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook.study.methods import parse_method
+from qabench.benchmarks.fastbook.study.study import Study, load_study, run
+from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
+from qabench.errors import InputError
+from qabench.evaluation import EMPTY, FAILED, Evaluation
+
+FASTBOOK = benchmark("fastbook")
+
+
+def means(evaluation: Evaluation) -> dict[str, float]:
+    return {name: score.interval.mean for name, score in FASTBOOK.scores(evaluation).items()}
+
+
+def passages_of(study: Study, k: int = 10) -> list[dict[str, Any]]:
+    hits = run(study, parse_method("bm25"), k).hits
+    return [
+        {"id": row["id"], "passages": [study.corpus[row["chapter"]][position] for position in found.positions]}
+        for row, found in zip(study.questions, hits, strict=True)
+    ]
+
+
+def by_metrics(rows: list[dict[str, Any]], study: Study, k: list[int]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name in ("answer_component_mrr", "answer_component_recall"):
+        computed = qabench.load_metric(name).compute(
+            predictions=[row["passages"] for row in rows], references=study.references, k=k
+        )
+        found |= {key: value for key, value in computed.items() if "@" in key}
+    return found
+
+
+def test_scores_equal_the_metrics() -> None:
+    study = load_study("sample", chunk_size=60)
+    rows = passages_of(study)
+    scored = evaluate("sample", read(rows), k=[1, 3, 10])
+    assert means(scored) == by_metrics(rows, study, [1, 3, 10])
+    assert list(means(scored)) == ["mrr@1", "mrr@3", "mrr@10", "recall@1", "recall@3", "recall@10"]
+    again = evaluate("sample", read(rows), k="10,1,3")
+    assert means(again) == means(scored)
+
+
+def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> None:
+    study = load_study()
+    outcome = run(study, parse_method("bm25"))
+    (tmp_path / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
+    (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
+    from_run = evaluate(None, read(tmp_path / "run.txt", corpus=tmp_path / "corpus.jsonl"))
+    rows = passages_of(study)
+    assert means(from_run) == means(evaluate(None, read(rows))) == by_metrics(rows, study, [10])
+    assert means(from_run) == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
+    for score in FASTBOOK.scores(from_run).values():
+        assert score.n == 191
+        assert FASTBOOK.deviations(from_run, score) == []
+    first = from_run.records[0].detail["passages"][0]
+    assert first["id"] == doc_id(1, outcome.hits[0].positions[0])
+
+
+def test_imperfect_files_keep_every_question() -> None:
+    study = load_study("sample", chunk_size=60)
+    rows = passages_of(study)
+    rows[0]["passages"] = []
+    rows[1]["passages"] = "one string"
+    rows[2]["id"] = "99-1"
+    scored = evaluate("sample", read(rows))
+    assert [record.status for record in scored.records[:3]] == [EMPTY, FAILED, FAILED]
+    assert [record.scores["recall@10"] for record in scored.records[:3]] == [0, 0, 0]
+    assert scored.problems == [
+        f"questions without a prediction: 2 ({study.questions[1]['id']}, {study.questions[2]['id']})",
+        "predictions for unknown questions: 1 (99-1 (line 3))",
+        "unreadable lines: 1 (line 2: the passages are not a list of strings: 'one string')",
+    ]
+    assert FASTBOOK.scores(scored)["mrr@10"].n == 12
+
+
+def test_rouge_of_answers_is_not_official() -> None:
+    study = load_study("sample", chunk_size=60)
+    rows = [{"id": row["id"], "answer": row["gold_standard_answer"]} for row in study.questions]
+    scored = evaluate("sample", read(rows), families=["rouge"])
+    assert means(scored) == {"rouge1.fscore": 1, "rouge2.fscore": 1, "rougeL.fscore": 1}
+    for score in FASTBOOK.scores(scored).values():
+        assert FASTBOOK.deviations(scored, score) == ["not a score of the benchmark's authors"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("1-1 Q0 a 1 2.0", "5 columns instead of 6"),
+        ("1-1 Q0 a x 2.0 tag", "the rank 'x' is not an integer"),
+        ("1-1 Q0 a 1 high tag", "the score 'high' is not a number"),
+        ("1-1 Q0 a 1 nan tag", "the score 'nan' is not finite"),
+    ],
+)
+def test_bad_lines_of_runs(tmp_path: Path, line: str, reason: str) -> None:
+    (tmp_path / "run").write_text(f"{line}\n1-1 Q0 a 2 1.5 t\n1-1 Q0 b 1 1.5 t\n1-1 Q0 b 1 9 t\n", encoding="utf-8")
+    (tmp_path / "corpus").write_text('{"id": "a", "text": "A"}\n{"docno": "b", "text": "B"}\n', encoding="utf-8")
+    found = read(tmp_path / "run", corpus=tmp_path / "corpus")
+    assert found.rows[0].fields["passages"] == ["B", "A"]
+    assert found.bad_lines[0].reason.startswith(reason)
+    assert found.bad_lines[1].reason == "the document b is repeated for the query 1-1"
+
+
+def test_runs_need_their_corpus(tmp_path: Path) -> None:
+    run_file, corpus = tmp_path / "run", tmp_path / "corpus"
+    run_file.write_text("1-1 Q0 a 1 2 t\n", encoding="utf-8")
+    with pytest.raises(InputError, match="If it is a TREC run, give the corpus"):
+        read(run_file)
+    corpus.write_text('{"docno": "b", "text": "B"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"1 documents of .* are not in the corpus: a; give"):
+        read(run_file, corpus=corpus)
+    corpus.write_text('{"docno": "b"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"corpus, line 1: .*; a line of a corpus must be"):
+        read(run_file, corpus=corpus)
+
+
+def test_custom_questions(tmp_path: Path) -> None:
+    from qabench.loading_scripts import open_path
+
+    own = tmp_path / "questions.json"
+    document = json.loads(open_path("fastbook", "./sample/questions.json").read_text(encoding="utf-8"))
+    own.write_text(json.dumps({"questions": document["questions"][:2]}), encoding="utf-8")
+    rows = passages_of(load_study("sample", chunk_size=60))[:2]
+    scored = evaluate(None, read(rows), questions=own)
+    assert (scored.config, len(scored.records)) == ("custom", 2)
+    score = FASTBOOK.scores(scored)["mrr@10"]
+    assert FASTBOOK.deviations(scored, score) == [
+        "config: custom, not the benchmark's questions",
+        "data: the questions are not those of the benchmark's repository",
+    ]
+
+
+@pytest.mark.parametrize(("k", "message"), [("1,x", "k is '1,x'"), (0, "k is 0"), ([], r"k is \[\]")])
+def test_wrong_cutoffs(k: Any, message: str) -> None:
+    rows = passages_of(load_study("sample", chunk_size=60))
+    with pytest.raises(InputError, match=message):
+        evaluate("sample", read(rows), k=k)
