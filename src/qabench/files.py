@@ -38,6 +38,22 @@ def write_json(path: Path, document: Any) -> None:
     write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
+def check_writable(path: Path) -> None:
+    """Checks that a file can be written, before the work whose result it is to hold.
+
+    Raises:
+        QabenchError: it is a folder, or its folder cannot be written to.
+    """
+    if path.is_dir():
+        raise QabenchError(f"cannot write {path}: it is a folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

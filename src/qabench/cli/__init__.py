@@ -1,7 +1,7 @@
 """The ``qabench`` command line.
 
-Exit codes: 0 all right; 1 something failed; 2 wrong usage or unusable input. Imports stay inside the commands:
-``qabench --help`` must not wait for ``datasets``.
+Exit codes: 0 success; 1 something failed; 2 wrong usage or unusable input; 130 and 143 interrupted. A command's module
+is imported when the command runs: ``qabench --help`` must not wait for ``datasets``.
 """
 
 from __future__ import annotations
@@ -12,55 +12,57 @@ from typing import Annotated
 
 import typer
 
-from qabench.cli.build import build
-from qabench.cli.compare import compare
-from qabench.cli.env import env
-from qabench.cli.evaluators import evaluate_felm
-from qabench.cli.export import export
-from qabench.cli.fetch import fetch
-from qabench.cli.judge import judge
-from qabench.cli.list import list_all
-from qabench.cli.path import path
-from qabench.cli.publish import publish
-from qabench.cli.quickstart import quickstart
-from qabench.cli.register import register
-from qabench.cli.report import report
-from qabench.cli.results import results
-from qabench.cli.retrieve import retrieve
-from qabench.cli.run import run
-from qabench.cli.score import score
-from qabench.cli.stats import stats
-from qabench.cli.submit import submit
-from qabench.cli.wiki import wiki_app
+from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
+
+# Section of the help -> command -> (module:function or module:Typer, help in one line).
+COMMANDS = {
+    "Data": {
+        "list": ("qabench.cli.list:list_all", "List benchmarks with their configs, and metrics."),
+        "fetch": ("qabench.cli.fetch:fetch", "Download the pinned source files and verify them."),
+        "stats": ("qabench.cli.stats:stats", "Print a dataset's statistics next to the published ones."),
+        "register": ("qabench.cli.register:register", 'Make load_dataset("qabench/...") work on this machine.'),
+        "build": ("qabench.cli.build:build", "Write Hub-ready dataset repositories."),
+        "publish": ("qabench.cli.publish:publish", "Publish datasets and metrics to the Hugging Face Hub."),
+    },
+    "Scores": {
+        "quickstart": ("qabench.cli.quickstart:quickstart", "Score three synthetic systems on a built-in sample."),
+        "score": ("qabench.cli.score:score", "Score predictions with the official metrics."),
+        "compare": ("qabench.cli.compare:compare", "Compare systems on the same questions, with paired tests."),
+        "report": ("qabench.cli.report:report", "Write a report of runs as one web page."),
+        "results": ("qabench.cli.results:results", "Turn scores into entries for a model's page on the Hub."),
+    },
+    "Models": {
+        "run": ("qabench.cli.run:run", "Run a model over a benchmark and score its answers."),
+        "export": ("qabench.cli.export:export", "Write a run's answers as predictions or records."),
+        "path": ("qabench.cli.path:path", "Print the folder that another program needs."),
+        "env": ("qabench.cli.env:env", "Print versions, models, caches and environment variables."),
+    },
+    "Retrieval": {
+        "wiki": ("qabench.cli.wiki:wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
+    },
+    "To be moved": {
+        "judge": ("qabench.cli.judge:judge", "Let a language model judge a file of answers."),
+        "evaluate-felm": ("qabench.cli.evaluators:evaluate_felm", "Let a language model find errors."),
+        "submit": ("qabench.cli.submit:submit", "Check a submission to a leaderboard and write its files."),
+        "retrieve": ("qabench.cli.retrieve:retrieve", "Search each question's chapter and score the chunks."),
+    },
+}
+
+
+class _Commands(LazyGroup):
+    sections = COMMANDS
+
 
 app = typer.Typer(
     name="qabench",
+    cls=_Commands,
     help="FanOutQA, ExpertQA, FELM and fastbook-benchmark: data, official scores, results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # importing rich for the help would double its time
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("list")(list_all)
-app.command("quickstart")(quickstart)
-app.command("fetch")(fetch)
-app.command("score")(score)
-app.command("judge")(judge)
-app.command("evaluate-felm")(evaluate_felm)
-app.command("run")(run)
-app.command("export")(export)
-app.command("report")(report)
-app.command("submit")(submit)
-app.command("results")(results)
-app.command("compare")(compare)
-app.command("stats")(stats)
-app.command("register")(register)
-app.command("build")(build)
-app.command("publish")(publish)
-app.command("path")(path)
-app.command("env")(env)
-app.command("retrieve")(retrieve)
-app.add_typer(wiki_app, name="wiki")
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,14 +76,15 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option("-V", "--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """The entry point: runs a command, and prints an error for a person instead of a traceback."""
+    """The entry point: runs a command and prints errors as one line instead of a traceback."""
     try:
         app()
     except InputError as error:
@@ -91,8 +94,14 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output, such as head, has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # such as a full disk, below HF_HOME or on standard output
+        _stop(error, 1)
 
 
 def _stop(error: Exception, code: int) -> None:
-    print(f"qabench: {error}", file=sys.stderr)
+    from qabench.terminal import printable
+
+    print(f"qabench: {printable(str(error))}", file=sys.stderr)
+    if isinstance(error, OSError) and sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not fail again
     sys.exit(code)

@@ -1,32 +1,60 @@
-"""What the commands print with: consoles, tables, JSON, progress. Imports rich, so commands import it when they run."""
+"""What the commands print with: consoles, tables in five formats, JSON, progress.
+
+Imports rich, so commands import it when they run.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
+import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from qabench.cli.quiet import is_quiet
 from qabench.tables import Table
+from qabench.terminal import printable
 
-# In a pipe a program or a pager reads the lines: they are not to be broken at 80 characters.
+# A program or a pager reads a pipe: lines must not be broken at 80 characters.
 PIPE_WIDTH = 200
+GAP = 2  # spaces between columns
+TEXT_WIDTH = 16  # a column of text is wrapped, but not below this
+SECONDS_BETWEEN_LINES = 5.0  # of progress, if standard error is not a terminal
 
 
 def console() -> Console:
     """The console of results, on standard output."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=PIPE_WIDTH)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def errors() -> Console:
-    """The console of everything that is no result, on standard error."""
+    """The console of everything that is not a result, on standard error."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: object, style: str | None = None) -> None:
+    """Prints a line on standard output: control characters are escaped, markup is not interpreted."""
+    console().print(printable(text), style=style, markup=False, soft_wrap=True)
+
+
+def hint(text: object, style: str | None = "dim") -> None:
+    """Prints a line on standard error, unless ``--quiet`` was given."""
+    if not is_quiet():
+        errors().print(printable(text), style=style, markup=False)
+
+
+def warn(text: object) -> None:
+    """Prints a warning on standard error."""
+    errors().print(f"warning: {printable(text)}", style="yellow", markup=False)
 
 
 def print_json(document: Any) -> None:
@@ -34,49 +62,125 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def print_table(table: Table) -> None:
-    """A table of figures: the first column names the rows, the others stand to the right."""
-    shown = RichTable(box=None, pad_edge=False)
-    for i, column in enumerate(table.columns):
-        shown.add_column(column, justify="left" if i == 0 else "right", header_style="dim")
-    for row in table.rows:
-        shown.add_row(*map(_cell, row))
+def print_table(table: Table, format: str = "table") -> None:
+    """A table on standard output; see ``print_tables``."""
+    print_tables([table], format)
+
+
+def print_tables(tables: Sequence[Table], format: str = "table") -> None:
+    """Tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json"."""
+    if format == "json":
+        print_json({"tables": [table.as_dict() for table in tables]})
+    for i, table in enumerate(tables if format != "json" else ()):
+        if format == "table":
+            _print_rich(table)
+        else:
+            print(formatted(table, format), end="" if i == len(tables) - 1 else "\n")
+
+
+def formatted(table: Table, format: str) -> str:
+    """A table as "csv", "markdown" or "latex"; cells are unchanged, so numbers are never cut."""
+    if format == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
+        return text.getvalue()
+    from tabulate import tabulate
+
+    rows = [["" if cell is None else cell for cell in row] for row in table.rows]
+    kinds = {"markdown": "github", "latex": "latex_booktabs"}
+    text_of_table = tabulate(rows, table.columns, tablefmt=kinds[format], disable_numparse=True)
+    title = f"**{table.title}**\n\n" if format == "markdown" else f"% {table.title}\n"
+    notes = "".join(f"\n{'' if format == 'markdown' else '% '}{note}\n" for note in table.notes)
+    return f"{title}{text_of_table}\n{notes}"
+
+
+def _print_rich(table: Table) -> None:
     out = console()
-    out.print(table.title, style="bold", markup=False, soft_wrap=True)
-    out.print(shown)
+    shown, dropped = _fitting(table, out.width)
+    made = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for i in shown:
+        text = _is_text(table, i)
+        made.add_column(
+            escape(table.columns[i]),
+            justify="left" if i == 0 or text else "right",
+            header_style="dim",
+            no_wrap=not text,
+            min_width=min(TEXT_WIDTH, _width(table, i)) if text else _width(table, i),
+        )
+    for row in table.rows:
+        made.add_row(*(escape(_cell(row[i])) for i in shown))
+    out.print(printable(table.title), style="bold", markup=False, soft_wrap=True)
+    out.print(made)
     for note in table.notes:
-        out.print(f"  {note}", style="dim", markup=False, soft_wrap=True)
+        out.print(f"  {printable(note)}", style="dim", markup=False, soft_wrap=True)
+    if dropped:
+        names = ", ".join(table.columns[i] for i in dropped)
+        out.print(f"  not shown for lack of width: {names} (--format csv has all columns)", style="dim", markup=False)
     out.print()
+
+
+def _fitting(table: Table, width: int) -> tuple[list[int], list[int]]:
+    """The columns that fit into the width without cutting a number, and those that do not: the last ones go first."""
+    kept = list(range(len(table.columns)))
+    while len(kept) > 2 and sum(_least(table, i) + GAP for i in kept) - GAP > width:
+        kept.pop()
+    return kept, [i for i in range(len(table.columns)) if i not in kept]
+
+
+def _least(table: Table, column: int) -> int:
+    return min(TEXT_WIDTH, _width(table, column)) if _is_text(table, column) else _width(table, column)
+
+
+def _width(table: Table, column: int) -> int:
+    return max(map(len, [table.columns[column], *(_cell(row[column]) for row in table.rows)]))
+
+
+def _is_text(table: Table, column: int) -> bool:
+    """Whether a column holds words, which can be wrapped, and not numbers and intervals."""
+    cells = [_cell(row[column]) for row in table.rows]
+    return column == 0 or any(cell and not any(character.isdigit() for character in cell) for cell in cells)
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(value)
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error while something long runs; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
+    """Progress on standard error: a bar on a terminal, else a plain line every few seconds; nothing with --quiet."""
+    if is_quiet():
         yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    elif not sys.stderr.isatty():
+        yield _lines(what)
+    else:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines(what: str) -> Callable[[int, int], None]:
+    last = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    return progress
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as one line for a person, without file names and source lines."""
+    """Warnings as one line, without file names and source lines."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: errors().print(
-            f"warning: {message}", style="yellow", markup=False
-        )
+        warnings.showwarning = lambda message, *_, **__: warn(message)
         yield

@@ -1,0 +1,125 @@
+"""A group of commands that imports a command's module only when that command runs."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from qabench.benchmarks import benchmark, benchmark_names, load
+from qabench.cli.quiet import set_quiet
+
+Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+BENCHMARKS = "Benchmarks"
+
+
+class Command(TyperCommand):
+    """A command that lists its options when it gets an unknown one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """As click's; an error on an unknown option lists all options of the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities"):
+                error.possibilities = [option for param in self.params for option in param.opts if option[:2] == "--"]
+            raise
+
+
+class LazyGroup(TyperGroup):
+    """The top-level commands of ``sections``, and one group per benchmark that has commands of its own."""
+
+    sections: ClassVar[Sections] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, without importing a command."""
+        return [*(name for commands in self.sections.values() for name in commands), *_with_commands()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; None if there is none."""
+        references = {name: of[0] for commands in self.sections.values() for name, of in commands.items()}
+        if cmd_name in references:
+            return command_of(cmd_name, load(references[cmd_name]))
+        return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As click's; an unknown name is an error that lists the valid ones."""
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            ctx.fail(unknown_name("command", args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The help's list of commands, by section."""
+        own = {name: f"Commands of {benchmark(name).title}: {', '.join(of)}." for name, of in _with_commands().items()}
+        sections = {title: {name: of[1] for name, of in commands.items()} for title, commands in self.sections.items()}
+        for title, commands in {**sections, BENCHMARKS: own}.items():
+            if commands:
+                with formatter.section(title):
+                    formatter.write_dl(list(commands.items()))
+
+
+def command_of(name: str, command: Any) -> Any:
+    """The click command of a function or of a Typer application."""
+    if isinstance(command, typer.Typer):
+        group = typer.main.get_command(command)
+        group.name = name
+        return group
+    wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    wrapper.command(name, cls=Command)(_with_quiet(command))
+    return typer.main.get_command(wrapper)
+
+
+def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """The function with additional keyword parameters in the signature that Typer reads."""
+    signature = inspect.signature(function, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+
+    @functools.wraps(function)
+    def extended(**values: Any) -> None:
+        function(**values)
+
+    everything = [*own, *parameters]
+    extended.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
+    extended.__annotations__ = {one.name: one.annotation for one in everything}
+    return extended
+
+
+def _with_quiet(function: Callable[..., None]) -> Callable[..., None]:
+    quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress and no hints.")]
+
+    @functools.wraps(function)
+    def run(quiet: bool = False, **values: Any) -> None:
+        set_quiet(quiet)
+        function(**values)
+
+    parameter = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=quiet)
+    return with_parameters(run, [parameter])
+
+
+def unknown_name(kind: str, name: str, allowed: list[str]) -> str:
+    """An error message for an unknown name, with the closest valid one and all valid ones."""
+    close = difflib.get_close_matches(name, allowed, 1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"No such {kind} {name!r}{hint}; allowed: {', '.join(allowed)}"
+
+
+def _with_commands() -> dict[str, list[str]]:
+    """The benchmarks that have commands of their own, with the names of these."""
+    return {name: list(benchmark(name).commands) for name in benchmark_names() if benchmark(name).commands}
+
+
+def _benchmark_group(name: str) -> Any:
+    found = benchmark(name)
+    commands = {command: command_of(command, load(reference)) for command, reference in found.commands.items()}
+    return TyperGroup(
+        name=name,
+        commands=commands,
+        help=f"Commands of {found.title}.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )

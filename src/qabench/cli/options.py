@@ -1,0 +1,125 @@
+"""Arguments and options that several commands share, with their shell completion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.errors import InputError
+
+FORMATS = ("table", "csv", "markdown", "latex", "json")
+
+
+def _chosen(ctx: typer.Context) -> Any:
+    """The benchmark typed so far; None if there is none, or an unknown one."""
+    name = ctx.params.get("benchmark")
+    return benchmark(name) if name in benchmark_names() else None
+
+
+def _benchmarks(incomplete: str) -> list[str]:
+    return [name for name in benchmark_names() if name.startswith(incomplete)]
+
+
+def _configs(ctx: typer.Context, incomplete: str) -> list[str]:
+    from qabench.loading_scripts import dataset_table
+
+    found = _chosen(ctx)
+    names = list(dataset_table(found.name).configs) if found else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _settings(ctx: typer.Context, incomplete: str) -> list[str]:
+    found = _chosen(ctx)
+    return [one.name for one in found.settings if one.name.startswith(incomplete)] if found else []
+
+
+def _families(ctx: typer.Context, incomplete: str) -> list[str]:
+    found = _chosen(ctx)
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in found.families if name.startswith(last)] if found else []
+
+
+def _metrics(ctx: typer.Context, incomplete: str) -> list[str]:
+    found = _chosen(ctx)
+    return [one.name for one in found.metrics if one.name.startswith(incomplete)] if found else []
+
+
+def _groupings(ctx: typer.Context, incomplete: str) -> list[str]:
+    found = _chosen(ctx)
+    return [name for name in found.groupings if name.startswith(incomplete)] if found else []
+
+
+def _formats(incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+BenchmarkName = Annotated[
+    str,
+    typer.Argument(
+        metavar="BENCHMARK", help=f"Which benchmark: {', '.join(benchmark_names())}.", autocompletion=_benchmarks
+    ),
+]
+ConfigName = Annotated[
+    str | None,
+    typer.Option(
+        "--config", metavar="NAME", help="The dataset's config; default: the benchmark's.", autocompletion=_configs
+    ),
+]
+SettingName = Annotated[
+    str | None,
+    typer.Option(
+        "--setting",
+        metavar="NAME",
+        help="How the model is asked: "
+        + "; ".join(f"{name}: {', '.join(one.name for one in benchmark(name).settings)}" for name in benchmark_names())
+        + ". Default: the first.",
+        autocompletion=_settings,
+    ),
+]
+Families = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="NAMES",
+        help="Which scores, separated by commas: "
+        + "; ".join(f"{name}: {', '.join(benchmark(name).families)}" for name in benchmark_names())
+        + ".",
+        autocompletion=_families,
+    ),
+]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        "--metric", metavar="NAME", help="The metric; default: the benchmark's main one.", autocompletion=_metrics
+    ),
+]
+Groupings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="GROUPING",
+        help="Also print scores by group: "
+        + "; ".join(f"{name}: {', '.join(benchmark(name).groupings)}" for name in benchmark_names())
+        + ". May be repeated.",
+        autocompletion=_groupings,
+    ),
+]
+Format = Annotated[
+    str, typer.Option("--format", help=f"How tables are printed: {', '.join(FORMATS)}.", autocompletion=_formats)
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
+Questions = Annotated[
+    Path | None,
+    typer.Option("--questions", metavar="FILE", help="Questions in the benchmark's official format, not a config's."),
+]
+
+
+def checked_format(name: str, as_json: bool) -> str:
+    """The format to print in. Raises InputError with the allowed ones."""
+    if name not in FORMATS:
+        raise InputError(f"unknown format {name!r}; allowed: {', '.join(FORMATS)}")
+    return "json" if as_json else name

@@ -1,0 +1,153 @@
+"""Evaluations from whatever a user names: logs of runs, folders of logs, and files of predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+from qabench.evaluate import evaluate_predictions
+from qabench.evaluation import FAILED, Evaluation
+from qabench.runs.log import read_header, read_run
+
+LOG = ".eval"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Evaluations in the order given, and one sentence about each thing that a user should know."""
+
+    evaluations: list[Evaluation]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_evaluations(
+    paths: Sequence[str | Path],
+    benchmark: str | None = None,
+    config: str | None = None,
+    *,
+    metrics: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Found:
+    """The evaluations of logs, folders of logs and files of predictions.
+
+    Args:
+        paths: a log is a file that ends in ".eval" or a JSON log of Inspect AI; anything else is a file of
+            predictions; "-" is standard input.
+        benchmark: what the predictions answer; None if there are only logs. A log of another benchmark is refused.
+        config: of the predictions; for logs, which config they must have.
+        metrics: of the predictions; see ``qabench.evaluate_predictions``, also for the other arguments.
+
+    Raises:
+        InputError: a path that is neither, a folder without logs, predictions without a benchmark.
+    """
+    every, notes = current([each for path in paths for each in _expanded(path)])
+    evaluations = []
+    for path in every:
+        if is_log(path):
+            found = read_run(path)
+            _check(found, benchmark, config)
+        elif benchmark is None:
+            raise InputError(f"{path} is a file of predictions: name its benchmark, such as --benchmark NAME")
+        else:
+            found = evaluate_predictions(
+                benchmark, config, path, metrics, questions=questions, progress=progress, **options
+            )
+        evaluations.append(found)
+        notes += filter(None, [incomplete(found)])
+    return Found(_told_apart(evaluations), notes)
+
+
+def is_log(path: str | Path) -> bool:
+    """Whether a path names a log of Inspect AI."""
+    path = Path(path)
+    if path.suffix != ".json":
+        return path.suffix == LOG
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 12).lstrip()[:1] == b"{" and {"eval", "version"} <= _keys(path)
+    except OSError:
+        return False
+
+
+def logs_in(folder: Path) -> list[Path]:
+    """The logs in a folder, oldest first. Raises InputError if there are none."""
+    if not (logs := sorted(folder.glob(f"*{LOG}"))):
+        raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
+    return logs
+
+
+def current(paths: Iterable[str | Path]) -> tuple[list[str | Path], list[str]]:
+    """The paths without logs of runs that a later log continues, and one note for each log left out.
+
+    A resumed run writes a new log, which holds the answers of the old one.
+    """
+    every = list(paths)
+    latest: dict[str, tuple[str, str | Path]] = {}
+    tasks: dict[str, str] = {}
+    for path in every:
+        if is_log(path):
+            header = read_header(path).eval
+            tasks[str(path)] = header.task_id
+            latest[header.task_id] = max(latest.get(header.task_id, ("", path)), (header.created, path), key=_first)
+    kept, notes = [], []
+    for path in every:
+        newer = latest[tasks[str(path)]][1] if str(path) in tasks else path
+        if newer == path:
+            kept.append(path)
+        else:
+            notes.append(f"{path} is left out: {newer} continues that run")
+    return kept, notes
+
+
+def incomplete(evaluation: Evaluation) -> str | None:
+    """A sentence about a run that lacks answers, with the command that gets them; None for a complete one."""
+    if evaluation.setting == "predictions":
+        return None
+    counts = evaluation.counts()
+    lacking = counts[FAILED] + counts["missing"]
+    if not lacking and evaluation.status == "success":
+        return None
+    there = evaluation.expected - lacking
+    return (
+        f"{evaluation.path}: {there} of {evaluation.expected} answers exist; "
+        f"`qabench run --resume {evaluation.path}` asks for the others"
+    )
+
+
+def _first(pair: tuple[str, str | Path]) -> str:
+    return pair[0]
+
+
+def _expanded(path: str | Path) -> list[str | Path]:
+    return list(logs_in(Path(path))) if Path(path).is_dir() else [path]
+
+
+def _keys(path: Path) -> set[str]:
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return set()
+    return set(document) if isinstance(document, dict) else set()
+
+
+def _check(found: Evaluation, benchmark: str | None, config: str | None) -> None:
+    if benchmark and found.benchmark != benchmark.removeprefix("qabench/"):
+        raise InputError(f"{found.path} is the log of a run of {found.benchmark}, not of {benchmark}")
+    if config and found.config != config:
+        raise InputError(f"{found.path} is the log of a run of the config {found.config}, not of {config}")
+
+
+def _told_apart(evaluations: list[Evaluation]) -> list[Evaluation]:
+    """Files of predictions of one name get their paths as names."""
+    names = [found.model for found in evaluations if found.setting == "predictions"]
+    return [
+        replace(found, model=found.path) if found.setting == "predictions" and names.count(found.model) > 1 else found
+        for found in evaluations
+    ]
