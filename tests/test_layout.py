@@ -36,7 +36,7 @@ LAYERS = [
     ["text", "scoring", "sources", "evaluation", "official", "prompts"],
     ["loading_scripts"],
     ["retrieval", "llm", "neural"],
-    ["loading", "tasks", "lm_eval"],
+    ["loading", "citations", "tasks", "lm_eval"],
     ["benchmarks"],
     ["metric_module"],
     ["metrics", "inspect_tasks", "evaluate"],

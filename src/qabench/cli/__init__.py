@@ -36,6 +36,7 @@ COMMANDS = {
         "run": ("qabench.cli.run:run", "Run a model over a benchmark and score its answers."),
         "export": ("qabench.cli.export:export", "Write a run's answers as predictions or records."),
         "path": ("qabench.cli.path:path", "Print the folder that another program needs."),
+        "cite": ("qabench.cli.cite:cite", "Print what to cite, in BibTeX."),
         "env": ("qabench.cli.env:env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {

@@ -1,0 +1,54 @@
+"""What to cite, in BibTeX: benchmarks, metrics, and qabench."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+
+from qabench.errors import InputError
+from qabench.loading_scripts import benchmark_names, citation
+from qabench.metrics import metric_names
+from qabench.signature import version
+
+QABENCH = """@software{{qabench,
+  title = {{qabench}},
+  author = {{{{The qabench developers}}}},
+  version = {{{version}}},
+  url = {{https://github.com/qabench/qabench}},
+}}
+"""
+
+
+def bibtex(names: Iterable[str] = ()) -> str:
+    """BibTeX entries, each once, with that of this version of qabench at the end.
+
+    Args:
+        names: benchmarks and metrics, such as "felm" or "fanout_bleurt"; empty for all benchmarks. A metric brings its
+            benchmark's entry and those of its own sources.
+
+    Raises:
+        InputError: there is no benchmark and no metric of that name.
+    """
+    entries = dict.fromkeys(entry for name in (list(names) or benchmark_names()) for entry in _entries(name))
+    return "\n".join([*entries, QABENCH.format(version=version())])
+
+
+def _entries(name: str) -> Iterator[str]:
+    name = name.removeprefix("qabench/")
+    if name in benchmark_names():
+        yield citation(name).strip() + "\n"
+    elif name in metric_names():
+        module = importlib.import_module(f"qabench.metrics.{name}.{name}")
+        (kind,) = (
+            found
+            for found in vars(module).values()
+            if isinstance(found, type) and hasattr(found, "CITATION") and found.__module__ == module.__name__
+        )
+        yield from _entries(kind.BENCHMARK)
+        if kind.CITATION:
+            yield kind.CITATION.strip() + "\n"
+    else:
+        raise InputError(
+            f"there is no benchmark or metric {name!r}; benchmarks: {', '.join(benchmark_names())}; "
+            f"metrics: {', '.join(metric_names())}"
+        )

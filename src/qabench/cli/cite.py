@@ -1,0 +1,19 @@
+"""``qabench cite``: BibTeX of benchmarks, of the metrics that add a source of their own, and of qabench."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def cite(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
+    ] = None,
+) -> None:
+    """Print the BibTeX entries to cite for benchmarks and metrics, and that of qabench itself."""
+    from qabench.citations import bibtex
+
+    print(bibtex(names or ()), end="")

@@ -1,0 +1,32 @@
+"""BibTeX of benchmarks, metrics and qabench."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from qabench import __version__
+from qabench.citations import bibtex
+from qabench.errors import InputError
+
+
+def keys(text: str) -> list[str]:
+    return re.findall(r"^@\w+\{([^,]+),$", text, re.MULTILINE)
+
+
+def test_all_benchmarks_and_qabench_are_cited_once() -> None:
+    found = keys(bibtex())
+    assert len(found) == len(set(found)) == 5
+    assert found[-1] == "qabench"
+    assert f"version = {{{__version__}}}" in bibtex()
+
+
+def test_a_metric_brings_its_benchmark_and_its_source() -> None:
+    text = bibtex(["fanout_bleurt", "fanoutqa"])
+    assert "BLEURT" in text and text.count("FanOutQA}: A Multi-Hop") == 1
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"no benchmark or metric 'nope'.*fanoutqa.*fanout_acc"):
+        bibtex(["nope"])
