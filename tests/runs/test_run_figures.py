@@ -91,9 +91,9 @@ def test_what_is_undefined_is_left_out() -> None:
 
 def test_shares_of_claims_are_ratios_of_sums_and_autoais_has_both_means() -> None:
     rows: list[dict[str, Any]] = [
-        {"evidence": 0.5, "claims": 4, "claims_with_evidence": 2, "claims_labelled": 2, "claims_supported": 1},
-        {"evidence": 1.0, "claims": 1, "claims_with_evidence": 1, "claims_labelled": 1, "claims_supported": 1},
-        {"evidence": nan, "claims": 0, "claims_with_evidence": 0, "claims_labelled": 0, "claims_supported": 0},
+        {"evidence": 0.5, "claims": 4, "claims_with_evidence": 2, "claims_counted": 2, "claims_supported": 1},
+        {"evidence": 1.0, "claims": 1, "claims_with_evidence": 1, "claims_counted": 1, "claims_supported": 1},
+        {"evidence": nan, "claims": 0, "claims_with_evidence": 0, "claims_counted": 0, "claims_supported": 0},
     ]
     shares = (0.5, 1.0, nan)
     records = [

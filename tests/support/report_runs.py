@@ -187,7 +187,7 @@ def _of_claims(claims: Sequence[dict[str, Any]]) -> dict[str, float]:
     counts = {
         "claims": len(claims),
         "claims_with_evidence": sum(bool(claim["evidence"]) for claim in claims),
-        "claims_labelled": len(labels),
+        "claims_counted": len(labels),
         "claims_supported": labels.count("Y"),
     }
     scores = {name: float(count) for name, count in counts.items()}

@@ -174,7 +174,7 @@ class Benchmark:
         asked = len({record.id for record in evaluation.records})
         if evaluation.available is not None and asked < evaluation.available:
             said.append(f"{asked} of {evaluation.available} questions were asked")
-        if score.left_out:
+        if score.left_out and not score.metric.partial:
             said.append(f"{score.left_out} of {len(evaluation.records)} answers are left out")
         if evaluation.status != "success":
             said.append(f"the run did not finish ({evaluation.status})")

@@ -29,6 +29,8 @@ class Metric:
         item: from the values of a record's columns to the record's own score; None means the first column.
         item_title: the name of the record's own score; "" means ``title``.
         graded: whether a record's own score of 1 means right, 0 wrong, and between them partly right.
+        partial: whether the official computation itself leaves out records that have no value, such as answers of
+            which no claim counts. Otherwise a record without a value is a deviation.
         higher_is_better: the direction.
         official: whether the benchmark's authors report it; others are additions of qabench.
     """
@@ -45,6 +47,7 @@ class Metric:
     item: Callable[..., float] | None = None
     item_title: str = ""
     graded: bool = False
+    partial: bool = False
     higher_is_better: bool = True
     official: bool = True
 

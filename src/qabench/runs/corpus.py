@@ -22,7 +22,7 @@ COUNTS = ("tp", "tn", "fp", "fn")  # of FELM, True = factual; see qabench.scorin
 OFFICIAL = "official_"
 RESPONSES = "responses_"
 # Of ExpertQA: figure -> the counts of claims whose sums it is the ratio of.
-RATIOS = {"evidence": ("claims_with_evidence", "claims"), "autoais_micro": ("claims_supported", "claims_labelled")}
+RATIOS = {"evidence": ("claims_with_evidence", "claims"), "autoais_micro": ("claims_supported", "claims_counted")}
 
 
 def means(records: Sequence[Record], left_out: Sequence[str] = ()) -> Figures:
@@ -69,8 +69,6 @@ def expertqa(records: Sequence[Record]) -> Figures:
         result |= _of_sums(records, rows, {name: lambda part, whole: part / whole})
     counted = {name for pair in RATIOS.values() for name in pair} - {"claims"}
     found = means(records, [*counted, *RATIOS])
-    if "autoais" in found:
-        result["autoais_macro"] = found.pop("autoais")
     return result | found
 
 

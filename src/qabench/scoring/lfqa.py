@@ -20,6 +20,7 @@ from qabench.scoring.pairs import check_pairs
 from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+BOOTSTRAP_SAMPLES = 1000  # of rouge_score's aggregator
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,24 @@ def lfqa_rouge(
     return LfqaRouge(
         mid, low, high, mean, rows, answers.count(None), f"{BACKENDS[name]}-{metadata.version(BACKENDS[name])}"
     )
+
+
+def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> float:
+    """The official score from each question's F-measures of one type; ``LfqaRouge.rouge`` has the same.
+
+    Args:
+        kind: of ``LFQA_ROUGE_TYPES``. The types are resampled one after the other from one stream of random numbers.
+        values: one or more F-measures, in the order of the questions.
+        seed: of the bootstrap.
+    """
+    from rouge_score.scoring import BootstrapAggregator, Score
+
+    aggregator = BootstrapAggregator()
+    before = LFQA_ROUGE_TYPES[: LFQA_ROUGE_TYPES.index(kind) + 1]
+    for value in values:
+        aggregator.add_scores(dict.fromkeys(before, Score(value, value, value)))
+    with _seeded(seed):
+        return float(aggregator.aggregate()[kind].mid.fmeasure)
 
 
 def _text(text: Any, where: str) -> str:

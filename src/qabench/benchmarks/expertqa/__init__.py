@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Setting
-from qabench.benchmarks.expertqa.metrics import METRICS
+from qabench.benchmarks import Benchmark, Option, Setting
+from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
 
 BENCHMARK = Benchmark(
     name="expertqa",
@@ -15,14 +15,28 @@ BENCHMARK = Benchmark(
     ),
     part="fields",
     metrics=METRICS,
-    headline=("autoais_macro", "evidence"),
+    headline=("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence"),
     families={
-        "rouge": "ROUGE between answer and reference (lfqa configs)",
-        "autoais": "AutoAIS of claims with labels, and agreement with human labels",
-        "factuality": "agreement of fact scores with human labels",
+        "rouge": "ROUGE between answer and reference answer.",
+        "autoais": "AutoAIS: the share of claims that their evidence entails, from labels of claims.",
+        "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
+        "fact_score": "Mean fact score of claims.",
+        "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
     },
-    default_families=("rouge", "autoais", "factuality"),
-    groupings={"field": "field", "question_type": "type of question"},
+    default_families=FAMILIES,
+    groupings={"field": "field", "question type": "type of question", "system": "system"},
     evaluate_with="qabench.benchmarks.expertqa.predictions:evaluate",
     declarations="qabench.benchmarks.expertqa.official:DECLARATIONS",
+    options=(
+        Option(
+            "split", "A split of the config; by default test, if it has one.", choices=("train", "validation", "test")
+        ),
+        Option(
+            "unlabelled",
+            "A claim that counts but has no label is N, or left out.",
+            default="N",
+            choices=("N", "exclude"),
+        ),
+    ),
+    prediction_fields=("answer", "claims"),
 )

@@ -1,60 +1,188 @@
-"""ExpertQA's metrics: shares of claims, and means over answers."""
+"""ExpertQA's metrics, computed from the columns that ``columns.py`` writes into ``Record.scores``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import nan
 from typing import Any
 
 from qabench.evaluation.metric import Metric
+
+ROUGE, AUTOAIS, AUTOAIS_AGREEMENT, FACT_SCORE, FACT_SCORE_AGREEMENT = FAMILIES = (
+    "rouge",
+    "autoais",
+    "autoais_agreement",
+    "fact_score",
+    "fact_score_agreement",
+)
+COUNTS = ("tp", "tn", "fp", "fn")
 
 
 def _share(part: Any, whole: Any) -> Any:
     return part / whole
 
 
+def _own_share(part: float, whole: float) -> float:
+    return part / whole if whole else nan
+
+
+def _own_accuracy(tp: float, tn: float, fp: float, fn: float) -> float:
+    return _own_share(tp + tn, tp + tn + fp + fn)
+
+
 def _whole(part: float, whole: float) -> float:
     return whole
 
 
+def _accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return (tp + tn) / (tp + tn + fp + fn)
+
+
+def _precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return tp / (tp + fp)
+
+
+def _recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return tp / (tp + fn)
+
+
+def _f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return 2 * tp / (2 * tp + fp + fn)
+
+
+def _claims(tp: float, tn: float, fp: float, fn: float) -> float:
+    return tp + tn + fp + fn
+
+
+def _numpy_mean(values: Sequence[float]) -> float:
+    import numpy as np
+
+    return float(np.mean(values))
+
+
+def _median_of_means(kind: str, values: Sequence[float]) -> float:
+    from qabench.scoring.lfqa import median_of_means
+
+    return median_of_means(kind, values)
+
+
+def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
+    options = {"unit": "claims", "function": _share, "size": _whole, "item": _own_share, "partial": True} | options
+    return Metric(name, title, about, columns=columns, **options)
+
+
+def _rouge(kind: str, title: str) -> Metric:
+    about = (
+        f"F-measure of {title} between answer and reference answer: the median over 1,000 bootstrap samples of the "
+        "mean over questions, as evaluate's metric rouge gives it, with seed 0."
+    )
+    return Metric(kind, title, about, ROUGE, mean=partial(_median_of_means, kind), item_title=title)
+
+
+def _mean_over_answers(name: str, title: str, about: str) -> Metric:
+    return Metric(
+        name, title, about, AUTOAIS, unit="answers", columns=(name,), mean=_numpy_mean, graded=True, partial=True,
+        item_title="Share of counted claims that are supported",
+    )  # fmt: skip
+
+
+def _agreement(family: str, model_says: str, positive: str) -> list[Metric]:
+    """Accuracy, and precision, recall and F1 of both classes."""
+    columns = tuple(f"{family}.{count}" for count in COUNTS)
+    key, name = positive.lower(), "AutoAIS" if family == AUTOAIS_AGREEMENT else "fact score"
+    options: dict[str, Any] = {
+        "family": family,
+        "unit": "claims",
+        "size": _claims,
+        "item": _own_accuracy,
+        "item_title": "Share of claims labeled as by the experts",
+        "partial": True,
+    }
+    found = [
+        Metric(
+            f"{family}.accuracy",
+            f"Agreement of {name}: accuracy",
+            f"Share of claims for which {model_says} exactly if the experts chose {positive}.",
+            columns=columns,
+            function=_accuracy,
+            graded=True,
+            **options,
+        )
+    ]
+    # The other class is the positive one when tp and tn, and fp and fn, change places.
+    turned = tuple(columns[COUNTS.index(count)] for count in ("tn", "tp", "fn", "fp"))
+    measures: dict[str, tuple[Callable[..., Any], str]] = {
+        "precision": (_precision, "precision"),
+        "recall": (_recall, "recall"),
+        "f1": (_f1, "F1"),
+    }
+    for of, title, its_columns in ((key, positive, columns), (f"not_{key}", f"not {positive}", turned)):
+        found += [
+            Metric(
+                f"{family}.{of}.{measure}",
+                f"Agreement of {name}: {shown} of {title}",
+                f"{shown[0].upper()}{shown[1:]} of the class {title} among the experts' labels.",
+                columns=its_columns,
+                function=function,
+                **options,
+            )
+            for measure, (function, shown) in measures.items()
+        ]
+    return found
+
+
 METRICS = (
-    Metric(
-        "evidence",
-        "Claims with evidence",
-        "Share of claims that cite evidence.",
-        "autoais",
-        unit="claims",
-        columns=("claims_with_evidence", "claims"),
-        function=_share,
-        size=_whole,
-        item=_share,
-        official=False,
-    ),
-    Metric(
+    _mean_over_answers(
         "autoais_macro",
         "AutoAIS (mean over answers)",
-        "Mean over answers of the share of claims that their cited evidence entails.",
-        "autoais",
-        unit="answers",
-        columns=("autoais",),
-        graded=True,
+        "Mean over answers of the share of counted claims that their evidence entails.",
     ),
-    Metric(
+    _ratio(
         "autoais_micro",
         "AutoAIS (over all claims)",
-        "Share of all claims that their cited evidence entails.",
-        "autoais",
-        unit="claims",
-        columns=("claims_supported", "claims_labelled"),
-        function=_share,
-        size=_whole,
-        item=_share,
+        "Share of all counted claims that their evidence entails.",
+        ("claims_supported", "claims_counted"),
+        family=AUTOAIS,
+    ),
+    _mean_over_answers(
+        "autoais_macro_without_abstentions",
+        "AutoAIS without abstaining answers (mean over answers)",
+        "As autoais_macro, without the answers that abstain.",
+    ),
+    _ratio(
+        "autoais_micro_without_abstentions",
+        "AutoAIS without abstaining answers (over all claims)",
+        "As autoais_micro, without the answers that abstain.",
+        ("claims_supported_without_abstentions", "claims_counted_without_abstentions"),
+        family=AUTOAIS,
+    ),
+    *_agreement(AUTOAIS_AGREEMENT, "the label is Y", "Complete"),
+    *_agreement(FACT_SCORE_AGREEMENT, "the fact score is at least 0.5", "Correct"),
+    _ratio(
+        "fact_score",
+        "Fact score",
+        "Mean over claims of the share of their atomic claims that a model finds true.",
+        ("fact_score_sum", "claims_with_fact_score"),
+        family=FACT_SCORE,
+        graded=True,
+        official=False,
     ),
     *(
-        Metric(f"{kind}", title, f"F-measure of {title} between answer and reference.", "rouge", unit="answers")
+        _rouge(kind, title)
         for kind, title in (
             ("rouge1", "ROUGE-1"),
             ("rouge2", "ROUGE-2"),
             ("rougeL", "ROUGE-L"),
             ("rougeLsum", "ROUGE-Lsum"),
         )
+    ),
+    _ratio(
+        "evidence",
+        "Claims with evidence",
+        "Share of claims that have evidence. It says nothing about whether the evidence supports them.",
+        ("claims_with_evidence", "claims"),
+        family=AUTOAIS,
+        official=False,
     ),
 )

@@ -1,155 +1,101 @@
-"""ExpertQA's scores in Inspect AI: shares of claims with evidence and of attributed claims, and ROUGE."""
+"""ExpertQA's scorer in Inspect AI: the columns of ``columns.py`` for an answer, its claims and their labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from math import isnan, nan
 from typing import Any
 
 import anyio
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
+from qabench.benchmarks.expertqa import columns, signatures
 from qabench.benchmarks.expertqa.answers import STORE
-from qabench.benchmarks.expertqa.claims import MARK
 from qabench.benchmarks.expertqa.labels import attributor as attributor_of
+from qabench.benchmarks.expertqa.metrics import AUTOAIS, METRICS, ROUGE
+from qabench.evaluation import ANSWERED, Record
+from qabench.evaluation.scores import scores_of
 from qabench.neural.nli import MODEL
-from qabench.scoring.autoais import AnswerAutoAIS, AutoAIS, autoais
-from qabench.scoring.lfqa import LFQA_ROUGE_TYPES, lfqa_rouge
-from qabench.signature import signature
+from qabench.scoring.autoais import autoais
+from qabench.scoring.lfqa import lfqa_rouge
 from qabench.tasks.common import note_problem
-
-SHARES = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions")
-OF_LABELS = ("autoais", "claims_labelled", "claims_supported")
-OF_CLAIMS = ("evidence", "claims", "claims_with_evidence", "abstains")
-UNOFFICIAL = "AutoAIS counts every claim with evidence: no expert has said which are supported and worth a citation"
-BY_MODEL = "attribution labels come from a language model, not from AutoAIS's entailment model"
 
 
 @metric(scores="unreduced")
-def expertqa_figures() -> Metric:
-    """Over all answers and epochs: the share of claims with evidence, AutoAIS, and means of the other scores.
-
-    ``evidence`` is a share of all claims; AutoAIS is as ``qabench.scoring.autoais`` has it; what is undefined for an
-    answer is in no mean of it.
-    """
+def expertqa_metrics() -> Metric:
+    """The benchmark's metrics over all answers and epochs, equal to those of reports and of ``qabench score``."""
 
     def value(scores: list[SampleScore]) -> Value:
-        rows = [one.score.as_dict() for one in scores]
-        answers = [_as_autoais(row) for row in rows if _has(row, "claims")]
-        claims = sum(answer.claims for answer in answers)
-        without = sum(answer.claims_without_evidence for answer in answers)
-        found: dict[str, Any] = {"evidence": (claims - without) / claims if claims else None}
-        if any("autoais" in row for row in rows):
-            shares = asdict(AutoAIS.of(answers))
-            found |= {f"autoais_{name}": shares[name] for name in SHARES}
-        for name in ("claims", "abstains", *LFQA_ROUGE_TYPES):
-            values = [float(row[name] or 0) for row in rows if _has(row, name)]
-            found[name] = sum(values) / len(values) if values else None
-        return found
+        records = [
+            Record(str(one.sample_id), number, "", "", (), None, ANSWERED, scores=_numbers(one.score.as_dict()))
+            for number, one in enumerate(scores)
+        ]
+        return {name: score.interval.mean for name, score in scores_of(METRICS, records).items()}
 
     return value
 
 
-@scorer(name="expertqa", metrics=[expertqa_figures()])
+@scorer(name="expertqa", metrics=[expertqa_metrics()])
 def expertqa_scorer(
     attributor: str = "none", nli_model: str = MODEL, signed: Mapping[str, Any] | None = None
 ) -> Scorer:
-    """What share of an answer's claims has evidence, what share its evidence supports, and ROUGE F-measures.
+    """Scores an answer: claims with evidence, AutoAIS if its claims are labeled, ROUGE if there is a reference answer.
 
-    ROUGE is that of ``qabench.scoring.lfqa`` against the experts' revised answer, without marks and sources; there is
-    none where the config has no such answer. A sample without an answer (an error, a refusal) has no claims; its ROUGE
-    is 0, as of any unanswered question there. Claims are labelled by ``attributor``, see ``expertqa_labels``.
+    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as of any unanswered question.
 
     Args:
-        signed: what signatures say of data and answers. The task fills it.
+        attributor: who labels the claims; see ``qabench.benchmarks.expertqa.labels``.
+        nli_model: of the attributor "nli".
+        signed: the fields of signatures that say which data was asked and how the answers were made. The task fills it.
     """
     labels_of = attributor_of(attributor, nli_model)
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.store.get(STORE) or {"answer": None, "claims": [], "passages": []}
-        claims = [(claim["claim_string"], claim["evidence"]) for claim in found["claims"]]
-        labels, labelled_by = await labels_of(claims)
+        claims, answer = found["claims"], found["answer"]
+        labels, labeled_by = await labels_of([(claim["claim_string"], claim["evidence"]) for claim in claims])
         unread = sum(label is None for label in labels) if attributor != "none" else 0
         if unread:
-            note_problem(
-                state, f"{unread} of {len(labels)} claims have no label: {labelled_by} said neither yes nor no"
-            )
-        value = _of_claims(found["answer"], claims, labels, attributor != "none")
-        of_answer, backend = await anyio.to_thread.run_sync(_rouge, state.metadata.get("expected"), found["answer"])
-        fields = {"benchmark": "expertqa", **(signed or {}), "model": str(state.model)}
-        signatures = {"expertqa": signature("expertqa_attribution", **fields, attributor=labelled_by)}
-        if backend:
-            signatures["rouge"] = signature("expertqa_lfqa", **fields, rouge=backend, aggregate="mean")
-        detail = {
-            "claims": [
-                {"text": text, "evidence": list(evidence), "label": label}
-                for (text, evidence), label in zip(claims, labels, strict=True)
-            ],
-            "passages": found["passages"],
+            note_problem(state, f"{unread} of {len(labels)} claims have no label: {labeled_by} said neither yes nor no")
+        values = {} if answer is None else _of_claims(answer, claims, labels, attributor != "none")
+        rouge, backend = await anyio.to_thread.run_sync(_rouge, state.metadata.get("expected"), answer)
+        fields = {**(signed or {}), "model": str(state.model)}
+        about = {
+            "detail": {"claims": _shown(claims, labels), "passages": found["passages"]},
+            "signatures": {
+                AUTOAIS: signatures.autoais(fields | {"unlabelled": "exclude"}, "all with evidence", labeled_by)
+            },
         }
-        about = {"detail": detail, "signatures": signatures, "unofficial": _unofficial(attributor)}
-        return Score(value=value | of_answer, answer=found["answer"], metadata=about)
+        if backend:
+            about["signatures"][ROUGE] = signatures.rouge(fields, backend)
+        return Score(value=values | rouge, answer=answer, metadata=about)
 
     return score
 
 
 def _of_claims(
-    answer: str | None, claims: Sequence[tuple[str, Sequence[str]]], labels: Sequence[str | None], labelled: bool
+    answer: str, claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None], labeled: bool
 ) -> dict[str, Any]:
-    names = OF_CLAIMS + OF_LABELS * labelled
-    if answer is None:
-        return dict.fromkeys(names, nan)
-    # In the place of the experts' judgement: every claim is supported and worth it, so that each with evidence counts.
-    judged = [
-        {"claim_string": text, "evidence": list(evidence), "support": "Complete", "worthiness": "Yes"}
-        for text, evidence in claims
-    ]
-    row = {"answers": [{"system": "model", "answer_string": answer, "claims": judged}]}
-    some = any(labels)
-    verdicts = list(labels) if some else ["N"] * len(claims)
-    ((found,),) = autoais([row], [verdicts], on_unlabelled="exclude").per_question
-    counted = found.values if some else ()
-    with_evidence = found.claims - found.claims_without_evidence
-    values = {
-        "evidence": with_evidence / found.claims if found.claims else nan,
-        "claims": found.claims,
-        "claims_with_evidence": with_evidence,
-        "abstains": int(found.abstains),
-        "autoais": found.mean if counted and found.mean is not None else nan,
-        "claims_labelled": len(counted),
-        "claims_supported": sum(counted),
-    }
-    return {name: values[name] for name in names}
+    found: dict[str, Any] = columns.of_claims(claims)
+    if not labeled or not any(labels):
+        return found
+    ((scored,),) = autoais([columns.as_row(answer, claims)], [labels], on_unlabelled="exclude").per_question
+    return found | columns.of_autoais(scored)
 
 
-def _as_autoais(row: Mapping[str, Any]) -> AnswerAutoAIS:
-    """An answer as its score says it; its claims' order is lost, which no figure needs."""
-    supported, labelled = int(row.get("claims_supported", 0)), int(row.get("claims_labelled", 0))
-    values = (1,) * supported + (0,) * (labelled - supported)
-    without = int(row["claims"]) - int(row["claims_with_evidence"])
-    return AnswerAutoAIS("model", bool(row["abstains"]), values, int(row["claims"]), without, 0)
-
-
-def _rouge(expected: str | None, answer: str | None) -> tuple[dict[str, float], str | None]:
-    if expected is None:
-        return dict.fromkeys(LFQA_ROUGE_TYPES, nan), None
-    found = lfqa_rouge([expected], [None if answer is None else plain(answer)])
+def _rouge(reference: str | None, answer: str | None) -> tuple[dict[str, float], str | None]:
+    if reference is None:
+        return {}, None
+    found = lfqa_rouge([reference], [answer])
     return dict(found.per_question[0]), found.backend
 
 
-def plain(text: str) -> str:
-    """A text as the benchmark's reference answers stand: without marks, on one line."""
-    return MARK.sub("", text).replace("\n", " ")
+def _shown(claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None]) -> list[dict[str, Any]]:
+    return [
+        {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": label}
+        for claim, label in zip(claims, labels, strict=True)
+    ]
 
 
-def _has(row: Mapping[str, Any], name: str) -> bool:
-    value = row.get(name)
-    return value is not None and not isnan(float(value))
-
-
-def _unofficial(attributor: str) -> str | None:
-    if attributor == "none":
-        return None
-    return f"{UNOFFICIAL}; {BY_MODEL}" if attributor == "model" else UNOFFICIAL
+def _numbers(value: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(number) for name, number in value.items() if number is not None}

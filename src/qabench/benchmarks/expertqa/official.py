@@ -1,0 +1,100 @@
+"""The official values of the fields of ExpertQA's signatures; ``qabench.official`` compares with them.
+
+Source: the scripts of the authors' repository; see ``qabench.scoring`` for each. The same declarations serve the
+metrics (whose signatures have no config and no answering system), files of predictions, and runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from qabench.loading_scripts import dataset_table, file_digest
+from qabench.official import IRRELEVANT, Declaration, Field
+
+LABELER = "google/t5_xxl_true_nli_mixture"
+LFQA_CONFIGS = ("lfqa_random", "lfqa_domain")
+ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
+
+
+def _is_rouge(value: str) -> bool:
+    return value.startswith(("rouge-score-", "rouge-score-rs-"))
+
+
+def _is_pinned(value: str) -> bool:
+    """Whether a digest is of a file of the dataset."""
+    table = dataset_table("expertqa")
+    files = {path for config in table.configs.values() for path in config.files}
+    return value in {file_digest("expertqa", path) for path in files}
+
+
+def _is_labeler(value: str) -> bool:
+    name, _, options = value.partition("@")
+    return name == LABELER and options.endswith(":float32")
+
+
+def _is_official_prompt(value: str) -> bool:
+    return value.startswith("official-")
+
+
+_DATA: Declaration = {
+    "data": Field(_is_pinned, "data: not a file of the dataset (digest {value})", absent=True),
+    "references": IRRELEVANT,  # a digest of what a metric was given; data says whether it is the dataset's
+    "benchmark": IRRELEVANT,
+}
+_SYSTEM: Declaration = {
+    "model": IRRELEVANT,
+    "method": IRRELEVANT,
+    "prompt": Field(_is_official_prompt, "prompt: not the authors' ({value})", absent=True),
+    "protocol": Field(("official",), "protocol: {value}, not the authors'", absent=True),
+    "temperature": Field(("default", "1", "1.0"), "temperature: {value}; the authors sent none", absent=True),
+    "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
+    "k": Field(("5",), "{value} passages instead of {official}", absent=True),
+    "ranker": Field(
+        ("bm25", "text-embedding-ada-002"), "passages ranked by {value} instead of {official}", absent=True
+    ),
+    "corpus": Field(("sphere",), "corpus: {value} instead of Sphere", absent=True),
+    "passages": IRRELEVANT,
+    "web": Field(("google",), "web search: {value} instead of Google", absent=True),
+}
+_ANNOTATED = _DATA | {
+    "config": Field(
+        ANNOTATED_CONFIGS, "config: {value}; the authors score all annotated answers (main or autoais)", absent=True
+    ),
+    "split": Field(("train",), "split: {value}, a part of the annotated answers", absent=True),
+}
+_LABELS = Field(
+    _is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32, with its official quirks", absent=True
+)
+_FACT_SCORES = Field(
+    lambda value: value.startswith("gpt-3.5-turbo|"), "fact scores: {value} instead of gpt-3.5-turbo", absent=True
+)
+_UNLABELLED = Field(("N",), "claims without a label are left out")
+
+DECLARATIONS: Mapping[str, Declaration] = {
+    "expertqa_lfqa": _DATA
+    | _SYSTEM
+    | {
+        "config": Field(LFQA_CONFIGS, "config: {value} instead of {official}", absent=True),
+        "split": Field(("test",), "split: {value} instead of {official}", absent=True),
+        "rouge": Field(_is_rouge, "ROUGE: {value} instead of the package rouge-score"),
+        "stemmer": Field(("none",), "stemmer: {value} instead of {official}"),
+        "bootstrap": Field(("1000",), "{value} bootstrap samples instead of {official}"),
+        "seed": IRRELEVANT,  # the authors set none: every seed is one of their possible results
+    },
+    "expertqa_autoais": _ANNOTATED
+    | _SYSTEM
+    | {
+        "unlabelled": _UNLABELLED,
+        "counted": Field(
+            ("annotated",),
+            "claims counted: {value}; the authors count those that experts found completely supported and worth a "
+            "citation",
+            absent=True,
+        ),
+        "labels": _LABELS,
+    },
+    "expertqa_autoais_agreement": _ANNOTATED | {"unlabelled": _UNLABELLED, "labels": _LABELS},
+    "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
+    "expertqa_factscore_agreement": _ANNOTATED
+    | {"threshold": Field(("0.5",), "threshold: {value} instead of {official}"), "fact_scores": _FACT_SCORES},
+}

@@ -1,0 +1,329 @@
+"""Scores of files of ExpertQA predictions; the scores are those of ``qabench.scoring`` and of the metrics.
+
+A line has ``answer`` (ROUGE against the reference answer), ``claims``, or both. A claim is
+``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``; label and fact_score are optional.
+Claims are either those that the config's experts judged, in their order, or those of another system's answer. The
+former are scored as the authors' scripts do, with agreement between labels and experts; of the latter, no expert has
+said which ones count, so that all claims with evidence do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.expertqa import columns, signatures
+from qabench.benchmarks.expertqa.metrics import (
+    AUTOAIS,
+    AUTOAIS_AGREEMENT,
+    FACT_SCORE,
+    FACT_SCORE_AGREEMENT,
+    FAMILIES,
+    ROUGE,
+)
+from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Record
+from qabench.predictions import Joined, Prediction, Predictions, join, some
+from qabench.scoring.autoais import autoais, autoais_agreement
+from qabench.scoring.factscore import factscore_agreement
+from qabench.scoring.lfqa import lfqa_rouge
+
+Claims = list[dict[str, Any]]
+Row = Mapping[str, Any]
+
+
+@dataclass
+class _Item:
+    """A question, its prediction as far as it could be read, and the columns computed so far."""
+
+    question: Question
+    prediction: Prediction | None
+    answer: str | None = None
+    claims: Claims | None = None
+    annotated: bool = False
+    wrong: str | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+def evaluate(
+    config: str | None,
+    predictions: Predictions,
+    *,
+    families: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: object = None,
+    split: str | None = None,
+    unlabelled: str = "N",
+) -> Evaluation:
+    """Scores predictions for the questions of a config.
+
+    Args:
+        config: of the dataset; None means its default.
+        predictions: see the module; a field of another type is reported, and the prediction counts as missing.
+        families: of ``metrics.FAMILIES``; None means all that the predictions and the config allow.
+        questions: a custom file of questions; see ``load_questions``.
+        progress: unused; scoring takes seconds.
+        split: of a config with several; None means "test".
+        unlabelled: a claim that counts but has no label is "N", as in the authors' script, or left out ("exclude").
+
+    Returns:
+        One record per question of the split. ``Record.scores`` has the columns of ``columns.py``.
+
+    Raises:
+        InputError: no prediction fits, an unknown family, or one that these predictions have no scores for.
+        SourceError: the data is not available.
+    """
+    if unknown := set(families or ()) - set(FAMILIES):
+        raise InputError(f"unknown metrics {', '.join(sorted(unknown))}; allowed: {', '.join(FAMILIES)}")
+    loaded = load_questions(config, split, questions)
+    joined = join([row.id for row in loaded.rows], predictions)
+    items = [_item(question, row) for question, row in zip(loaded.rows, joined.rows, strict=True)]
+    _match_annotated(items)
+    found = _score(items, loaded, unlabelled, FAMILIES if families is None else families)
+    if absent := [name for name in families or () if name not in found]:
+        raise InputError(f"there is nothing to compute {', '.join(absent)} from; {_hint(absent[0], loaded)}")
+    if not found:
+        raise InputError(f"there is nothing to score in {predictions.path}; {_hint(ROUGE, loaded)}")
+    return Evaluation(
+        path=predictions.path,
+        task="predictions",
+        benchmark="expertqa",
+        config=loaded.config,
+        setting="predictions",
+        model=Path(predictions.path).stem,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        status="success",
+        expected=len(items),
+        available=len(items),
+        records=[_record(item) for item in items],
+        signatures=found,
+        problems=_problems(joined, items, unlabelled),
+        arguments={"split": loaded.split},
+    )
+
+
+def _item(question: Question, prediction: Prediction | None) -> _Item:
+    item = _Item(question, prediction)
+    if prediction is None:
+        return item
+    fields = prediction.fields
+    item.wrong = _wrong(fields)
+    if item.wrong is None:
+        item.answer = fields.get("answer")
+        item.claims = None if fields.get("claims") is None else [_claim(claim) for claim in fields["claims"]]
+    return item
+
+
+def _claim(claim: Row) -> dict[str, Any]:
+    names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
+    return {name: claim.get(given) for name, given in names.items()}
+
+
+def _wrong(fields: Row) -> str | None:
+    """What is wrong with the fields of a prediction; None if nothing is."""
+    answer, claims = fields.get("answer"), fields.get("claims")
+    if answer is not None and not isinstance(answer, str):
+        return f"the answer is a {type(answer).__name__}; allowed: a string or null"
+    if claims is not None and not isinstance(claims, list):
+        return f"claims is a {type(claims).__name__}; allowed: a list of objects"
+    for number, claim in enumerate(claims or (), start=1):
+        if reason := _wrong_claim(claim):
+            return f"claim {number}: {reason}"
+    return None
+
+
+def _wrong_claim(claim: Any) -> str | None:
+    if not isinstance(claim, Mapping):
+        return f"a JSON {type(claim).__name__}; allowed: an object with claim, evidence, label"
+    text, evidence, score = claim.get("claim"), claim.get("evidence"), claim.get("fact_score")
+    if text is not None and not isinstance(text, str):
+        return f"its claim is {text!r:.40}; allowed: a string"
+    if evidence is not None and not (isinstance(evidence, list) and all(isinstance(one, str) for one in evidence)):
+        return f"its evidence is {evidence!r:.40}; allowed: a list of strings"
+    if claim.get("label") not in ("Y", "N", None):
+        return f'its label is {claim["label"]!r:.40}; allowed: "Y", "N" or null'
+    number = isinstance(score, int | float) and not isinstance(score, bool) and isfinite(score) and 0 <= score <= 1
+    if score is not None and not number:
+        return f"its fact_score is {score!r:.40}; allowed: a number from 0 to 1, or null"
+    return None
+
+
+def _match_annotated(items: Sequence[_Item]) -> None:
+    """Decides whose claims the file has: if any prediction has the annotated claims, all must have them.
+
+    A prediction with other claims is then wrong: its labels cannot be assigned to the annotated claims.
+    """
+    given = [item for item in items if item.claims is not None]
+    fitting = [item for item in given if item.claims and _fits(item.claims, item.question)]
+    if not fitting:
+        return
+    for item in given:
+        item.annotated = not item.claims or _fits(item.claims, item.question)
+        if not item.annotated or (not item.claims and _annotated(item.question)):
+            item.annotated, item.claims = False, None
+            item.wrong = "its claims are not the annotated claims of the question's answer"
+
+
+def _annotated(question: Question) -> Claims:
+    return [claim for answer in question.answers for claim in answer["claims"] or ()]
+
+
+def _fits(claims: Claims, question: Question) -> bool:
+    judged = _annotated(question)
+    if len(judged) != len(claims) or not any(claim["support"] is not None for claim in judged):
+        return False
+    pairs = zip(claims, judged, strict=True)
+    return all(
+        ours["claim_string"] is None or ours["claim_string"].strip() == theirs["claim_string"].strip()
+        for ours, theirs in pairs
+    )
+
+
+def _score(items: Sequence[_Item], questions: Questions, unlabelled: str, families: Sequence[str]) -> dict[str, str]:
+    """Writes the columns into the items; returns the signatures of the families that were computed."""
+    common = {"config": questions.config, "split": questions.split, "data": questions.digest}
+    found: dict[str, str] = {}
+    if ROUGE in families and any(item.answer is not None for item in items):
+        found |= _rouge(items, common)
+    if any(item.annotated for item in items):
+        found |= _of_annotated(items, common, unlabelled, families)
+    elif any(item.claims for item in items):
+        found |= _of_own_claims(items, common, unlabelled, families)
+    with_scores = [item for item in items if any(claim["fact_score"] is not None for claim in item.claims or ())]
+    if FACT_SCORE in families and with_scores:
+        for item in with_scores:
+            item.scores |= columns.of_fact_scores(item.claims or [])
+        found[FACT_SCORE] = signatures.fact_score(common, _labeled_by(items, "fact_scores_by"))
+    return found
+
+
+def _rouge(items: Sequence[_Item], common: Row) -> dict[str, str]:
+    having = [(item, item.question.reference) for item in items if item.question.reference is not None]
+    if not having:
+        return {}
+    result = lfqa_rouge([reference for _, reference in having], [item.answer for item, _ in having])
+    for (item, _), scores in zip(having, result.per_question, strict=True):
+        item.scores |= scores
+    return {ROUGE: signatures.rouge(common, result.backend)}
+
+
+def _of_annotated(items: Sequence[_Item], common: Row, unlabelled: str, families: Sequence[str]) -> dict[str, str]:
+    """Scores of labels on the claims that the experts judged, as the authors' scripts compute them."""
+    kept = [item for item in items if item.question.answers]
+    rows = [{"answers": item.question.answers} for item in kept]
+    labels, facts = ([_verdicts(item, name) for item in kept] for name in ("label", "fact_score"))
+    fields = common | {"unlabelled": unlabelled}
+    by = _labeled_by(items, "labels_by")
+    found: dict[str, str] = {}
+    if AUTOAIS in families and any(map(any, labels)):
+        for item, answers in zip(kept, autoais(rows, labels, on_unlabelled=unlabelled).per_question, strict=True):
+            (answer,) = answers
+            item.scores |= columns.of_claims(_annotated(item.question)) | columns.of_autoais(answer)
+        found[AUTOAIS] = signatures.autoais(fields, "annotated", by)
+    if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
+        judged = autoais_agreement(rows, labels, on_unlabelled=unlabelled).per_question
+        for item, claims in zip(kept, judged, strict=True):
+            item.scores |= columns.of_agreement(AUTOAIS_AGREEMENT, claims)
+        found[AUTOAIS_AGREEMENT] = signatures.autoais_agreement(fields, by)
+    if FACT_SCORE_AGREEMENT in families and any(score is not None for row in facts for score in row):
+        for item, claims in zip(kept, factscore_agreement(rows, facts).per_question, strict=True):
+            item.scores |= columns.of_agreement(FACT_SCORE_AGREEMENT, claims)
+        found[FACT_SCORE_AGREEMENT] = signatures.fact_score_agreement(common, _labeled_by(items, "fact_scores_by"))
+    return found
+
+
+def _verdicts(item: _Item, name: str) -> list[Any]:
+    if item.claims is None:
+        return [None] * len(_annotated(item.question))
+    return [claim[name] for claim in item.claims]
+
+
+def _of_own_claims(items: Sequence[_Item], common: Row, unlabelled: str, families: Sequence[str]) -> dict[str, str]:
+    if AUTOAIS not in families:
+        return {}
+    given = [item for item in items if item.claims is not None]
+    labels = [[claim["label"] for claim in item.claims or ()] for item in given]
+    for item in given:
+        item.scores |= columns.of_claims(item.claims or [])
+    if any(map(any, labels)):
+        rows = [columns.as_row(_text(item), item.claims or []) for item in given]
+        for item, answers in zip(given, autoais(rows, labels, on_unlabelled=unlabelled).per_question, strict=True):
+            item.scores |= columns.of_autoais(answers[0])
+    fields = common | {"unlabelled": unlabelled}
+    return {AUTOAIS: signatures.autoais(fields, "all with evidence", _labeled_by(items, "labels_by"))}
+
+
+def _text(item: _Item) -> str:
+    """The text by which an answer abstains: itself, or its claims if only these are given."""
+    return item.answer or " ".join(claim["claim_string"] or "" for claim in item.claims or ())
+
+
+def _labeled_by(items: Sequence[_Item], name: str) -> str:
+    """What the lines say in a field that names the model behind their labels; "unstated" if they do not."""
+    said = dict.fromkeys(str(item.prediction.fields[name]) for item in items if _says(item.prediction, name))
+    return ",".join(said) or "unstated"
+
+
+def _says(prediction: Prediction | None, name: str) -> bool:
+    return prediction is not None and bool(prediction.fields.get(name))
+
+
+def _record(item: _Item) -> Record:
+    annotated = item.question.answers[0]["answer_string"] if item.annotated else None
+    answer = item.answer if item.answer is not None else annotated
+    if answer is None and item.claims is not None:
+        answer = _text(item)
+    status = FAILED if answer is None else ANSWERED if answer.strip() else EMPTY
+    problem = item.wrong or ("no prediction" if item.prediction is None else None)
+    if problem is None and answer is None:
+        problem = "the prediction has neither an answer nor claims"
+    return Record(
+        id=item.question.id,
+        epoch=1,
+        question=item.question.text,
+        reference=item.question.reference or "",
+        messages=(),
+        answer=answer,
+        status=status,
+        problem=problem,
+        scores=item.scores,
+        groups=item.question.groups,
+        detail={"claims": [_shown(claim) for claim in item.claims or ()], "passages": []},
+    )
+
+
+def _shown(claim: Row) -> dict[str, Any]:
+    return {"text": claim["claim_string"] or "", "evidence": claim["evidence"] or [], "label": claim["label"]}
+
+
+def _problems(joined: Joined, items: Sequence[_Item], unlabelled: str) -> list[str]:
+    said = joined.problems()
+    if wrong := [(item.prediction, item.wrong) for item in items if item.wrong]:
+        named = some(f"{row.id} (line {row.line}): {reason}" for row, reason in wrong if row)
+        said.append(f"predictions that cannot be scored: {len(wrong)} ({named})")
+    lacking = sum(
+        claim["label"] is None and bool(claim["evidence"])
+        for item in items
+        for claim in item.claims or ()
+        if "claims_counted" in item.scores
+    )
+    if lacking:
+        counted = "they count as N" if unlabelled == "N" else "they are left out"
+        said.append(f"claims with evidence and without a label: {lacking} ({counted} where claims count)")
+    return said
+
+
+def _hint(family: str, questions: Questions) -> str:
+    if family == ROUGE:
+        return (
+            'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs '
+            f'with annotated answers; not {questions.config!r} if it has none), or predictions need "claims"'
+        )
+    if family in (AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT):
+        return "predictions need the annotated claims of the config, in their order, with label or fact_score"
+    return 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'

@@ -1,0 +1,143 @@
+"""Questions of an ExpertQA config with their ids, reference answers, groups and annotated answers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError
+from qabench.loading_scripts import Config, dataset_table, file_digest, open_path
+from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+from qabench.rows import Row, read_json_lines
+
+CITATION_MARK = re.compile(r"\[(\d{1,4})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question.
+
+    Attributes:
+        id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
+        text: the question.
+        field: the expert's field; None in the lfqa configs.
+        reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
+            citation marks and on one line; None if there is neither.
+        groups: its field, types and, for an annotated answer, the system that gave the answer.
+        answers: the annotated answers of the row; () if there are none.
+    """
+
+    id: str
+    text: str
+    field: str | None
+    reference: str | None
+    groups: Mapping[str, Sequence[str]]
+    answers: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of one split of a config, in order, and the digest of the file they come from."""
+
+    config: str
+    split: str
+    digest: str
+    rows: tuple[Question, ...]
+
+    @cached_property
+    def annotated(self) -> bool:
+        """Whether experts have judged the claims of the answers."""
+        claims = [claim for row in self.rows for answer in row.answers for claim in answer["claims"] or ()]
+        return any(claim["support"] is not None for claim in claims)
+
+
+def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:
+    """The questions of a config, or of a custom file.
+
+    Args:
+        config: a config of the dataset; None means its default.
+        split: a split of the config; None means "test" if it has one, else its first split.
+        file: JSONL in the format of one of the authors' files, which replaces the config's own questions.
+
+    Raises:
+        InputError: an unknown config or split, or a file that cannot be read.
+        SourceError: the data is not available.
+        DataError: a row has another format.
+    """
+    if file is not None:
+        return _custom(config or "custom", file)
+    table = dataset_table("expertqa").config(config)
+    name, path = _file(table, split)
+    rows = tuple(_questions(open_path("expertqa", path), table.name))
+    return Questions(table.name, name, file_digest("expertqa", path), rows)
+
+
+def question_id(question: str) -> str:
+    """The id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
+    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def on_one_line(answer: str) -> str:
+    """An answer as the authors made reference answers of it: without citation marks, line breaks as spaces."""
+    return CITATION_MARK.sub("", answer).replace("\n", " ")
+
+
+def _custom(config: str, file: Path) -> Questions:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the questions {file}: {error.strerror or error}") from None
+    rows = tuple(_questions(file, None))
+    if not rows:
+        raise InputError(f"the file {file} has no questions")
+    return Questions(config, "custom", hashlib.sha256(data).hexdigest()[:12], rows)
+
+
+def _file(table: Config, split: str | None) -> tuple[str, str]:
+    name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
+    if name not in table.splits:
+        raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
+    (path,) = table.splits[name]
+    return name, path
+
+
+def _questions(path: Path, config: str | None) -> Iterator[Question]:
+    for row in read_json_lines(path):
+        parsed = _parsed(row, config)
+        about = parsed.get("metadata")
+        answers = parsed.get("answers", ())
+        groups = {"field": [about["field"]], "question type": about["question_type"]} if about else {}
+        if answers:
+            groups["system"] = [answer["system"] for answer in answers]
+        yield Question(
+            id=str(parsed["example_id"]) if "example_id" in parsed else question_id(parsed["question"]),
+            text=parsed["question"],
+            field=about["field"] if about else None,
+            reference=_reference(parsed),
+            groups=groups,
+            answers=answers,
+        )
+
+
+def _parsed(row: Row, config: str | None) -> dict[str, Any]:
+    if config is None:  # a custom file
+        if "example_id" in row.fields:
+            return parse_lfqa(row)
+        return parse_collected(row) if row.fields.get("answers") else parse_question(row)
+    if config.startswith("lfqa_"):
+        return parse_lfqa(row)
+    if config == "questions":
+        return parse_question(row)
+    return parse_collected(row) if config.startswith("answers_") else parse_annotated(row)
+
+
+def _reference(row: Mapping[str, Any]) -> str | None:
+    if "answer" in row:
+        return str(row["answer"])
+    revised = (answer["revised_answer_string"] for answer in row.get("answers", ()))
+    return next((on_one_line(text) for text in revised if text), None)

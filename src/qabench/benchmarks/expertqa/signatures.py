@@ -1,0 +1,44 @@
+"""Signatures of ExpertQA's scores: built in one place for metrics, runs and files of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from qabench.scoring.factscore import THRESHOLD
+from qabench.scoring.lfqa import BOOTSTRAP_SAMPLES
+from qabench.signature import signature
+
+Fields = Mapping[str, Any]
+
+
+def rouge(fields: Fields, backend: str, seed: int = 0) -> str:
+    """Of ROUGE against reference answers; ``backend`` is the package and its version."""
+    of_score = {"rouge": backend, "stemmer": "none", "bootstrap": BOOTSTRAP_SAMPLES, "seed": seed}
+    return signature("expertqa_lfqa", **fields, **of_score)
+
+
+def autoais(fields: Fields, counted: str, labels: str | None) -> str:
+    """Of AutoAIS.
+
+    Args:
+        fields: data and options, with ``unlabelled``.
+        counted: "annotated": the claims that the experts found supported and worth a citation; else which ones.
+        labels: the model that labeled the claims; None if that is not a part of the score, as in the metric.
+    """
+    return signature("expertqa_autoais", **fields, counted=counted, labels=labels)
+
+
+def autoais_agreement(fields: Fields, labels: str | None) -> str:
+    """Of the agreement of AutoAIS labels with the experts."""
+    return signature("expertqa_autoais_agreement", **fields, labels=labels)
+
+
+def fact_score(fields: Fields, scorer: str | None) -> str:
+    """Of the mean fact score; ``scorer`` is what gave the scores."""
+    return signature("expertqa_fact_score", **fields, fact_scores=scorer)
+
+
+def fact_score_agreement(fields: Fields, scorer: str | None) -> str:
+    """Of the agreement of fact scores with the experts."""
+    return signature("expertqa_factscore_agreement", **fields, threshold=THRESHOLD, fact_scores=scorer)
