@@ -12,7 +12,7 @@ from qabench.scoring.expertqa import scored_part
 
 _DESCRIPTION = """
 How well AutoAIS labels agree with experts: over the claims that need a citation, a model's Y against the experts'
-support Complete, as accuracy, precision, recall and F1, overall and by system.
+support Complete, as accuracy, and precision, recall and F1 of both classes, overall and by system.
 """
 _KWARGS_DESCRIPTION = """
 Args:
@@ -24,9 +24,13 @@ Args:
     per_question: also give each claim's two verdicts.
     references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
 Returns:
-    accuracy, precision, recall, f1: floats in [0, 1], of support Complete; None where undefined.
-    claims: how many are counted. skipped: how many are not, by reason. positives: how many have support Complete.
-    tp, tn, fp, fn: counts of claims. unlabelled: how many claims with evidence have no label.
+    accuracy: float in [0, 1]; None if no claim counts.
+    complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
+        script prints 0).
+    claims: the number of counted claims.
+    skipped: the number of claims that are not counted, by reason.
+    tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
+    unlabelled: the number of claims with evidence and without a label.
     by_system: the same for each system.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
@@ -43,8 +47,8 @@ Examples:
     ... ]
     >>> row = {"answers": [{"system": "bing_chat", "answer_string": "An answer [1][2].", "claims": claims}]}
     >>> result = metric.compute(predictions=[["Y", "Y"]], references=[row])
-    >>> result["accuracy"], result["precision"], result["recall"]
-    (0.5, 0.5, 1.0)
+    >>> result["accuracy"], result["complete"]["recall"], result["not_complete"]["recall"]
+    (0.5, 1.0, 0.0)
 """
 
 

@@ -112,8 +112,9 @@ class TestAutoAISAgreement:
         claims = [claim(), claim(), claim(support="Partial"), claim(support=None, worthiness=None), claim()]
         result = autoais_agreement([row(answer(*claims))], [["Y", "N", "Y", "N", "Y"]]).as_dict()
         assert (result["tp"], result["tn"], result["fp"], result["fn"]) == (2, 1, 1, 1)
-        assert (result["accuracy"], result["precision"], result["recall"], result["f1"]) == (0.6, 2 / 3, 2 / 3, 2 / 3)
-        assert (result["claims"], result["positives"], result["skipped"]) == (5, 3, {})
+        assert result["complete"] == {"precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3, "support": 3}
+        assert result["not_complete"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
+        assert (result["accuracy"], result["claims"], result["skipped"]) == (0.6, 5, {})
 
     def test_claims_not_worth_a_citation_are_skipped(self) -> None:
         score = autoais_agreement([row(answer(claim(worthiness="No"), claim()))], [["N", "Y"]])
@@ -133,7 +134,8 @@ class TestAutoAISAgreement:
 
     def test_what_is_undefined_is_none(self) -> None:
         result = autoais_agreement([row(answer(claim(support="Partial")))], [["N"]]).as_dict()
-        assert [result[name] for name in ("accuracy", "precision", "recall", "f1")] == [1.0, None, None, None]
+        assert result["accuracy"] == 1.0
+        assert result["complete"] == {"precision": None, "recall": None, "f1": None, "support": 0}
         result = autoais_agreement([row(answer(claim(worthiness="No")))], [["N"]]).as_dict()
         assert result["accuracy"] is None
 
@@ -349,8 +351,9 @@ def check_with_sklearn(part: Row, gold: list[int], predicted: list[int]) -> None
     metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn")
     assert part["accuracy"] == metrics.accuracy_score(gold, predicted)
     figures = metrics.precision_recall_fscore_support(gold, predicted, average=None, labels=[0, 1])
-    for i, name in enumerate(("not_correct", "correct")):
-        ours = part[name] if name in part else part | {"support": part["positives"]}
+    classes = ("not_complete", "complete") if "complete" in part else ("not_correct", "correct")
+    for i, name in enumerate(classes):
+        ours = part[name]
         if name in part or i == 1:
             assert [ours[key] for key in ("precision", "recall", "f1", "support")] == [column[i] for column in figures]
     if "micro_f1" in part:

@@ -191,7 +191,7 @@ def _of_claims(claims: Sequence[dict[str, Any]]) -> dict[str, float]:
         "claims_supported": labels.count("Y"),
     }
     scores = {name: float(count) for name, count in counts.items()}
-    return scores | ({"autoais": labels.count("Y") / len(labels)} if labels else {})
+    return scores | ({"autoais_macro": labels.count("Y") / len(labels)} if labels else {})
 
 
 def fastbook_run(

@@ -8,7 +8,9 @@ from math import isfinite, nan
 
 import numpy as np
 
+from qabench.benchmarks import benchmark
 from qabench.evaluation import Record
+from qabench.evaluation.scores import scores_of
 from qabench.scoring.answer_components import mean_of
 from qabench.stats import RESAMPLES, Interval, bootstrap_mean
 from qabench.stats.bootstrap import interval
@@ -21,8 +23,6 @@ SEED = 0
 COUNTS = ("tp", "tn", "fp", "fn")  # of FELM, True = factual; see qabench.scoring.felm
 OFFICIAL = "official_"
 RESPONSES = "responses_"
-# Of ExpertQA: figure -> the counts of claims whose sums it is the ratio of.
-RATIOS = {"evidence": ("claims_with_evidence", "claims"), "autoais_micro": ("claims_supported", "claims_counted")}
 
 
 def means(records: Sequence[Record], left_out: Sequence[str] = ()) -> Figures:
@@ -62,14 +62,8 @@ def felm(records: Sequence[Record]) -> Figures:
 
 
 def expertqa(records: Sequence[Record]) -> Figures:
-    """Shares of claims are ratios of sums over answers; AutoAIS's macro average and all else are means over answers."""
-    result: Figures = {}
-    for name, counts in RATIOS.items():
-        rows = [_numbers(record, counts) for record in records]
-        result |= _of_sums(records, rows, {name: lambda part, whole: part / whole})
-    counted = {name for pair in RATIOS.values() for name in pair} - {"claims"}
-    found = means(records, [*counted, *RATIOS])
-    return result | found
+    """The metrics that the benchmark's descriptor declares."""
+    return {name: score.interval for name, score in scores_of(benchmark("expertqa").metrics, records).items()}
 
 
 def _of_sums(

@@ -82,6 +82,10 @@ class Agreement:
         """2 tp / (2 tp + fp + fn); None where neither ever says yes."""
         return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
+    def of_class(self) -> dict[str, Any]:
+        """precision, recall, f1 and support (the number of claims) of yes; None where undefined."""
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, "support": self.positives}
+
     @property
     def inverse(self) -> Agreement:
         """The same claims with no for yes: its precision is that of no."""

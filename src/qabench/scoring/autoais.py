@@ -117,7 +117,7 @@ class AutoAISAgreement:
     per_question: tuple[tuple[JudgedClaim, ...], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """accuracy, precision, recall, f1 and counts; ``by_system``: the same by system."""
+        """accuracy, precision, recall, F1 and support of both classes, counts; ``by_system``: the same by system."""
         return by_system(self.per_question, _agreement)
 
 
@@ -145,8 +145,8 @@ def autoais_agreement(
 ) -> AutoAISAgreement:
     """Agreement of AutoAIS labels with the experts: Y against support Complete, over claims with worthiness not No.
 
-    The official script prints accuracy and counts; precision, recall and F1 are of Complete. A claim without evidence
-    and without label counts as N, as the labelling has it.
+    The official script prints accuracy, and precision, recall and F1 of both classes. A claim without evidence and
+    without label counts as N, as the official labels have it.
 
     Args, Raises: as of ``autoais``.
     """
@@ -192,8 +192,8 @@ def _judged(system: str, claim: Claim, on_unlabelled: str) -> JudgedClaim:
 
 def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     counts = Agreement.of(claims)
-    figures = {name: getattr(counts, name) for name in ("accuracy", "precision", "recall", "f1", "positives")}
-    return figures | asdict(counts) | {"unlabelled": sum(claim.unlabelled for claim in claims)}
+    found = {"accuracy": counts.accuracy, "complete": counts.of_class(), "not_complete": counts.inverse.of_class()}
+    return found | asdict(counts) | {"unlabelled": sum(claim.unlabelled for claim in claims)}
 
 
 def _macro(answers: Iterable[AnswerAutoAIS]) -> float | None:

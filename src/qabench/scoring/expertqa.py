@@ -66,6 +66,11 @@ AUTOAIS_LABEL = Verdict("autoais_label", "'Y', 'N'", lambda value: isinstance(va
 FACT_SCORE = Verdict("fact_score", "a number from 0 to 1", _is_fraction)
 
 
+def abstains(answer: str) -> bool:
+    """Whether an answer abstains: it contains one of ``ABSTENTIONS``."""
+    return any(phrase in answer for phrase in ABSTENTIONS)
+
+
 def read_answers(
     references: Sequence[Any], predictions: Sequence[Any], verdict: Verdict, fields: Sequence[str]
 ) -> list[list[Answer]]:
@@ -113,8 +118,8 @@ def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
 
 def _answer(answer: Mapping[str, Any], verdicts: Iterator[Any], fields: Sequence[str], where: str) -> Answer:
     claims = [_checked(claim, fields, f"{where}['claims'][{k}]") for k, claim in enumerate(answer["claims"] or ())]
-    abstains = any(phrase in answer["answer_string"] for phrase in ABSTENTIONS)
-    return Answer(answer["system"], abstains, tuple(Claim(claim, next(verdicts)) for claim in claims))
+    text = answer["answer_string"]
+    return Answer(answer["system"], abstains(text), tuple(Claim(claim, next(verdicts)) for claim in claims))
 
 
 def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:

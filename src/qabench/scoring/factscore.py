@@ -142,15 +142,6 @@ def _figures(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     return {
         "accuracy": counts.accuracy,
         "micro_f1": counts.accuracy,
-        "correct": _of_class(counts),
-        "not_correct": _of_class(counts.inverse),
-    }
-
-
-def _of_class(counts: Agreement) -> dict[str, Any]:
-    return {
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-        "support": counts.positives,
+        "correct": counts.of_class(),
+        "not_correct": counts.inverse.of_class(),
     }

@@ -1,6 +1,6 @@
 """The columns of ``Record.scores``: what runs and files of predictions both write, and the metrics are computed from.
 
-- claims, claims_with_evidence: counts over an answer's claims.
+- claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
 - claims_counted, claims_supported: the claims that AutoAIS counts, and those of them with the label Y.
 - autoais_macro: claims_supported / claims_counted; absent if no claim counts.
 - the same three with the suffix _without_abstentions: absent for an answer that abstains.
@@ -17,13 +17,15 @@ from typing import Any
 
 from qabench.scoring.agreement import Agreement, JudgedClaim
 from qabench.scoring.autoais import AnswerAutoAIS
+from qabench.scoring.expertqa import abstains
 
 WITHOUT_ABSTENTIONS = "_without_abstentions"
 
 
-def of_claims(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """claims and claims_with_evidence of claims with a field ``evidence``."""
-    return {"claims": len(claims), "claims_with_evidence": sum(bool(claim["evidence"]) for claim in claims)}
+def of_answer(answer: str, claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """claims, claims_with_evidence and abstains of an answer and its claims with a field ``evidence``."""
+    with_evidence = sum(bool(claim["evidence"]) for claim in claims)
+    return {"claims": len(claims), "claims_with_evidence": with_evidence, "abstains": int(abstains(answer))}
 
 
 def of_autoais(answer: AnswerAutoAIS) -> dict[str, float]:

@@ -185,4 +185,14 @@ METRICS = (
         family=AUTOAIS,
         official=False,
     ),
+    Metric(
+        "abstains",
+        "Answers that abstain",
+        "Share of answers that contain one of the authors' phrases of abstention, such as \"I don't know\".",
+        AUTOAIS,
+        unit="answers",
+        partial=True,
+        higher_is_better=False,
+        official=False,
+    ),
 )

@@ -66,7 +66,7 @@ _LABELS = Field(
     _is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32, with its official quirks", absent=True
 )
 _FACT_SCORES = Field(
-    lambda value: value.startswith("gpt-3.5-turbo|"), "fact scores: {value} instead of gpt-3.5-turbo", absent=True
+    lambda value: value.startswith("gpt-3.5-turbo/"), "fact scores: {value} instead of gpt-3.5-turbo", absent=True
 )
 _UNLABELLED = Field(("N",), "claims without a label are left out")
 

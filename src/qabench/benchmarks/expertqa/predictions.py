@@ -223,7 +223,8 @@ def _of_annotated(items: Sequence[_Item], common: Row, unlabelled: str, families
     if AUTOAIS in families and any(map(any, labels)):
         for item, answers in zip(kept, autoais(rows, labels, on_unlabelled=unlabelled).per_question, strict=True):
             (answer,) = answers
-            item.scores |= columns.of_claims(_annotated(item.question)) | columns.of_autoais(answer)
+            item.scores |= columns.of_answer(item.question.answers[0]["answer_string"], _annotated(item.question))
+            item.scores |= columns.of_autoais(answer)
         found[AUTOAIS] = signatures.autoais(fields, "annotated", by)
     if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
         judged = autoais_agreement(rows, labels, on_unlabelled=unlabelled).per_question
@@ -249,7 +250,7 @@ def _of_own_claims(items: Sequence[_Item], common: Row, unlabelled: str, familie
     given = [item for item in items if item.claims is not None]
     labels = [[claim["label"] for claim in item.claims or ()] for item in given]
     for item in given:
-        item.scores |= columns.of_claims(item.claims or [])
+        item.scores |= columns.of_answer(_text(item), item.claims or [])
     if any(map(any, labels)):
         rows = [columns.as_row(_text(item), item.claims or []) for item in given]
         for item, answers in zip(given, autoais(rows, labels, on_unlabelled=unlabelled).per_question, strict=True):

@@ -76,7 +76,7 @@ def expertqa_scorer(
 def _of_claims(
     answer: str, claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None], labeled: bool
 ) -> dict[str, Any]:
-    found: dict[str, Any] = columns.of_claims(claims)
+    found: dict[str, Any] = columns.of_answer(answer, claims)
     if not labeled or not any(labels):
         return found
     ((scored,),) = autoais([columns.as_row(answer, claims)], [labels], on_unlabelled="exclude").per_question

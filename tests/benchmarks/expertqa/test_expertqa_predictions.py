@@ -1,0 +1,248 @@
+"""Files of predictions: the scores are the metrics' on the same input, on real rows and on small ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qabench
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.expertqa.official import DECLARATIONS
+from qabench.benchmarks.expertqa.predictions import evaluate
+from qabench.benchmarks.expertqa.questions import Questions, load_questions
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.scores import Score
+from qabench.official import deviations
+from qabench.signature import parse, signature
+
+Row = dict[str, Any]
+EXPERTQA = benchmark("expertqa")
+ROUGES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+MEANS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions")
+
+
+def scored(config: str, rows: list[Row], **options: Any) -> Evaluation:
+    return evaluate(config, EXPERTQA.read(rows), **options)
+
+
+def scores(evaluation: Evaluation) -> dict[str, Score]:
+    return EXPERTQA.scores(evaluation)
+
+
+def values(evaluation: Evaluation) -> dict[str, float]:
+    return {name: score.interval.mean for name, score in scores(evaluation).items()}
+
+
+def labeled(questions: Questions, seed: int = 0) -> list[Row]:
+    """Predictions with random labels and fact scores for the annotated claims."""
+    drawn = random.Random(seed)
+    return [
+        {
+            "id": question.id,
+            "claims": [
+                {
+                    "claim": claim["claim_string"],
+                    "evidence": claim["evidence"],
+                    "label": drawn.choice("YN"),
+                    "fact_score": drawn.choice([None, 0.0, 0.25, 0.5, 1.0]),
+                }
+                for claim in question.answers[0]["claims"] or ()
+            ],
+        }
+        for question in questions.rows
+    ]
+
+
+def flat(rows: list[Row | None], name: str) -> list[list[Any] | None]:
+    return [None if row is None else [claim[name] for claim in row["claims"]] for row in rows]
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_annotated_claims_score_as_metrics(mirror: Path, split: str, compared: Callable[[str], None]) -> None:
+    questions = load_questions("random", split)
+    rows = labeled(questions)
+    found = scored("random", rows[5:], split=split)
+    given: list[Row | None] = [*[None] * 5, *rows[5:]]
+    references = [{"answers": question.answers} for question in questions.rows]
+    ours = values(found)
+    theirs = qabench.load_metric("expertqa_autoais").compute(predictions=flat(given, "label"), references=references)
+    assert [ours[f"autoais_{name}"] for name in MEANS] == [theirs[name] for name in MEANS]
+    assert ours["evidence"] == 1 - theirs["claims_without_evidence"] / theirs["claims"]
+    assert scores(found)["autoais_micro"].n == theirs["counted_claims"]
+    for family, metric, name in (
+        ("autoais_agreement", "expertqa_autoais_agreement", "label"),
+        ("fact_score_agreement", "expertqa_factscore_agreement", "fact_score"),
+    ):
+        theirs = qabench.load_metric(metric).compute(predictions=flat(given, name), references=references)
+        assert ours[f"{family}.accuracy"] == theirs["accuracy"]
+        assert scores(found)[f"{family}.accuracy"].n == theirs["claims"]
+        for of in ("complete", "not_complete") if family == "autoais_agreement" else ("correct", "not_correct"):
+            for measure in ("precision", "recall", "f1"):
+                assert ours[f"{family}.{of}.{measure}"] == theirs[of][measure]
+    assert found.problems[0].startswith("questions without a prediction: 5")
+    compared(f"{len(rows)} answers, random {split}")
+
+
+def test_groups_by_system_are_the_metric_s(mirror: Path) -> None:
+    questions = load_questions("random")
+    rows = labeled(questions)
+    found = scored("random", rows)
+    references = [{"answers": question.answers} for question in questions.rows]
+    theirs = qabench.load_metric("expertqa_autoais").compute(predictions=flat([*rows], "label"), references=references)
+    groups = found.by_group("system")
+    assert len(groups) == len(theirs["by_system"]) == 6
+    for system, records in groups.items():
+        ours = {name: score.interval.mean for name, score in EXPERTQA.scores(found, records).items()}
+        assert ours.get("autoais_macro") == theirs["by_system"][system]["macro"]
+        assert ours.get("autoais_micro") == theirs["by_system"][system]["micro"]
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_rouge_is_the_metric_s(mirror: Path, split: str, compared: Callable[[str], None]) -> None:
+    questions = load_questions("lfqa_random", split)
+    answers: list[Any] = [(question.reference or "")[20 : 40 + 7 * i] for i, question in enumerate(questions.rows)]
+    answers[3:6] = [None, "", "Cited [1].\nOn two lines [2]."]
+    rows = [{"id": q.id, "answer": text} for q, text in zip(questions.rows, answers, strict=True)][:-2]
+    found = scored("lfqa_random", rows, split=split)
+    theirs = qabench.load_metric("expertqa_lfqa").compute(
+        predictions=[*answers[:-2], None, None], references=[question.reference for question in questions.rows]
+    )
+    ours = values(found)
+    assert [ours[kind] for kind in ROUGES] == [theirs[kind] for kind in ROUGES]
+    assert scores(found)["rouge1"].n == len(questions.rows) and scores(found)["rouge1"].left_out == 0
+    said = EXPERTQA.deviations(found, scores(found)["rouge1"])
+    assert said == ([] if split == "test" else ["split: validation instead of test"])
+    compared(f"{len(answers)} answers, lfqa_random {split}")
+
+
+def test_claims_of_another_system() -> None:
+    questions = load_questions("sample")
+    ids = [question.id for question in questions.rows]
+    rows: list[Row] = [
+        {
+            "id": ids[0],
+            "answer": "It is. It was [1].",
+            "labels_by": "google/t5_xxl_true_nli_mixture@abc:float32",
+            "claims": [
+                {"claim": "It is.", "evidence": [], "label": "N"},
+                {"claim": "It was [1].", "evidence": ["[1] A book"], "label": "Y", "fact_score": 0.5},
+                {"claim": "It will.", "evidence": ["[1] A book"], "label": "N"},
+            ],
+        },
+        {"id": ids[1], "answer": "I don't know.", "claims": [{"claim": "No.", "evidence": ["x"], "label": "Y"}]},
+    ]
+    found = scored("sample", rows)
+    ours = values(found)
+    assert ours["autoais_macro"] == 0.75 and ours["autoais_micro"] == pytest.approx(2 / 3)
+    assert ours["autoais_macro_without_abstentions"] == 0.5 and ours["fact_score"] == 0.5
+    assert ours["evidence"] == 3 / 4 and ours["abstains"] == 0.5 and ours["rouge1"] < 0.5
+    assert not [name for name in ours if "agreement" in name]
+    said = EXPERTQA.deviations(found, scores(found)["autoais_macro"])
+    assert any("claims counted: all with evidence" in sentence for sentence in said)
+    assert not any(sentence.startswith("labels") for sentence in said)
+    (record, *_) = found.records
+    assert record.detail["claims"][1] == {"text": "It was [1].", "evidence": ["[1] A book"], "label": "Y"}
+    assert [one.status for one in found.records[:3]] == ["answered", "answered", "failed"]
+
+
+def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
+    questions = load_questions("sample")
+    rows = labeled(questions, 2)
+    rows[0]["claims"] = rows[0]["claims"][1:]
+    rows[1]["claims"][0]["label"] = "yes"
+    rows[2]["claims"][0]["fact_score"] = 1.5
+    rows[3]["claims"][0]["evidence"] = "a text"
+    rows[4]["answer"] = 5
+    found = scored("sample", rows)
+    assert [record.problem is None for record in found.records] == [False] * 5 + [True] * 3
+    assert found.problems[0].startswith("predictions that cannot be scored: 5 (")
+    assert "line 2): claim 1: its label is 'yes'; allowed" in found.problems[0]
+    whole = values(scored("sample", labeled(questions, 2)))
+    assert set(values(found)) == set(whole) and len(found.records) == len(questions.rows)
+
+
+@pytest.mark.parametrize(
+    ("config", "rows", "options", "message"),
+    [
+        ("questions", [{"answer": "A"}], {}, "nothing to score"),
+        ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "nothing to compute autoais from"),
+        ("sample", [{"answer": "A"}], {"families": ["bleu"]}, "unknown metrics bleu; allowed: rouge"),
+        ("sample", [{"id": "x", "answer": "A"}], {}, "none of the 1 predictions"),
+        ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
+        ("nope", [{"answer": "A"}], {}, "no config 'nope'"),
+    ],
+)
+def test_errors_say_what_to_do(config: str, rows: list[Row], options: Row, message: str) -> None:
+    if config == "questions":
+        pytest.importorskip("numpy")
+        try:
+            ids = [question.id for question in load_questions("questions").rows[:1]]
+        except qabench.errors.QabenchError:
+            pytest.skip("needs the mirror")
+    else:
+        ids = [load_questions("sample").rows[0].id]
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        scored(config, [{"id": ids[0]} | row for row in rows], **options)
+
+
+def test_custom_questions(tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"example_id": 7, "context": "", "question": "Is it?", "answer": "It is so."}\n')
+    found = evaluate(None, EXPERTQA.read([{"id": "7", "answer": "It is so."}]), questions=file)
+    assert values(found)["rouge1"] == 1.0 and found.config == "custom"
+    said = EXPERTQA.deviations(found, scores(found)["rouge1"])
+    assert any(sentence.startswith("data: not a file of the dataset") for sentence in said)
+    with pytest.raises(InputError, match="cannot read the questions"):
+        load_questions(file=tmp_path / "none.jsonl")
+
+
+OFFICIAL = {
+    "expertqa_lfqa": {
+        "config": "lfqa_random", "split": "test", "data": "cc175f6fb1b0", "model": "m", "method": "closed",
+        "prompt": "official-1", "protocol": "official", "temperature": "default", "max_tokens": 2048,
+        "rouge": "rouge-score-0.1.2", "stemmer": "none", "bootstrap": 1000, "seed": 0,
+    },
+    "expertqa_autoais": {
+        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabelled": "N", "counted": "annotated",
+        "labels": "google/t5_xxl_true_nli_mixture@0a1b2c:float32", "k": 5, "corpus": "sphere", "web": "google",
+    },
+    "expertqa_autoais_agreement": {
+        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabelled": "N",
+        "labels": "google/t5_xxl_true_nli_mixture@0a1b2c:float32",
+    },
+    "expertqa_factscore_agreement": {
+        "config": "factscores", "split": "train", "data": "5e6afb0453bc", "threshold": 0.5,
+        "fact_scores": "gpt-3.5-turbo/official",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("score", OFFICIAL)
+def test_official_fields_have_no_deviation(score: str) -> None:
+    assert deviations(signature(score, **OFFICIAL[score]), DECLARATIONS[score]) == []
+
+
+@given(score=st.sampled_from(sorted(OFFICIAL)), data=st.data())
+def test_each_changed_field_deviates_or_is_irrelevant(score: str, data: st.DataObject) -> None:
+    fields = dict(OFFICIAL[score])
+    name = data.draw(st.sampled_from(sorted(fields)))
+    fields[name] = data.draw(st.sampled_from(["x", "77", "none?", "own-123456789012", "0.25"]))
+    said = deviations(signature(score, **fields), DECLARATIONS[score])
+    declared = DECLARATIONS[score][name]
+    assert bool(said) is (declared.official is not None)
+    assert declared.official is not None or name in ("model", "method", "seed")
+
+
+def test_declarations_know_all_fields_of_metrics() -> None:
+    rows = [{"answers": question.answers} for question in load_questions("sample").rows]
+    for name in ("expertqa_autoais", "expertqa_autoais_agreement", "expertqa_factscore_agreement"):
+        line = qabench.load_metric(name).compute(predictions=rows, references=rows)["signature"]
+        assert parse(line)[0] in DECLARATIONS
+        assert deviations(line, DECLARATIONS[parse(line)[0]]) == []
