@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra
-from qabench.retrieval.bm25.formulas import Floats, Parameters
-from qabench.retrieval.bm25.postings import Array, Postings
-from qabench.retrieval.bm25.pruning import Mask
+from qabench.retrieval.bm25.arrays import Array, Floats, Mask
+from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.postings import Postings
 from qabench.retrieval.bm25.ranking import top, top_of
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 
@@ -40,10 +40,12 @@ class InvertedScorer:
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """The score of every document."""
+        self.postings.check_source()
         return self.postings.scores(self._numbers(terms))
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> tuple[Array, Floats]:
         """The k best, without scoring all."""
+        self.postings.check_source()
         return top(self.postings, self._numbers(terms), k, mask)
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:

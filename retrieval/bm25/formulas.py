@@ -12,14 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from qabench.errors import InputError
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+from qabench.retrieval.bm25.arrays import Floats, Ints
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
 

@@ -6,19 +6,21 @@ magnitude faster lexical search via eager sparse scoring, 2024, for weights comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval.bm25.arrays import Floats, Mask
 from qabench.retrieval.bm25.batch import map_parallel
-from qabench.retrieval.bm25.building import Content, build, check_belongs, load, save
-from qabench.retrieval.bm25.formulas import METHODS, Floats, Parameters
-from qabench.retrieval.bm25.pruning import Mask
+from qabench.retrieval.bm25.building import Content, build, check_belongs
+from qabench.retrieval.bm25.formulas import METHODS, Parameters
 from qabench.retrieval.bm25.reading import Source
+from qabench.retrieval.bm25.stored import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, tokenize, words
 
 __all__ = ["METHODS", "BM25Index", "Hits", "Tokenizer", "words"]
@@ -126,7 +128,9 @@ class BM25Index:
 
     def scores(self, query: str) -> Floats:
         """The query's score for every document, float64; zeros when it has no term that the index knows."""
-        return self._content.scorer.scores(tokenize(self.tokenizer, [query])[0])
+        terms = tokenize(self.tokenizer, [query])[0]
+        with _enough_memory(self.size):
+            return self._content.scorer.scores(terms)
 
     def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
         """The ``min(k, documents)`` best documents; among equal scores the one that stands first comes first.
@@ -183,20 +187,19 @@ class BM25Index:
         memory_map: bool = True,
         verify: bool = False,
     ) -> Self:
-        """A saved index, its arrays left on the disk until a query uses them.
+        """Opens a saved index. Its postings stay on the disk until a query uses them.
 
         Args:
             path: the file.
-            dataset: the dataset or the texts that the index must belong to; None checks nothing. A dataset that
-                ``datasets`` knows to be the same is not read, any other is, in full.
-            tokenizer: needed where it is a function of one's own; must have the name of the index's.
-            memory_map: False reads the file into memory.
-            verify: check the postings too, which reads the file in full.
+            dataset: the dataset or the texts that the index must belong to; None skips this check. A dataset with the
+                fingerprint that ``datasets`` gave the indexed one is not read; any other is read in full.
+            tokenizer: needed if the index was built with a custom function; must have the same name.
+            memory_map: False reads and checks the whole file now.
+            verify: check all postings now, which reads the whole file.
 
         Raises:
-            InputError: no index; another format; of another dataset or tokenizer; damaged. A file that is cut short
-                and changes in header, vocabulary, tables and filters are always noticed, changes in postings only
-                with ``verify``.
+            InputError: not an index, another format, another dataset or tokenizer, or damaged. Header, vocabulary and
+                tables are checked here; the postings of a term when a search first uses it, so that the search raises.
         """
         index = cls.__new__(cls)
         index._content = load(Path(path), dataset, tokenizer, memory_map, verify)
@@ -207,7 +210,8 @@ class BM25Index:
         check_belongs(self._content, dataset)
 
     def _hits(self, terms: Sequence[str], k: int, mask: Mask | None) -> Hits:
-        positions, scores = self._content.scorer.top(terms, k, mask)
+        with _enough_memory(self.size):
+            positions, scores = self._content.scorer.top(terms, k, mask)
         return Hits(positions.tolist(), scores.tolist())
 
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
@@ -220,6 +224,14 @@ class BM25Index:
                 f"the mask has type {given.dtype} and shape {given.shape}; expected {self.size} truth values"
             )
         return given if chosen is None else given & chosen
+
+
+@contextmanager
+def _enough_memory(documents: int) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError:
+        raise QabenchError(f"not enough memory for a search among {documents} documents") from None
 
 
 def _checked(k: int) -> int:

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
+from qabench.retrieval.bm25.arrays import Array
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.postings import Array, Postings, weigh
+from qabench.retrieval.bm25.postings import Postings, weigh
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
 
 MOST_DOCUMENTS = 2**31 - 1
 
 
-class Counter:
+class TermCounter:
     """Counts terms of documents that come in blocks; of a block it keeps the counts, not the texts.
 
     Memory while counting is 12 bytes a posting (a term in a document) and the vocabulary.

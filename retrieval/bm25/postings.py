@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from qabench.retrieval.bm25.formulas import Floats, Parameters
-
-Positions = np.ndarray[Any, np.dtype[np.int32]]
-Array = np.ndarray[Any, Any]
+from qabench.retrieval.bm25.arrays import Array, Floats, Positions
+from qabench.retrieval.bm25.formulas import Parameters
 
 POSTINGS_PER_STEP = 1 << 18  # weighed at a time, so that what is computed on the way stays in the processor's cache
 
@@ -36,16 +33,20 @@ class Postings:
     highest: Floats
     size: int
 
+    def check_source(self) -> None:
+        """Raises InputError if the arrays are in a file that has changed so that it cannot be read any more."""
+
     def of(self, term: int) -> tuple[Positions, Array]:
-        """The documents that have ``term``, and its weights in them."""
+        """The documents that contain ``term``, and its weights in them."""
         start, end = self.starts[term], self.starts[term + 1]
         return self.documents[start:end], self.weights[start:end]
 
     def lookup(self, term: int, documents: Positions) -> Floats:
         """What ``term`` adds to each of ``documents`` (ascending int32 positions)."""
         having, weights = self.of(term)
-        # With int32 on both sides: another type would have numpy copy all postings first.
-        places = having.searchsorted(documents)
+        return self._found(term, documents, having, weights, places_of(documents, having))
+
+    def _found(self, term: int, documents: Positions, having: Positions, weights: Array, places: Array) -> Floats:
         found = having.take(places, mode="clip") == documents
         return np.where(found, weights.take(places, mode="clip"), self.base[term])
 
@@ -70,6 +71,12 @@ class Postings:
         for term in terms:
             scores += added[term]
         return scores
+
+
+def places_of(documents: Positions, having: Positions) -> Array:
+    """Where each of ``documents`` is, or would be, in ``having``; both ascending."""
+    # With int32 on both sides: for another type numpy would copy all postings first.
+    return having.searchsorted(documents)
 
 
 def weigh(

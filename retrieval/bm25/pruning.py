@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from qabench.retrieval.bm25.formulas import Floats
-from qabench.retrieval.bm25.postings import Array, Positions, Postings
-
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+from qabench.retrieval.bm25.arrays import Array, Floats, Mask, Positions
+from qabench.retrieval.bm25.postings import Postings
 
 LONG = 10_000  # postings, that it is worth some trouble not to read
 FEW = 4  # candidates for each document wanted: scored as they are

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qabench.retrieval.bm25.formulas import Floats
-from qabench.retrieval.bm25.postings import Array, Postings
-from qabench.retrieval.bm25.pruning import Mask, Search
+from qabench.retrieval.bm25.arrays import Array, Floats, Mask
+from qabench.retrieval.bm25.postings import Postings
+from qabench.retrieval.bm25.pruning import Search
 
 SMALL = 4096  # documents; below, scoring all is quicker than choosing whom to score
 

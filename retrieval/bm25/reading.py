@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.postings import Array
-from qabench.retrieval.bm25.pruning import Mask
+from qabench.retrieval.bm25.arrays import Array, Mask
 
 Row = tuple[str, tuple[str, ...]]
 

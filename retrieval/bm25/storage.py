@@ -1,7 +1,9 @@
-"""One file of arrays with a header, written whole or not at all, read by memory mapping.
+"""One file of arrays with a header: written atomically, read by memory mapping, with checksums of everything.
 
-A file is: eight bytes of magic and version, the header's length and checksum (8 bytes each), the header in JSON, the
-arrays, each at a multiple of 64 bytes. The header has each array's type, length, place and checksum.
+A file is: eight bytes of magic and version, the header's length and checksum (8 bytes each), the header in JSON, and
+the arrays, each at a multiple of 64 bytes. The header has type, length, place and checksum of each array. An array that
+grows with the documents has one checksum per 16 KiB instead, stored as another array, so that a search checks only the
+blocks that it reads.
 """
 
 from __future__ import annotations
@@ -9,119 +11,188 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import tempfile
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+import xxhash
 
-from qabench.errors import InputError, QabenchError
-from qabench.retrieval.bm25.postings import Array
+from qabench.errors import InputError
+from qabench.files import replacing, sweep
+from qabench.retrieval.bm25.arrays import Array
 
 MAGIC = b"QABBM25"
-VERSION = 1
+VERSION = 2
 START = len(MAGIC) + 1 + 16
 ALIGNMENT = 64
+BLOCK = 16384  # bytes
+TYPES = ("<i4", "<i8", "<u8", "<f4", "<f8", "|u1")
+CHECKSUMS = "_checksums"  # of a block-wise array; the suffix of their array's name
 
 
-def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Writes the file, through a temporary one beside it that then takes its name: a reader sees the old or the new.
+def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array], blockwise: Collection[str]) -> None:
+    """Writes the file. Temporary files that killed processes left next to it are deleted.
+
+    Args:
+        path: the file.
+        header: JSON data.
+        arrays: one-dimensional arrays by name.
+        blockwise: the names of arrays that get a checksum for each block.
 
     Raises:
         QabenchError: it cannot be written (no space, no permission); what was there stays.
     """
+    checksums = {name + CHECKSUMS: _block_checksums(arrays[name]) for name in blockwise}
+    arrays = {**arrays, **checksums}
     table = {}
     place = 0
     for name, array in arrays.items():
-        checksum = zlib.crc32(_bytes(array))
+        checksum = None if name in blockwise else _checksum(as_bytes(array))
         table[name] = [array.dtype.str, len(array), place, checksum]
         place += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     text = json.dumps({**header, "arrays": table, "bytes": place}, ensure_ascii=False).encode()
     text += b" " * (-(START + len(text)) % ALIGNMENT)
-    with _replacing(path) as file:
+    sweep(path.parent, path.name)
+    with replacing(path) as file:
         file.write(MAGIC + bytes([VERSION]))
-        file.write(len(text).to_bytes(8, "little") + zlib.crc32(text).to_bytes(8, "little"))
+        file.write(len(text).to_bytes(8, "little") + _checksum(text).to_bytes(8, "little"))
         file.write(text)
         for array in arrays.values():
-            file.write(_bytes(array))
+            file.write(as_bytes(array))
             file.write(b"\0" * (-array.nbytes % ALIGNMENT))
 
 
-def read(path: Path, large: frozenset[str], memory_map: bool, verify: bool) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays, read-only.
+class StoredArrays:
+    """The header and the arrays of a file, read-only.
+
+    Everything but the block-wise arrays is checked when the file is opened.
 
     Args:
         path: the file.
-        large: arrays whose content is checked only with ``verify``; all others and the header always are.
         memory_map: leave the arrays on the disk until they are used.
-        verify: read and check everything.
 
     Raises:
-        InputError: no such file, not an index, of another version, cut short, or changed.
+        InputError: no such file, not an index, of another version, cut short, or damaged.
     """
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data: Any = b""
-            if size:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if memory_map else file.read()
-    except OSError as error:
-        raise InputError(f"cannot read the index {path}: {error.strerror or error}") from None
-    header, start = _header(path, data)
-    if size != start + header["bytes"]:
-        raise _damaged(path, f"{size} bytes where {start + header['bytes']} were written")
-    arrays = {}
-    for name, (dtype, length, place, checksum) in header.pop("arrays").items():
-        array = np.frombuffer(data, dtype=dtype, count=length, offset=start + place)
-        if (verify or name not in large) and zlib.crc32(_bytes(array)) != checksum:
-            raise _damaged(path, f"the array {name!r} has changed")
-        arrays[name] = array
-    return header, arrays
+
+    def __init__(self, path: Path, memory_map: bool) -> None:
+        self.path = path
+        self._map: mmap.mmap | None = None
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if size and memory_map:
+                    self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                data = self._map or file.read()
+        except OSError as error:
+            raise InputError(f"cannot read the index {path}: {error.strerror or error}") from None
+        self._size = size
+        self.header, start = self._read_header(data)
+        table, length = self.header.pop("arrays", None), self.header.pop("bytes", None)
+        if not isinstance(table, dict) or not _is_count(length):
+            raise self.damaged("its header has no table of arrays")
+        if size != start + length:
+            raise self.damaged(f"{size} bytes instead of {start + length}")
+        self._arrays = {name: self._read_array(name, entry, data, start) for name, entry in table.items()}
+
+    def array(self, name: str, *types: str) -> Array:
+        """The array ``name``. Raises InputError unless it is there and of one of the types."""
+        array = self._arrays.get(name)
+        if array is None or array.dtype.str not in types:
+            raise self.damaged(f"it has no array {name!r} of the type {' or '.join(types)}")
+        return array
+
+    def blocks(self, name: str) -> Blocks:
+        """The checks of a block-wise array."""
+        return Blocks(self, name, self._arrays[name], self.array(name + CHECKSUMS, "<u8"))
+
+    def check_size(self) -> None:
+        """Raises InputError if the mapped file was cut short since: reading its end would kill the process."""
+        if self._map is not None and self._map.size() < self._size:
+            raise self.damaged("it was cut short after it was opened")
+
+    def damaged(self, detail: str) -> InputError:
+        """The error for a damaged file."""
+        return InputError(f"the index {self.path} is damaged ({detail}); build it again or copy it again")
+
+    def _read_header(self, data: Any) -> tuple[dict[str, Any], int]:
+        begin = bytes(data[:START])
+        if begin[: len(MAGIC)] != MAGIC[: len(begin)] or not begin:
+            raise InputError(f"{self.path} is not a BM25 index of qabench")
+        if len(begin) < START:
+            raise self.damaged(f"only {len(begin)} bytes are left of it")
+        if (version := begin[len(MAGIC)]) != VERSION:
+            raise InputError(
+                f"the index {self.path} has format {version}; this qabench reads {VERSION}. Build it again"
+            )
+        length = int.from_bytes(begin[-16:-8], "little")
+        text = bytes(data[START : START + length])
+        if len(text) != length or _checksum(text) != int.from_bytes(begin[-8:], "little"):
+            raise self.damaged("its header has changed")
+        try:
+            header = json.loads(text)
+        except (ValueError, RecursionError):
+            header = None
+        if not isinstance(header, dict):
+            raise self.damaged("its header is not a JSON object")
+        return header, START + length
+
+    def _read_array(self, name: str, entry: Any, data: Any, start: int) -> Array:
+        if (
+            not isinstance(entry, list)
+            or len(entry) != 4
+            or entry[0] not in TYPES
+            or not all(map(_is_count, entry[1:3]))
+        ):
+            raise self.damaged(f"its header describes no array {name!r}")
+        dtype, length, place, checksum = np.dtype(entry[0]), entry[1], entry[2], entry[3]
+        if start + place + length * dtype.itemsize > self._size or place % ALIGNMENT:
+            raise self.damaged(f"the array {name!r} is not inside the file")
+        array: Array = np.frombuffer(data, dtype, length, start + place) if length else np.empty(0, dtype)
+        if checksum is not None and _checksum(as_bytes(array)) != checksum:
+            raise self.damaged(f"the array {name!r} has changed")
+        return array
 
 
-def _header(path: Path, data: Any) -> tuple[dict[str, Any], int]:
-    begin = bytes(data[:START])
-    if begin[: len(MAGIC)] != MAGIC[: len(begin)] or not begin:
-        raise InputError(f"{path} is no BM25 index of qabench")
-    if len(begin) < START:
-        raise _damaged(path, f"{len(begin)} bytes are left of it")
-    version = begin[len(MAGIC)]
-    if version != VERSION:
-        raise InputError(f"the index {path} has format {version}; this qabench reads {VERSION}. Build it again")
-    length = int.from_bytes(begin[-16:-8], "little")
-    text = bytes(data[START : START + length])
-    if len(text) != length or zlib.crc32(text) != int.from_bytes(begin[-8:], "little"):
-        raise _damaged(path, "its header is not what was written")
-    header: dict[str, Any] = json.loads(text)
-    return header, START + length
+class Blocks:
+    """Checks blocks of an array, each once, when they are first read."""
+
+    def __init__(self, stored: StoredArrays, name: str, array: Array, checksums: Array) -> None:
+        self._stored = stored
+        self._name = name
+        self._width = array.dtype.itemsize
+        self._bytes = as_bytes(array)
+        self._checksums = checksums
+        self._open = bytearray(b"\1") * -(-len(self._bytes) // BLOCK)  # 1: not checked yet
+        if len(checksums) != len(self._open):
+            raise stored.damaged(f"the array {name!r} has {len(checksums)} checksums")
+
+    def check(self, start: int, end: int) -> None:
+        """Checks the elements from ``start`` to before ``end``. Raises InputError if a block of theirs has changed."""
+        last = -(-end * self._width // BLOCK)
+        block = self._open.find(1, start * self._width // BLOCK, last)
+        while block >= 0:
+            if _checksum(self._bytes[block * BLOCK : (block + 1) * BLOCK]) != self._checksums[block]:
+                raise self._stored.damaged(f"the array {self._name!r} has changed")
+            self._open[block] = 0
+            block = self._open.find(1, block + 1, last)
 
 
-def _damaged(path: Path, detail: str) -> InputError:
-    return InputError(f"the index {path} is damaged ({detail}); build it again or copy it anew")
-
-
-def _bytes(array: Array) -> memoryview:
+def as_bytes(array: Array) -> memoryview:
+    """The bytes of a one-dimensional array, without a copy where it is contiguous."""
     return np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(file.name, 0o666 & ~mask)
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
+def _block_checksums(array: Array) -> Array:
+    data = as_bytes(array)
+    checksums = [_checksum(data[place : place + BLOCK]) for place in range(0, len(data), BLOCK)]
+    return np.array(checksums, dtype=np.uint64)
+
+
+def _checksum(data: bytes | memoryview) -> int:
+    return xxhash.xxh3_64_intdigest(data)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62

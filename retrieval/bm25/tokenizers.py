@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra
-from qabench.retrieval.bm25.postings import Array
+from qabench.retrieval.bm25.arrays import Array
 
 Tokenizer = Callable[[str], Sequence[str]]
 
@@ -162,11 +162,15 @@ def name_of(tokenizer: Tokenizer) -> str:
     return f"{getattr(where, '__module__', None) or 'builtins'}.{where.__qualname__}"
 
 
-def from_spec(spec: dict[str, Any]) -> Tokenizer:
-    """The tokenizer of a ``spec``."""
-    if spec["kind"] == "fanoutqa":
-        return FanOutQAWords(spec["lemmatizer"])
-    return Words(spec["stop_words"], spec["stemmer"])
+def from_spec(spec: Any) -> Tokenizer:
+    """The tokenizer of a ``spec``. Raises InputError for anything else."""
+    match spec:
+        case {"kind": "fanoutqa", "lemmatizer": str() as lemmatizer}:
+            return FanOutQAWords(lemmatizer)
+        case {"kind": "words", "stop_words": list() as stop_words, "stemmer": str() | None as stemmer}:
+            if all(isinstance(word, str) for word in stop_words):
+                return Words(stop_words, stemmer)
+    raise InputError(f"not the description of a tokenizer: {spec!r:.100}")
 
 
 def _spaced(text: str) -> bytes:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from qabench.retrieval.bm25.postings import Array
+from qabench.errors import InputError
+from qabench.retrieval.bm25.arrays import Array
 
 
 class StoredVocabulary:
@@ -49,5 +50,8 @@ class StoredVocabulary:
         return number
 
     def items(self) -> list[tuple[str, int]]:
-        """All terms and their numbers."""
-        return [(self[place].decode("utf-8", "surrogatepass"), int(n)) for place, n in enumerate(self._numbers)]
+        """All terms and their numbers. Raises InputError if a term is not UTF-8, which only a damaged file has."""
+        try:
+            return [(self[place].decode("utf-8", "surrogatepass"), int(n)) for place, n in enumerate(self._numbers)]
+        except UnicodeDecodeError as error:
+            raise InputError(f"the index has a damaged vocabulary ({error.reason}); build it again") from None

@@ -1,36 +1,50 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files atomically: a reader sees the old content or the new, never a part of it."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from qabench.errors import QabenchError
 
+# A temporary file of this age was left by a process that was killed while it wrote.
+SECONDS_UNTIL_ABANDONED = 3600.0
 
-def write_text(path: Path, text: str) -> None:
-    """Writes ``text`` as UTF-8; the file appears whole or not at all. Folders are made as needed.
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file that takes the name ``path`` when the block ends without an error. Creates folders as needed.
 
     Raises:
         QabenchError: it cannot be written (no space, no permission); what was there stays.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=_prefix(path), delete=False) as file:
             try:
-                file.write(text.encode("utf-8", "backslashreplace"))
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
+                os.chmod(file.name, 0o666 & ~_umask())
+                os.replace(file.name, path)
             except BaseException:
-                os.unlink(file.name)
+                with suppress(OSError):
+                    os.unlink(file.name)
                 raise
-        os.chmod(file.name, 0o666 & ~_umask())
-        os.replace(file.name, path)
     except OSError as error:
         raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes ``text`` as UTF-8. Raises QabenchError as ``replacing`` does."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -48,10 +62,30 @@ def check_writable(path: Path) -> None:
         raise QabenchError(f"cannot write {path}: it is a folder")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path)):
             pass
     except OSError as error:
         raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def sweep(folder: Path, pattern: str) -> int:
+    """Deletes temporary files that killed processes left in ``folder``, and returns how many.
+
+    Args:
+        folder: the folder; need not exist.
+        pattern: matches the names of the files that were to be written, such as ``*.json``.
+    """
+    count = 0
+    for path in folder.glob(f".{pattern}.*"):
+        with suppress(OSError):  # another process deleted it first, or it belongs to another user
+            if time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED:
+                path.unlink()
+                count += 1
+    return count
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}."
 
 
 def _umask() -> int:

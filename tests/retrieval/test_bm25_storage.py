@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval import BM25Index, Words
+from qabench.retrieval.bm25.storage import StoredArrays
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 
 TEXTS = [f"text number {number} of {number % 7} kinds, a{number % 13} Zürich \U0001f642" for number in range(200)]
@@ -81,10 +82,10 @@ def test_it_belongs_to_its_texts_alone(path: Path) -> None:
 def test_it_needs_its_tokenizer(path: Path) -> None:
     BM25Index(TEXTS, tokenizer=Words("english")).save(path)
     assert BM25Index.load(path).tokenizer("the cat") == ["cat"]  # type: ignore[comparison-overlap]
-    with pytest.raises(InputError, match=r"was made with the tokenizer words-1\+stop-\w+, and here it is words-1"):
+    with pytest.raises(InputError, match=r"was built with the tokenizer words-1\+stop-\w+, and here it is words-1"):
         BM25Index.load(path, tokenizer=Words())
     BM25Index(TEXTS, tokenizer=str.split).save(path)
-    with pytest.raises(InputError, match=r"was made with the tokenizer .*str.split: give it as tokenizer="):
+    with pytest.raises(InputError, match=r"was built with the tokenizer .*str.split: give it as tokenizer="):
         BM25Index.load(path)
     BM25Index.load(path, tokenizer=str.split)
     with pytest.raises(InputError, match="has no name"):
@@ -96,7 +97,7 @@ def test_every_cut_and_every_changed_byte_is_noticed(path: Path) -> None:
     whole = path.read_bytes()
     for size in {*range(0, len(whole), 97), *range(40), len(whole) - 1}:
         path.write_bytes(whole[:size])
-        with pytest.raises(InputError, match=r"damaged|no BM25 index"):
+        with pytest.raises(InputError, match=r"damaged|not a BM25 index"):
             BM25Index.load(path)
     path.write_bytes(whole + b"\0")
     with pytest.raises(InputError, match="damaged"):
@@ -112,14 +113,42 @@ def test_every_cut_and_every_changed_byte_is_noticed(path: Path) -> None:
     assert unnoticed * 13 < 12 * 64  # nothing but the filling between arrays
 
 
-def test_postings_are_verified_on_demand(path: Path) -> None:
+def test_damaged_postings_are_noticed_when_used(path: Path) -> None:
+    BM25Index([*TEXTS, "rare"] * 40).save(path)
+    stored = StoredArrays(path, memory_map=True)
+    whole = path.read_bytes()
+    place = whole.index(bytes(stored.array("weights", "<f8")))
+    path.write_bytes(whole[: place + 8] + bytes([whole[place + 8] ^ 1]) + whole[place + 9 :])
+    index = BM25Index.load(path)
+    assert index.search("rare", 1).positions == [200]  # its postings are in another block
+    for use in (index.search, index.scores):
+        with pytest.raises(InputError, match=r"damaged.*'weights' has changed.*build it again"):
+            use("text number")
+    for options in ({"verify": True}, {"memory_map": False}):
+        with pytest.raises(InputError, match=r"'weights' has changed"):
+            BM25Index.load(path, **options)
+
+
+def test_a_file_cut_short_in_use_is_noticed(path: Path) -> None:
+    code = (
+        "import os, sys; from qabench.retrieval import BM25Index\n"
+        "index = BM25Index.load(sys.argv[1]); os.truncate(sys.argv[1], 4096)\n"
+        "index.search('text number 3 kinds')"
+    )
+    BM25Index(TEXTS * 50).save(path)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert done.returncode == 1  # and not killed by SIGBUS
+    assert "InputError" in done.stderr and "was cut short after it was opened" in done.stderr
+
+
+def test_old_temporary_files_are_deleted(path: Path) -> None:
+    path.parent.mkdir()
+    old, new = path.parent / f".{path.name}.old", path.parent / f".{path.name}.new"
+    for file in (old, new):
+        file.write_bytes(b"half")
+    os.utime(old, (0, 0))
     BM25Index(TEXTS).save(path)
-    whole = bytearray(path.read_bytes())
-    whole[-70] ^= 1
-    path.write_bytes(whole)
-    BM25Index.load(path)
-    with pytest.raises(InputError, match=r"damaged.*'weights' has changed.*build it again"):
-        BM25Index.load(path, verify=True)
+    assert sorted(path.parent.iterdir()) == [new, path]
 
 
 def test_other_files_and_versions_are_refused(path: Path) -> None:
@@ -128,12 +157,12 @@ def test_other_files_and_versions_are_refused(path: Path) -> None:
     BM25Index(TEXTS).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[:7] + b"\x09" + whole[8:])
-    with pytest.raises(InputError, match="has format 9; this qabench reads 1"):
+    with pytest.raises(InputError, match="has format 9; this qabench reads 2"):
         BM25Index.load(path)
     path.write_text("{}")
-    with pytest.raises(InputError, match="is no BM25 index"):
+    with pytest.raises(InputError, match="is not a BM25 index"):
         BM25Index.load(path)
-    with pytest.raises(InputError, match="another backend"):
+    with pytest.raises(InputError, match="only an index of the backend"):
         BM25Index(TEXTS, backend="rank_bm25").save(path)
 
 
