@@ -12,7 +12,7 @@ from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
 from qabench.benchmarks.fastbook.scorer import fastbook_scorer
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
-from qabench.benchmarks.felm.scorer import felm_official, felm_scorer
+from qabench.benchmarks.felm.scorer import felm_scorer
 from qabench.benchmarks.felm.tasks import felm, find_errors
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "fastbook_rag",
     "fastbook_scorer",
     "felm",
-    "felm_official",
     "felm_scorer",
     "find_errors",
     "open_book",

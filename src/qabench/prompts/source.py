@@ -66,6 +66,38 @@ class PromptSource:
         ]
         return self._template(found, nth, "return", within, fields)
 
+    def appended(self, name: str, within: str = "", *, fields: Mapping[str, str] = _NOTHING) -> list[str]:
+        """The strings that a function appends to a variable with ``+=``, in the order of the file.
+
+        Arguments as for ``assigned``; a single variable is a field of its own.
+
+        Raises:
+            InputError: nothing is appended, or a string is not built from named parts.
+        """
+        where = f"{self.path}{f', {within}' if within else ''}"
+        found = [
+            node.value
+            for node in _statements(self._scope(within))
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name
+        ]
+        if not found:
+            raise InputError(f"{where} appends nothing to {name}; is it the right file?")
+        return ["".join(_parts(node, fields, where)) for node in found]
+
+    def constants(self, name: str, within: str = "") -> list[str]:
+        """All string constants in the first assignment to a variable, such as those of a list of messages.
+
+        Raises:
+            InputError: there is no such assignment.
+        """
+        for node in _statements(self._scope(within)):
+            if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
+                found = [part for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
+                # ast.walk goes by depth; the file's order is by position.
+                found.sort(key=lambda part: (part.lineno, part.col_offset))
+                return [part.value for part in found if isinstance(part.value, str)]
+        raise InputError(f"{self.path}{f', {within}' if within else ''} has no assignment to {name}")
+
     def docstring(self, within: str) -> str:
         """The docstring of a function or class, with its indentation removed.
 

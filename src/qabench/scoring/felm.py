@@ -2,30 +2,62 @@
 
 Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
 hkust-nlp/felm. The positive class of precision, recall and F1 is the error.
+
+The four functions take counts, or NumPy arrays of counts: ``tp`` are factual segments judged factual, ``tn`` errors
+that were found, ``fp`` errors judged factual, ``fn`` factual segments judged wrong. These are the official script's
+names. A score whose denominator is 0 is undefined: NaN for arrays, None in ``Confusion``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from math import isfinite
 from typing import Any
 
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError
-from qabench.scoring.felm_replies import REPLY_FORMATS, Verdicts, majority, parse_reply
+from qabench.scoring.felm_replies import REPLY_FORMATS, Reading, Verdicts, majority, read_reply
 from qabench.scoring.pairs import check_pairs
 
-ON_UNPARSED = ("correct", "exclude")
+COUNTS = ("tp", "tn", "fp", "fn")
+
+
+def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The share of the segments judged wrong that are wrong."""
+    return tn / (tn + fn)
+
+
+def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The share of the wrong segments that were judged wrong."""
+    return tn / (tn + fp)
+
+
+def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
+    import numpy as np  # only when a score is computed: descriptors of benchmarks must be cheap to import
+
+    p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
+    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.
+    return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
+
+
+def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The mean of the recall of factual segments and the recall of wrong ones."""
+    return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    "balanced_accuracy": balanced_accuracy,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of segments (or responses) by prediction and label; "positive" is true here, as in the official script.
-
-    Attributes:
-        tp: predicted true, is true. tn: predicted an error, is one. fp: predicted true, is an error. fn: predicted an
-            error, is true.
-    """
+    """Counts of segments (or of whole responses) by verdict and label; see the module's description."""
 
     tp: int = 0
     tn: int = 0
@@ -33,91 +65,105 @@ class Confusion:
     fn: int = 0
 
     @classmethod
-    def of(cls, predicted: Iterable[bool], labels: Iterable[bool]) -> Confusion:
-        """The counts of aligned verdicts and labels."""
-        pairs = list(zip(predicted, labels, strict=True))
-        cells = ((True, True), (False, False), (True, False), (False, True))
-        return cls(*(pairs.count(cell) for cell in cells))
+    def of(cls, verdicts: Iterable[bool], labels: Iterable[bool]) -> Confusion:
+        """The counts of aligned verdicts and labels, True = factual."""
+        pairs = list(zip(verdicts, labels, strict=True))
+        return cls(*(pairs.count(cell) for cell in ((True, True), (False, False), (True, False), (False, True))))
 
     @classmethod
     def total(cls, parts: Iterable[Confusion]) -> Confusion:
         """The sum of counts."""
         rows = list(parts)
-        return cls(*(sum(getattr(row, name) for row in rows) for name in ("tp", "tn", "fp", "fn")))
+        return cls(*(sum(getattr(row, name) for row in rows) for name in COUNTS))
 
     @property
-    def precision(self) -> float | None:
-        """The share of predicted errors that are errors; None where none was predicted."""
-        return _ratio(self.tn, self.tn + self.fn)
+    def n(self) -> int:
+        """The number of segments (or responses) counted."""
+        return sum(astuple(self))
 
-    @property
-    def recall(self) -> float | None:
-        """The share of errors that were found; None where there are none."""
-        return _ratio(self.tn, self.tn + self.fp)
+    def scores(self) -> dict[str, float | None]:
+        """f1, precision, recall, balanced_accuracy: fractions in [0, 1], or None if undefined."""
+        import numpy as np
 
-    @property
-    def f1(self) -> float | None:
-        """The harmonic mean of precision and recall; None where one is. 0 where both are 0: upstream divides by 0."""
-        precision, recall = self.precision, self.recall
-        if precision is None or recall is None:
-            return None
-        # In this form, as upstream: 2 tn / (2 tn + fn + fp) differs in the last digit.
-        return 2 * recall * precision / (recall + precision) if self.tn else 0.0
-
-    @property
-    def balanced_accuracy(self) -> float | None:
-        """The mean of the recalls of true ones and of errors; None where there are none of either."""
-        of_true, of_errors = _ratio(self.tp, self.tp + self.fn), self.recall
-        return None if of_true is None or of_errors is None else (of_true + of_errors) / 2
+        counts = np.array(astuple(self), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            values = {name: float(function(*counts)) for name, function in FUNCTIONS.items()}
+        return {name: value if isfinite(value) else None for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """f1, precision, recall, balanced_accuracy and the four counts."""
-        names = ("f1", "precision", "recall", "balanced_accuracy")
-        return {name: getattr(self, name) for name in names} | asdict(self)
+        """The scores and the four counts."""
+        return self.scores() | asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseScore:
-    """One response.
+    """The verdicts on one response next to its labels.
 
     Attributes:
-        verdicts: what was scored, True = factual, one a segment; None: left out.
-        unparsed: how many of its replies nothing could be read from. unanswered: how many are not there.
-        segments: counts of its segments, all 0 where it is left out.
-        response: the same for the response as a whole, which is true when all its segments are.
+        labels: one per segment, True = factual.
+        verdicts: the official ones: replies that state no verdict count as "all segments are correct".
+        readable: the verdicts of the readable replies alone; None if no reply is readable.
+        unparsed: the number of replies that state no verdict.
+        unanswered: the number of missing replies.
     """
 
-    verdicts: Verdicts | None
-    unparsed: int
-    unanswered: int
-    segments: Confusion
-    response: Confusion
+    labels: Verdicts
+    verdicts: Verdicts
+    readable: Verdicts | None
+    unparsed: int = 0
+    unanswered: int = 0
+
+    @property
+    def segments(self) -> Confusion:
+        """The official counts of segments."""
+        return Confusion.of(self.verdicts, self.labels)
+
+    @property
+    def response(self) -> Confusion:
+        """The official count of the whole response, which is factual if all its segments are."""
+        return Confusion.of([all(self.verdicts)], [all(self.labels)])
+
+    @property
+    def readable_segments(self) -> Confusion | None:
+        """The counts of segments by the readable replies; None if there are none."""
+        return None if self.readable is None else Confusion.of(self.readable, self.labels)
 
     def as_dict(self) -> dict[str, Any]:
-        """verdicts, unparsed, unanswered, and the counts of the segments."""
-        verdicts = None if self.verdicts is None else list(self.verdicts)
-        return {"verdicts": verdicts, "unparsed": self.unparsed, "unanswered": self.unanswered} | asdict(self.segments)
+        """verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
+        return {
+            "verdicts": list(self.verdicts),
+            "readable": None if self.readable is None else list(self.readable),
+            "unparsed": self.unparsed,
+            "unanswered": self.unanswered,
+        } | asdict(self.segments)
 
 
 @dataclass(frozen=True, slots=True)
 class FelmScore:
-    """All responses in the order of the input, and their domains where those were given."""
+    """The scores of all responses, in the order of the input.
+
+    Attributes:
+        per_question: one per response.
+        domains: one per response; None if they were not given.
+    """
 
     per_question: tuple[ResponseScore, ...]
     domains: tuple[str, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures of the segments, in ``responses`` those of whole responses, in ``by_domain`` the same by domain;
-        how many replies nothing could be read from, and how many are not there.
+        """The official scores and counts of segments; ``responses``: the same for whole responses; ``readable``: the
+        same for the segments of responses with a readable reply, and the number of responses left out of it
+        (``left_out``); ``unparsed`` and ``unanswered``: how many replies state no verdict or are missing;
+        ``by_domain``: all but these two by domain.
         """
-        result = _figures(self.per_question)
+        result = _summary(self.per_question)
         for name in ("unparsed", "unanswered"):
             result[name] = sum(getattr(score, name) for score in self.per_question)
         if self.domains is not None:
             by_domain: dict[str, list[ResponseScore]] = {}
             for domain, score in zip(self.domains, self.per_question, strict=True):
                 by_domain.setdefault(domain, []).append(score)
-            result["by_domain"] = {domain: _figures(scores) for domain, scores in by_domain.items()}
+            result["by_domain"] = {domain: _summary(scores) for domain, scores in by_domain.items()}
         return result
 
 
@@ -126,75 +172,80 @@ def felm_scores(
     predictions: Sequence[Any],
     *,
     domains: Sequence[str] | None = None,
-    on_unparsed: str = "correct",
     reply_format: str = "answer",
 ) -> FelmScore:
-    """Scores verdicts on the segments of responses against the labels of people.
+    """Scores verdicts on the segments of responses against human labels.
 
     Args:
-        references: for each response its labels, True = factual, one a segment and at least one.
-        predictions: for each response its verdicts, likewise; or an evaluator's reply, see ``parse_reply``; or a list
-            of replies, whose ``majority`` counts (cot-cons). A reply can be None: there is none.
-        domains: for each response its domain, for figures by domain.
-        on_unparsed: what to make of a reply that nothing can be read from, or that is None. "correct": every segment
-            is taken for true, as upstream; "exclude": it is left out, and so is a response with no other reply.
+        references: for each response its labels, True = factual, one per segment and at least one.
+        predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
+            string, see ``read_reply``); or a list of replies, whose ``majority`` counts (cot-cons). None instead of a
+            reply means that there is none.
+        domains: for each response its domain, for scores by domain.
         reply_format: "answer" or "vicuna".
 
     Raises:
-        InputError: no responses, lists of unlike length, an item of another type, an unknown option.
+        InputError: no responses, lists of different lengths, an item of another type, an unknown option.
     """
     check_pairs(references, predictions)
-    _check_option("on_unparsed", on_unparsed, ON_UNPARSED)
-    _check_option("reply_format", reply_format, REPLY_FORMATS)
-    pairs = enumerate(zip(references, predictions, strict=True))
-    scores = [
-        _response(_labels(labels, i), prediction, i, on_unparsed, reply_format) for i, (labels, prediction) in pairs
-    ]
+    if reply_format not in REPLY_FORMATS:
+        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
+    every = [_labels(labels, i) for i, labels in enumerate(references)]
+    scores = []
+    for i, (labels, prediction) in enumerate(zip(every, predictions, strict=True)):
+        try:
+            scores.append(response_score(labels, prediction, reply_format))
+        except InputError as error:
+            raise InputError(f"predictions[{i}]: {error}") from None
     return FelmScore(tuple(scores), _domains(domains, len(scores)))
 
 
-def _response(labels: Sequence[bool], prediction: Any, i: int, on_unparsed: str, reply_format: str) -> ResponseScore:
+def response_score(labels: Sequence[bool], prediction: Any, reply_format: str = "answer") -> ResponseScore:
+    """The score of one response; see ``felm_scores`` for the arguments.
+
+    Raises:
+        InputError: the prediction is of another type, or does not have one verdict per segment.
+    """
     n = len(labels)
     if _all_of(prediction, bool):
         if len(prediction) != n:
-            raise InputError(f"predictions[{i}] has {len(prediction)} verdicts for the {n} segments of references[{i}]")
-        return _scored(labels, tuple(prediction))
-    replies = _replies(prediction, i)
-    parsed = [None if reply is None else parse_reply(reply, n, reply_format) for reply in replies]
-    unread, unanswered = parsed.count(None), replies.count(None)
-    fallback = [(True,) * n] if on_unparsed == "correct" else []
-    # In the order of the replies: among equal verdicts the majority takes the earliest.
-    samples = [verdicts for one in parsed for verdicts in ([one] if one is not None else fallback)]
-    return _scored(labels, majority(samples) if samples else None, unread - unanswered, unanswered)
-
-
-def _scored(labels: Sequence[bool], verdicts: Verdicts | None, unparsed: int = 0, unanswered: int = 0) -> ResponseScore:
-    if verdicts is None:
-        return ResponseScore(None, unparsed, unanswered, Confusion(), Confusion())
-    segments, response = Confusion.of(verdicts, labels), Confusion.of([all(verdicts)], [all(labels)])
-    return ResponseScore(verdicts, unparsed, unanswered, segments, response)
-
-
-def _replies(prediction: Any, i: int) -> list[str | None]:
+            raise InputError(f"{len(prediction)} verdicts for {n} segments; give one verdict per segment")
+        return ResponseScore(tuple(labels), tuple(prediction), tuple(prediction))
     replies = list(prediction) if isinstance(prediction, list | tuple) else [prediction]
     replies = [None if reply is UNANSWERED else reply for reply in replies]
     if not all(reply is None or isinstance(reply, str) for reply in replies):
         raise InputError(
-            f"predictions[{i}] is {prediction!r:.80}; allowed: a list of True and False, one a segment; a "
-            "reply (text), a list of replies, or None"
+            f"{prediction!r:.80}; allowed: a list of True and False, one per segment; a reply (string), a list of "
+            "replies, or None"
         )
-    return replies
+    return of_readings(labels, [read_reply(reply, n, reply_format) for reply in replies])
 
 
-def _figures(scores: Sequence[ResponseScore]) -> dict[str, Any]:
-    segments, responses = ([getattr(score, level) for score in scores] for level in ("segments", "response"))
-    return Confusion.total(segments).as_dict() | {"responses": Confusion.total(responses).as_dict()}
+def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> ResponseScore:
+    """The score of one response from its replies, at least one; of several, the majority counts."""
+    readable = [reading.readable for reading in readings if reading.readable is not None]
+    missing = sum(reading.missing for reading in readings)
+    return ResponseScore(
+        tuple(labels),
+        majority([reading.official for reading in readings]),
+        majority(readable) if readable else None,
+        unparsed=len(readings) - len(readable) - missing,
+        unanswered=missing,
+    )
+
+
+def _summary(scores: Sequence[ResponseScore]) -> dict[str, Any]:
+    readable = [counts for score in scores if (counts := score.readable_segments) is not None]
+    return Confusion.total(score.segments for score in scores).as_dict() | {
+        "responses": Confusion.total(score.response for score in scores).as_dict(),
+        "readable": Confusion.total(readable).as_dict() | {"left_out": len(scores) - len(readable)},
+    }
 
 
 def _labels(labels: Any, i: int) -> Sequence[bool]:
     if not _all_of(labels, bool) or not labels:
         raise InputError(
-            f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one a segment"
+            f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
         )
     given: Sequence[bool] = labels
     return given
@@ -205,18 +256,9 @@ def _domains(domains: Any, n_responses: int) -> tuple[str, ...] | None:
         return None
     given = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
     if len(given) != n_responses or not _all_of(given, str):
-        raise InputError(f"domains is {domains!r:.80}; allowed: a list of {n_responses} texts, one a response")
+        raise InputError(f"domains is {domains!r:.80}; allowed: a list of {n_responses} strings, one per response")
     return given
 
 
 def _all_of(value: Any, kind: type) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value)
-
-
-def _check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"unknown {name} {value!r}; allowed: {', '.join(allowed)}")
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

@@ -17,7 +17,7 @@ from qabench.errors import DataError, InputError
 _REPO = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
 _HEX40 = re.compile(r"[0-9a-f]{40}")
 _HEX64 = re.compile(r"[0-9a-f]{64}")
-_FILE_KEYS = frozenset({"path", "git_blob_sha1", "sha256", "size", "lfs"})
+_FILE_KEYS = frozenset({"path", "commit", "git_blob_sha1", "sha256", "size", "lfs"})
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ class SourceTable:
 def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
     """Read a ``sources.json``: ``{"repo", "commit", "licence", "files": [{"path", digests, "size", "lfs"}, ...]}``.
 
+    A file may have a "commit" that replaces the table's.
+
     Raises DataError, naming file and entry, where a field is missing, unknown or malformed, a file has no digest, a
     path is listed twice or would lead out of the repository's folder.
     """
@@ -134,7 +136,7 @@ def _read_entry(entry: Any, common: dict[str, Any], where: str) -> SourceFile:
     if not isinstance(entry, dict) or "path" not in entry or not entry.keys() <= _FILE_KEYS:
         raise DataError(f"{where} is {entry!r}; it must be an object with path and, of the rest, {sorted(_FILE_KEYS)}")
     try:
-        return SourceFile(**common, **entry)
+        return SourceFile(**(common | entry))
     except ValueError as error:
         raise DataError(f"{where}: {error}") from error
 

@@ -38,10 +38,20 @@ def answered(output: ModelOutput) -> Answered:
     return Answered(output.completion, cut_off=cut_off)
 
 
-def asked_with(names: Iterable[str]) -> dict[str, Any]:
-    """These options of generation as the sample's last call had them: a user's go before the task's own.
+# Options of generation that do not affect a reply, or only by chance (the seed).
+_WITHOUT_EFFECT = {
+    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
+    "seed", "logprobs", "top_logprobs", "prompt_logprobs", "cache_prompt", "cache", "batch", "max_tool_output",
+    "parallel_tool_calls", "internal_tools", "fail_on_refusal", "reasoning_history", "reasoning_summary",
+    "extra_headers",
+}  # fmt: skip
 
-    Empty where the sample has made no call.
+
+def asked_with() -> dict[str, Any]:
+    """The generation options of the sample's last call that affect its reply, for signatures.
+
+    A user's options override the task's. Empty if the sample has made no call.
     """
     calls = [event for event in transcript().events if isinstance(event, ModelEvent)]
-    return {name: getattr(calls[-1].config, name) for name in names} if calls else {}
+    options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
+    return {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}

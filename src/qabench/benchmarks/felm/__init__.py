@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Setting
+from qabench.benchmarks import Benchmark, Option, Setting
 from qabench.benchmarks.felm.metrics import METRICS
 
 _METHODS = {
@@ -19,6 +19,15 @@ BENCHMARK = Benchmark(
     part="domains",
     metrics=METRICS,
     headline=("f1",),
+    prediction_fields=("reply", "labels", "answer"),
+    options=(
+        Option(
+            "reply_format",
+            'Where replies name the wrong segments: answer (after "Answer: "), or vicuna (anywhere).',
+            default="answer",
+            choices=("answer", "vicuna"),
+        ),
+    ),
     families={"felm": "F1, precision and recall of errors, and balanced accuracy"},
     default_families=("felm",),
     groupings={"domain": "domain", "error type": "type of error"},

@@ -1,30 +1,28 @@
-"""FELM's methods of asking a model for the wrong segments of a response, and what its replies come to.
+"""FELM's methods: how a model is asked for the segments with errors, and how its replies are scored.
 
-Nothing here calls a model: ``evaluators`` does with this project's client, ``tasks`` with Inspect AI.
 Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
 hkust-nlp/felm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.felm.claims import FelmClaim, as_reply, numbered, read_claims, segment_verdicts, verdicts_of
-from qabench.benchmarks.felm.prompts import CLAIM_DOMAINS, DOMAINS, FelmPrompts, felm_prompts, kind_of
-from qabench.benchmarks.felm.results import FelmResponse
+from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
+from qabench.benchmarks.felm.prompts import CLAIM_DOMAINS, DOMAINS, FelmPrompts, felm_prompts, kind_of, numbered
 from qabench.errors import InputError
-from qabench.llm.caller import Answered, merged
-from qabench.scoring.felm_replies import REPLY_FORMATS
+from qabench.llm.caller import Answered
+from qabench.scoring.felm import ResponseScore, of_readings
+from qabench.scoring.felm_replies import REPLY_FORMATS, read_reply
 
 PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 CONS_TEMPERATURE = 0.9
 NUM_CONS = 5
 EXTRACTION: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
-NO_REFERENCES = "(none)"  # what a user's template shows where there are none
-FIELDS = ("index", "domain", "prompt", "segmented_response", "labels", "ref", "ref_contents")
+NO_REFERENCES = "(none)"  # what a user's template shows if there are none
 
 Messages = tuple[tuple[str, str], ...]
 """(role, text) in order."""
@@ -37,21 +35,25 @@ class FelmMethod:
     method: str
     prompts: FelmPrompts
     parameters: Mapping[str, Any]
+    domains: tuple[str, ...]
     claims: bool = False
     samples: int = 1
     official_quirks: bool = False
     reply_format: str = "answer"
 
     def fields(self) -> dict[str, object]:
-        """What the verdicts depend on besides the data and the model, for ``qabench.signature.signature``."""
+        """Everything that verdicts depend on besides data, model and parameters, for signatures."""
+        shows_references = self.method in ("link", "content") and not self.official_quirks
+        vicuna = self.reply_format == "vicuna"
         return {
             "method": self.method,
             "by": "claims" if self.claims else "segments",
             "samples": self.samples if self.method == "cot-cons" else None,
             "prompt": self.prompts.label,
-            **self.parameters,
+            "references": "shown" if shows_references else None,
+            "suffix": "none" if vicuna and not self.official_quirks else None,
+            "sampled_domains": self.domains if self.method == "cot-cons" else None,
             "replies": self.reply_format,
-            "official_quirks": self.official_quirks or None,
         }
 
     def by_claims(self, row: Mapping[str, Any]) -> bool:
@@ -59,49 +61,86 @@ class FelmMethod:
         return self.claims and row["domain"] in CLAIM_DOMAINS
 
     def extraction_messages(self, row: Mapping[str, Any]) -> Messages:
-        """What asks for a response's claims."""
+        """The messages that ask for a response's claims."""
         texts = {"question": row["prompt"], "segments": numbered(row["segmented_response"])}
         return self.prompts.extraction[row["domain"]].messages(**texts)
 
-    def messages(self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None) -> Messages:
-        """What asks for verdicts on a response; of cot-cons, for each of its samples."""
+    def messages(self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None = None) -> Messages:
+        """The messages that ask for verdicts on a response, or on its claims; of cot-cons, those of every sample."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
-        # Upstream takes the prompt that speaks of references whether there are any or not.
+        # The authors' script takes the prompt that mentions references whether there are any or not.
         kind = kind_of(self.method, row["domain"], self.official_quirks or bool(references))
         prompts = self.prompts.verdicts if claims is None else self.prompts.claim_verdicts
-        shown = [] if self.official_quirks else references
         return prompts[row["domain"], kind].messages(
             question=row["prompt"],
             segments=numbered(row["segmented_response"] if claims is None else [claim.text for claim in claims]),
-            references="\n".join(shown) or NO_REFERENCES,
+            references="\n".join([] if self.official_quirks else references) or NO_REFERENCES,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The score of one response.
+
+    Attributes:
+        score: of its segments.
+        replies: the texts of the replies that there are.
+        reasons: for each reply without a verdict, why it has none.
+        claims: the claims judged; None if segments were.
+    """
+
+    score: ResponseScore
+    replies: tuple[str, ...]
+    reasons: tuple[str, ...]
+    claims: tuple[FelmClaim, ...] | None = None
 
 
 def felm_method(
     method: str,
     *,
     claims: bool = False,
-    prompt: str | Path = "own",
-    official_text: Callable[[str], str] | None = None,
+    prompt: str | Path | None = None,
+    domains: Sequence[str] = DOMAINS,
     num_cons: int = NUM_CONS,
     official_quirks: bool = False,
     reply_format: str = "answer",
-    parameters: Mapping[str, Any] | None = None,
 ) -> FelmMethod:
-    """The method that arguments describe; ``felm_evaluator`` says what they are.
+    """The method that arguments describe.
+
+    Args:
+        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9, where each
+            segment's verdict is the most frequent one, the earliest of equally frequent ones; "link" and "content",
+            raw with the links or the texts of the references. Without references, as in math and reasoning, the last
+            two are raw.
+        claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
+            is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
+        prompt: see ``felm_prompts``.
+        domains: of the responses.
+        num_cons: the number of samples of cot-cons.
+        official_quirks: do as the authors' script does where its text and its code differ: references are never shown,
+            and Vicuna's prompt (with ``reply_format="vicuna"``) is plain text with two more lines at its end.
+        reply_format: "answer" or "vicuna"; see ``read_reply``.
 
     Raises:
-        InputError: an option that is unknown or out of range, or a prompt that cannot be used.
+        InputError: an unknown option or one out of range, or a prompt that cannot be used.
     """
     if num_cons < 1:
         raise InputError(f"num_cons is {num_cons}; it must be 1 or more")
     if reply_format not in REPLY_FORMATS:
         raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
     sampled = method == "cot-cons"
+    prompts = felm_prompts(
+        method,
+        claims,
+        prompt,
+        shows_references=not official_quirks,
+        for_vicuna=official_quirks and reply_format == "vicuna",
+    )
     return FelmMethod(
         method=method,
-        prompts=felm_prompts(method, claims, prompt, official_text, shows_references=not official_quirks),
-        parameters=merged({**PARAMETERS, **({"temperature": CONS_TEMPERATURE} if sampled else {})}, parameters),
+        prompts=prompts,
+        parameters={**PARAMETERS, **({"temperature": CONS_TEMPERATURE} if sampled else {})},
+        domains=tuple(domains),
         claims=claims,
         samples=num_cons if sampled else 1,
         official_quirks=official_quirks,
@@ -110,7 +149,7 @@ def felm_method(
 
 
 def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
-    """The claims of a response that a reply lists, or none and why."""
+    """The claims of a response that a reply lists; or none, and the reason."""
     if reply.text is None:
         return (), f"its claims: {reply.reason}"
     if reply.cut_off:  # the claims of the last segments would be missing
@@ -119,41 +158,28 @@ def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim,
     return claims, None if claims else f"its claims: none in the reply {reply.text!r:.80}"
 
 
-def felm_response(
+def judged(
     row: Mapping[str, Any],
-    claims: Sequence[FelmClaim] | None,
     replies: Sequence[Answered],
     reply_format: str = "answer",
-    official_quirks: bool = False,
-) -> FelmResponse:
-    """What replies, one a sample, say of a response's segments, or of the claims that were judged in their place."""
-    segments = len(row["segmented_response"])
-    items = segments if claims is None else len(claims)
-    readable: list[str | None] = []
-    reasons = []
+    claims: Sequence[FelmClaim] | None = None,
+) -> Judged:
+    """The score of one response from its replies, one per sample.
+
+    Args:
+        row: the response, as in the dataset.
+        replies: at least one; a reply without a text counts as "all segments are correct".
+        reply_format: see ``read_reply``.
+        claims: the claims that were judged; None if segments were.
+    """
+    n = len(row["segmented_response"])
+    readings, reasons = [], []
     for reply in replies:
-        verdicts = None
-        if reply.text is not None:
-            verdicts = verdicts_of(reply.text, items, reply_format, official_quirks)
-        if verdicts is None:
+        reading = read_reply(reply.text, n if claims is None else len(claims), reply_format)
+        if reading.readable is None:
             cut = " (it was cut off)" * reply.cut_off
             reasons.append(reply.reason or f"no verdict in the reply{cut} {reply.text!r:.80}")
-        elif claims is not None:
-            verdicts = segment_verdicts(verdicts, claims, segments)
-        readable.append(None if reply.text is None else as_reply(verdicts))
-    texts = tuple(reply.text for reply in replies)
-    found = None if claims is None else tuple(claims)
-    return FelmResponse(
-        row["index"], row["domain"], tuple(row["labels"]), texts, tuple(readable), tuple(reasons), found
-    )
-
-
-def check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raises InputError where there are no rows, or one is not as the dataset has it."""
-    if not rows:
-        raise InputError("there are no responses to evaluate")
-    for i, row in enumerate(rows):
-        missing = [name for name in FIELDS if name not in row]
-        if missing or row["domain"] not in DOMAINS or len(row["labels"]) != len(row["segmented_response"]):
-            what = f"has no {', '.join(missing)}" if missing else "has an unknown domain, or labels that do not fit"
-            raise InputError(f"rows[{i}] {what}; give rows as the dataset felm has them")
+        readings.append(reading if claims is None else on_segments(reading, claims, n))
+    texts = tuple(reply.text for reply in replies if reply.text is not None)
+    score = of_readings(row["labels"], readings)
+    return Judged(score, texts, tuple(reasons), None if claims is None else tuple(claims))

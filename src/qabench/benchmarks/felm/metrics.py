@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 from qabench.evaluation.metric import Metric
+from qabench.scoring.felm import COUNTS, FUNCTIONS, ResponseScore
 
-COUNTS = ("tp", "tn", "fp", "fn")  # True = factual; tn are the errors found, see qabench.scoring.felm
-
-
-def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The share of the segments judged wrong that are wrong."""
-    return tn / (tn + fn)
+RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
 
 
-def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The share of the wrong segments that were judged wrong."""
-    return tn / (tn + fp)
+def columns(score: ResponseScore) -> dict[str, float]:
+    """The columns of ``Record.scores`` of one response.
 
-
-def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The harmonic mean of precision and recall; undefined where one of them is, 0 where both are 0."""
-    import numpy as np
-
-    p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
-    return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
-
-
-def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The mean of the recall of factual segments and of wrong ones."""
-    return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
+    Returns:
+        ``tp``, ``tn``, ``fp``, ``fn``: the official counts of segments; with the prefix ``responses_`` the count of the
+        whole response (one of the four is 1); with the prefix ``readable_`` the counts of segments by the readable
+        replies, absent if no reply is readable.
+    """
+    found = asdict(score.segments) | {RESPONSES + name: n for name, n in asdict(score.response).items()}
+    if score.readable_segments is not None:
+        found |= {READABLE + name: n for name, n in asdict(score.readable_segments).items()}
+    return {name: float(n) for name, n in found.items()}
 
 
 def _size(tp: float, tn: float, fp: float, fn: float) -> float:
@@ -40,39 +32,35 @@ def _judged_right(tp: float, tn: float, fp: float, fn: float) -> float:
     return (tp + tn) / _size(tp, tn, fp, fn)
 
 
-_FUNCTIONS = {
-    "f1": (f1, "F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
-    "precision": (precision, "Precision (errors)", "Share of the segments judged wrong that are wrong."),
-    "recall": (recall, "Recall (errors)", "Share of the wrong segments that were judged wrong."),
-    "balanced_accuracy": (
-        balanced_accuracy,
-        "Balanced accuracy",
-        "Mean of the recall of factual segments and of wrong ones.",
-    ),
+_SHOWN = {
+    "f1": ("F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
+    "precision": ("Precision (errors)", "Share of the {unit} judged wrong that are wrong."),
+    "recall": ("Recall (errors)", "Share of the wrong {unit} that were judged wrong."),
+    "balanced_accuracy": ("Balanced accuracy", "Mean of the recall of factual {unit} and of wrong ones."),
 }
 
 
-def _metrics(prefix: str, before: str, unit: str, official: bool) -> list[Metric]:
+def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official: bool = True) -> list[Metric]:
     return [
         Metric(
             prefix + name,
             before + title,
-            about,
-            "felm",
+            about.format(unit=unit),
+            family,
             unit=unit,
             columns=tuple(prefix + count for count in COUNTS),
-            function=function,
+            function=FUNCTIONS[name],
             size=_size,
             item=_judged_right,
             item_title=f"{unit} judged right",
             official=official,
         )
-        for name, (function, title, about) in _FUNCTIONS.items()
+        for name, (title, about) in _SHOWN.items()
     ]
 
 
 METRICS = (
-    *_metrics("", "", "segments", True),
-    *_metrics("responses_", "Responses: ", "responses", True),
-    *_metrics("readable_", "Readable replies only: ", "segments", False),
+    *_metrics("", "", "segments"),
+    *_metrics(RESPONSES, "Responses: ", "responses"),
+    *_metrics(READABLE, "Readable replies only: ", "segments", "felm_readable", official=False),
 )

@@ -12,25 +12,18 @@ from inspect_ai.model import GenerateConfig, Model, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
-from qabench.benchmarks.felm.claims import FelmClaim, as_reply
-from qabench.benchmarks.felm.method import (
-    EXTRACTION,
-    FIELDS,
-    NUM_CONS,
-    FelmMethod,
-    claims_in,
-    felm_method,
-    felm_response,
-)
-from qabench.benchmarks.felm.scorer import STORE, felm_official, felm_scorer
+from qabench.benchmarks.felm.claims import FelmClaim
+from qabench.benchmarks.felm.method import EXTRACTION, NUM_CONS, FelmMethod, claims_in, felm_method, judged
+from qabench.benchmarks.felm.predictions import load_responses
+from qabench.benchmarks.felm.prompts import DOMAINS
+from qabench.benchmarks.felm.responses import groups, reference
+from qabench.benchmarks.felm.scorer import STORE, felm_scorer
 from qabench.llm.caller import Answered
-from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.felm.parse import read_rows
 from qabench.tasks.common import chosen, note_problem, sample, task_metadata
 from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
-REFERENCES = {"link": "ref", "content": "ref_contents"}  # what a method shows of them
-KEPT = (*FIELDS, "type", "comment")
+REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a method shows
+KEPT = ("index", "domain", "prompt", "segmented_response", "labels", "ref", "ref_contents", "type", "comment")
 
 
 @task
@@ -38,7 +31,7 @@ def felm(
     config: str = "all",
     method: str = "raw",
     claims: bool = False,
-    prompt: str = "own",
+    prompt: str | None = None,
     domains: Sequence[str] | str | None = None,
     ids: Sequence[str] | str | None = None,
     num_cons: int = NUM_CONS,
@@ -47,42 +40,43 @@ def felm(
 ) -> Task:
     """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
 
-    Temperature 0 (of cot-cons 0.9) and at most 100 tokens a reply are the benchmark's; the options of generation
-    change them.
+    Temperature 0 (0.9 for cot-cons) and at most 100 tokens per reply are the benchmark's; generation options change
+    them.
 
     Args:
         config: "all", a domain, or "sample", which is shipped.
-        method: "raw", "cot", "cot-cons", "link" or "content"; claims, prompt, num_cons, reply_format, official_quirks:
-            see ``qabench.benchmarks.felm.evaluators.felm_evaluator``.
-        domains, ids: only these domains, only the responses with these indexes.
+        method: "raw", "cot", "cot-cons", "link" or "content"; see ``qabench.benchmarks.felm.method.felm_method``.
+        claims: judge claims instead of segments; see ``felm_method``.
+        prompt: "official", "qabench" or a file; by default the authors' if available; see ``felm_prompts``.
+        domains: only these domains.
+        ids: only the responses with these indexes.
+        num_cons: the number of samples of cot-cons.
+        reply_format: "answer", or "vicuna" for ids anywhere in a reply.
+        official_quirks: as the authors' script; see ``felm_method``.
 
     Raises:
-        InputError: an option, a domain or an index that there is not.
-        SourceError: the data cannot be had.
+        InputError: an unknown option, domain or index.
+        SourceError: the data is not available.
     """
+    responses = load_responses(config)
+    samples = chosen((_sample(row, REFERENCES.get(method)) for row in responses.rows), ids, domains)
+    present = {(one.metadata or {})["row"]["domain"] for one in samples}
     options: dict[str, Any] = {
         "method": method,
         "claims": claims,
         "prompt": prompt,
+        "domains": [domain for domain in DOMAINS if domain in present],
         "num_cons": num_cons,
         "reply_format": reply_format,
         "official_quirks": official_quirks,
     }
-    parameters = _method(options).parameters
-    table = dataset_table("felm").config(config)
-    ((file,),) = table.splits.values()
-    rows = read_rows(open_path("felm", file), table.name)
-    data = {"config": table.name, "data": file_digest("felm", file)}
-    reading: dict[str, Any] = {"reply_format": reply_format, "official_quirks": official_quirks}
+    data = {"config": responses.config, "data": responses.digest}
     return Task(
-        dataset=MemoryDataset(
-            chosen((_sample(row, REFERENCES.get(method)) for row in rows), ids, domains),
-            name=f"qabench/felm/{table.name}",
-        ),
+        dataset=MemoryDataset(samples, name=f"qabench/felm/{responses.config}"),
         solver=find_errors(**options),
-        scorer=[felm_scorer(signed=data, **reading), felm_official(signed=data, **reading)],
-        config=GenerateConfig(**parameters),
-        metadata=task_metadata("felm", table.name, f"{method} by claims" if claims else method, data["data"]),
+        scorer=felm_scorer(signed=data, reply_format=reply_format),
+        config=GenerateConfig(**felm_method(**options).parameters),
+        metadata=task_metadata("felm", responses.config, f"{method} by claims" if claims else method, data["data"]),
         fail_on_error=False,
         score_on_error=True,
     )
@@ -90,18 +84,17 @@ def felm(
 
 @solver
 def find_errors(**options: Any) -> Solver:
-    """Asks for the wrong segments, or first for the claims and then for the wrong ones.
+    """Asks for the segments with errors, or first for the claims and then for the wrong ones.
 
     Args:
-        **options: method, claims, prompt, num_cons, reply_format and official_quirks; see ``felm``.
+        **options: those of ``qabench.benchmarks.felm.method.felm_method``.
     """
-    asking = _method(options)
+    asking = felm_method(**options)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         row, model = state.metadata["row"], get_model()
-        # What a call was really asked with is known once it was made.
-        unasked = asking.fields() | dict.fromkeys(asking.parameters)
-        found: dict[str, Any] = {"asking": unasked, "claims": None, "replies": []}
+        # The parameters of a call are known once it was made: a user's options override the task's.
+        found: dict[str, Any] = {"asking": asking.fields() | _interface(asking, model), "claims": None, "replies": []}
         state.store.set(STORE, found)
         state.messages = []
         listed: tuple[FelmClaim, ...] | None = None
@@ -116,11 +109,11 @@ def find_errors(**options: Any) -> Solver:
         outputs = await _outputs(state, asking, model, listed)
         replies = [answered(output) for output in outputs]
         found["replies"] = [asdict(reply) for reply in replies]
-        found["asking"] |= asked_with(asking.parameters)
+        found["asking"] |= asked_with()
         state.store.set(STORE, found)
-        for reason in felm_response(row, listed, replies, asking.reply_format, asking.official_quirks).reasons:
+        for reason in judged(row, replies, asking.reply_format, listed).reasons:
             note_problem(state, reason)
-        # The log shows one as the sample's output: the first that says something.
+        # The log shows one as the sample's output: the first with a text.
         said = (output for output, reply in zip(outputs, replies, strict=True) if reply.text is not None)
         state.output = next(said, outputs[0])
         state.messages += [choice.message for choice in state.output.choices[:1]]
@@ -143,22 +136,20 @@ async def _outputs(
     state.messages += messages
     if asking.samples == 1:
         return [await ask_model(model, messages)]
-    # A seed of its own: without one, Inspect's cache would give the same reply for each.
+    # Each sample has its own seed: otherwise Inspect's cache would return the same reply for all of them.
     first = (state.epoch - 1) * asking.samples + 1
     seeds = range(first, first + asking.samples)
     return await collect(*(ask_model(model, messages, seed=seed) for seed in seeds))
 
 
+def _interface(asking: FelmMethod, model: Model) -> dict[str, str]:
+    """How Vicuna's prompt is sent: the authors' is a plain completion, without a chat template."""
+    if asking.reply_format != "vicuna":
+        return {}
+    return {"interface": "completion" if "completions/" in str(model) else "chat"}
+
+
 def _sample(row: Mapping[str, Any], shown: str | None) -> Sample:
-    """A response, with those of its references that the method shows."""
+    """A response, with the references that the method shows."""
     kept = {name: row[name] if name == shown or name not in REFERENCES.values() else [] for name in KEPT}
-    groups = {"domain": [row["domain"]], "error type": sorted({kind for kind in row["type"] if kind})}
-    return sample(row["index"], row["prompt"], row["prompt"], as_reply(row["labels"]), groups, row=kept)
-
-
-def _method(options: Mapping[str, Any]) -> FelmMethod:
-    return felm_method(**options, official_text=_official_text)
-
-
-def _official_text(path: str) -> str:
-    return open_path("felm", f"eval/prompt/{path}").read_text(encoding="utf-8")
+    return sample(row["index"], row["prompt"], row["prompt"], reference(row), groups(row), row=kept)

@@ -3,105 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
-from functools import cached_property
+from dataclasses import asdict
+from functools import cached_property, partial
 from typing import Any
 
-from qabench.benchmarks.felm.claims import as_reply
 from qabench.benchmarks.felm.method import FelmMethod, felm_method
-from qabench.errors import SourceUnavailable
+from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.responses import reference
 from qabench.lm_eval.task import QabenchTask
-from qabench.loading_scripts import open_path
-from qabench.scoring.felm import Confusion, felm_scores
-from qabench.signature import signature
+from qabench.scoring.felm import FUNCTIONS, Confusion, response_score
 
-Counts = Sequence[int]
-"""A response's tp, tn, fp and fn; see ``qabench.scoring.felm.Confusion``."""
-
-OF_SEGMENTS = ("f1", "precision", "recall", "balanced_accuracy")
-OF_RESPONSES = ("responses_f1", "responses_balanced_accuracy")
+Counts = Mapping[str, int]
+"""The tp, tn, fp and fn of a response; see ``qabench.scoring.felm``."""
 
 
 class FelmTask(QabenchTask):
-    """The responses of a config; metadata ``felm_method`` ("raw", "cot") and ``felm_prompt`` say how a model is asked.
+    """The responses of a config; ``felm_method`` ("raw", "cot") and ``felm_prompt`` in the metadata say how to ask.
 
-    ``felm_prompt``: "official", the authors' files; "own", this project's words; or a file, see
-    ``qabench.benchmarks.felm.prompts.felm_prompts``. ``lm_eval --metadata felm_prompt=own`` changes it.
+    ``felm_prompt``: "official", "qabench" or a file; see ``qabench.benchmarks.felm.prompts.felm_prompts``.
+    ``lm_eval --metadata felm_prompt=qabench`` changes it.
     """
 
     def signatures(self) -> dict[str, str]:
-        """That of all figures; a reply without a verdict counts as upstream has it: all segments are true."""
-        # How replies are generated stands beside it in the configs: --gen_kwargs can still change that.
-        asked = {name: value for name, value in self.asking.fields().items() if name not in self.asking.parameters}
-        return {"felm": signature("felm_factuality", **self.data_fields(), unparsed="correct", **asked)}
+        """That of the official scores. Generation parameters, which --gen_kwargs changes, are next to it in configs."""
+        fields = {name: value for name, value in self.data_fields().items() if name != "benchmark"}
+        return {"felm": signatures(fields | self.asking.fields())["felm"]}
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
-        """What the model is asked."""
-        return self._message(doc, "user")
+        """The user message."""
+        return dict(self.asking.messages(doc))["user"]
 
     def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-        """The whole context, with the system message: in a chat one of its own, else before the prompt."""
-        # Without a template, the harness puts nothing between the two. The YAML's description is this field.
+        """The whole context with the system message: in a chat as a message, else before the prompt."""
+        # Without a chat template, the harness joins both directly. The YAML's description is this field.
         end = "" if options.get("apply_chat_template") else "\n\n"
-        return super().fewshot_context({**doc, "system_message": self._message(doc, "system") + end}, *args, **options)
-
-    def _message(self, doc: Mapping[str, Any], role: str) -> str:
-        return dict(self.asking.messages(doc, None))[role]
+        system = dict(self.asking.messages(doc)).get("system", "") + end
+        return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
     @cached_property
     def asking(self) -> FelmMethod:
         """How a model is asked."""
         about = self.config.metadata
-        return felm_method(about["felm_method"], prompt=about["felm_prompt"], official_text=_official_text)
+        return felm_method(about["felm_method"], prompt=about["felm_prompt"])
 
 
 def target(doc: Mapping[str, Any]) -> str:
-    """The right reply, for the log."""
-    return as_reply(doc["labels"])
+    """The reply that states the labels, for the log."""
+    return reference(doc)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
-    """For each figure the response's counts, which the aggregations below add up; and whether the reply was
-    ``unparsed`` (no verdict could be read from it) or ``unanswered`` (there was none).
+    """The counts of a response, for each score that the aggregations below compute from their sums; and whether the
+    reply is ``unparsed`` (it states no verdict) or ``unanswered`` (it is missing).
     """
-    (score,) = felm_scores([doc["labels"]], [results[0]]).per_question
+    score = response_score(doc["labels"], results[0])
+    segments, response = asdict(score.segments), asdict(score.response)
     return {
-        **{figure: list(astuple(score.segments)) for figure in OF_SEGMENTS},
-        **{figure: list(astuple(score.response)) for figure in OF_RESPONSES},
+        **dict.fromkeys(FUNCTIONS, segments),
+        "responses_f1": response,
+        "responses_balanced_accuracy": response,
         "unparsed": score.unparsed,
         "unanswered": score.unanswered,
     }
 
 
-def f1(items: Sequence[Counts]) -> float | None:
-    """F1 of errors; this and the following are None where they are undefined, as in ``felm_scores``."""
-    return _total(items).f1
+def _aggregated(name: str, items: Sequence[Counts]) -> float | None:
+    return Confusion.total(Confusion(**counts) for counts in items).scores()[name]
 
 
-def precision(items: Sequence[Counts]) -> float | None:
-    """The share of predicted errors that are errors."""
-    return _total(items).precision
-
-
-def recall(items: Sequence[Counts]) -> float | None:
-    """The share of errors that were found."""
-    return _total(items).recall
-
-
-def balanced_accuracy(items: Sequence[Counts]) -> float | None:
-    """The mean of the recalls of true ones and of errors."""
-    return _total(items).balanced_accuracy
-
-
-def _total(items: Sequence[Counts]) -> Confusion:
-    return Confusion.total(Confusion(*counts) for counts in items)
-
-
-def _official_text(path: str) -> str:
-    try:
-        return open_path("felm", f"eval/prompt/{path}").read_text(encoding="utf-8")
-    except SourceUnavailable as error:
-        raise SourceUnavailable(
-            f"a prompt of FELM's authors cannot be had. {error}\nOr ask in this project's words, which is no official "
-            "run: lm_eval --metadata felm_prompt=own"
-        ) from error
+# Each is a score of the summed counts, or None if it is undefined; see ``qabench.scoring.felm``.
+f1, precision, recall, balanced_accuracy = (
+    partial(_aggregated, name) for name in ("f1", "precision", "recall", "balanced_accuracy")
+)

@@ -1,0 +1,175 @@
+"""Scoring a file of predictions: an evaluator's replies, or its verdicts, on FELM's responses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.felm.metrics import columns
+from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.responses import detail, groups, reference, scored_reply
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.felm.parse import read_rows
+from qabench.predictions import Prediction, Predictions, join, some
+from qabench.scoring.felm import ResponseScore, response_score
+from qabench.scoring.felm_replies import REPLY_FORMATS
+
+FAMILIES = ("felm",)
+FIELDS = ("reply", "labels", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """The responses of a config, and the digest of the file they come from."""
+
+    config: str
+    rows: Sequence[Mapping[str, Any]]
+    digest: str
+
+
+def load_responses(config: str | None, questions: Path | None = None) -> Responses:
+    """The responses of a config.
+
+    Args:
+        config: such as "wk"; None for the default.
+        questions: a file in the format of the authors' ``eval/all.jsonl`` that replaces theirs; of it, the responses
+            of the config are taken.
+
+    Raises:
+        InputError: there is no such config, or the file cannot be read.
+        SourceError: the data is not available.
+    """
+    table = dataset_table("felm").config(config)
+    if questions is not None:
+        try:
+            digest = hashlib.sha256(questions.read_bytes()).hexdigest()[:12]
+        except OSError as error:
+            raise InputError(f"cannot read the questions {questions}: {error.strerror or error}") from None
+        return Responses(table.name, list(read_rows(questions, table.name)), digest)
+    ((file,),) = table.splits.values()
+    return Responses(table.name, list(read_rows(open_path("felm", file), table.name)), file_digest("felm", file))
+
+
+def evaluate(
+    config: str | None,
+    predictions: Predictions,
+    *,
+    families: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    reply_format: str = "answer",
+) -> Evaluation:
+    """The evaluation of a file of predictions.
+
+    A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
+    replies, whose majority counts. (``answer`` is another name for ``reply``, which ``qabench export`` writes.)
+    A response without a usable prediction counts as "all segments are correct", as an unreadable reply does.
+
+    Args:
+        config: "all", a domain, or "sample"; None for the default.
+        predictions: see ``qabench.predictions.read_predictions``.
+        families: only "felm" is allowed.
+        questions: see ``load_responses``.
+        progress: called with the number of responses scored so far, and of all.
+        reply_format: "answer" or "vicuna"; see ``qabench.scoring.felm_replies.read_reply``.
+
+    Raises:
+        InputError: an unknown config, family or format, or no prediction belongs to the config.
+        SourceError: the data is not available.
+    """
+    if unknown := set(families or ()) - set(FAMILIES):
+        raise InputError(f"FELM has no metrics {', '.join(sorted(unknown))}; allowed: {', '.join(FAMILIES)}")
+    if reply_format not in REPLY_FORMATS:
+        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
+    responses = load_responses(config, questions)
+    joined = join([row["index"] for row in responses.rows], predictions)
+    records, unusable = [], []
+    for i, (row, prediction) in enumerate(zip(responses.rows, joined.rows, strict=True), start=1):
+        record, problem = _record(row, prediction, reply_format)
+        records.append(record)
+        if problem and prediction:
+            unusable.append(f"{prediction.id} (line {prediction.line}): {problem}")
+        if progress:
+            progress(i, len(responses.rows))
+    given = {name for row in joined.rows if row for name in row.fields}
+    replies = "verdicts" if "labels" in given and not given & {"reply", "answer"} else reply_format
+    fields = {
+        "config": responses.config,
+        "data": responses.digest,
+        "replies": replies,
+        "without_prediction": len(joined.missing) + len(unusable) or None,
+    }
+    problems = joined.problems()
+    if unusable:
+        problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
+    return Evaluation(
+        path=predictions.path,
+        task="predictions",
+        benchmark="felm",
+        config=responses.config,
+        setting="predictions",
+        model=Path(predictions.path).name.partition(".")[0],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        status="success",
+        expected=len(records),
+        available=len(records),
+        records=records,
+        signatures=signatures(fields),
+        arguments={"reply_format": reply_format},
+        problems=problems,
+    )
+
+
+def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:
+    """The record of a response, and why its prediction cannot be used, if so."""
+    unusable = None
+    given = None if prediction is None else _given(prediction.fields)
+    try:
+        score = response_score(row["labels"], given, reply_format)
+    except InputError as error:
+        given, unusable = None, str(error)
+        score = response_score(row["labels"], None)
+    replies = given if _are_replies(given) else [given]
+    texts = [reply for reply in replies if isinstance(reply, str)]
+    is_verdicts = bool(given) and score.unparsed == score.unanswered == 0 and not texts
+    status = ANSWERED if is_verdicts or any(text.strip() for text in texts) else EMPTY if texts else FAILED
+    problem = unusable or _problem(prediction, status, score)
+    answer = None if status == FAILED else scored_reply(score, texts, reply_format)
+    record = Record(
+        id=row["index"],
+        epoch=1,
+        question=row["prompt"],
+        reference=reference(row),
+        messages=[Message("assistant", text) for text in texts],
+        answer=answer,
+        status=status,
+        problem=problem,
+        scores=columns(score),
+        groups=groups(row),
+        detail=detail(row, score, texts, [problem] if problem else []),
+    )
+    return record, unusable
+
+
+def _given(fields: Mapping[str, Any]) -> Any:
+    return next((fields[name] for name in ("labels", "reply", "answer") if name in fields), None)
+
+
+def _are_replies(given: Any) -> bool:
+    return isinstance(given, list) and not all(isinstance(item, bool) for item in given)
+
+
+def _problem(prediction: Prediction | None, status: str, score: ResponseScore) -> str | None:
+    if prediction is None:
+        return "the file has no prediction"
+    if status == FAILED:
+        return "the prediction holds no reply"
+    if status == EMPTY:
+        return "the reply is empty"
+    return f"{score.unparsed} of its replies state no verdict" if score.unparsed else None

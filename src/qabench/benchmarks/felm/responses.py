@@ -1,0 +1,70 @@
+"""What run logs and reports show of a response: its groups, its reference, and the verdicts segment by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from qabench.benchmarks.felm.claims import FelmClaim
+from qabench.scoring.felm import ResponseScore
+from qabench.scoring.felm_replies import as_reply
+
+
+def groups(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The groups of a response: its domain, and the types of its errors."""
+    return {"domain": [row["domain"]], "error type": sorted({kind for kind in row["type"] if kind})}
+
+
+def reference(row: Mapping[str, Any]) -> str:
+    """The reply that states the human labels."""
+    return as_reply(tuple(row["labels"]))
+
+
+def scored_reply(
+    score: ResponseScore, replies: Sequence[str], reply_format: str = "answer", by_claims: bool = False
+) -> str:
+    """A reply in the format "answer" that gives the same official score, for display and for exports.
+
+    Args:
+        score: of the response.
+        replies: those that there are.
+        reply_format: their format.
+        by_claims: whether they judge claims instead of segments.
+    """
+    if len(replies) == 1 and reply_format == "answer" and not by_claims:
+        return replies[0]
+    if score.readable is None and all(score.verdicts) and replies:
+        return replies[0]
+    return as_reply(score.verdicts)
+
+
+def detail(
+    row: Mapping[str, Any],
+    score: ResponseScore,
+    replies: Sequence[str],
+    reasons: Sequence[str],
+    claims: Sequence[FelmClaim] | None = None,
+) -> dict[str, Any]:
+    """The ``Record.detail`` of a response.
+
+    Returns:
+        ``segments``: for each segment text, label, verdict (True = factual; None if the replies state no verdict, which
+        counts as factual), type and comment; ``replies``: the replies that there are; ``reasons``: for each reply
+        without a verdict, why; ``claims``: the claims judged, absent if segments were.
+    """
+    n = len(score.labels)
+    # A reply can be unreadable and still name a segment officially: an id 0 is the last one.
+    stated = score.readable is not None or not all(score.verdicts)
+    columns: dict[str, Sequence[Any]] = {
+        "text": row["segmented_response"],
+        "label": score.labels,
+        "verdict": score.verdicts if stated else (None,) * n,
+        "type": row["type"] or (None,) * n,
+        "comment": row["comment"],
+    }
+    segments = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    found: dict[str, Any] = {"segments": segments, "replies": list(replies), "reasons": list(reasons)}
+    if claims is not None:
+        found["claims"] = [asdict(claim) for claim in claims]
+    return found
