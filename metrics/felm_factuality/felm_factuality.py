@@ -16,30 +16,31 @@ errors and balanced accuracy, over segments and over whole responses, overall an
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: for each response a list of verdicts, True = factual, one a segment; or the evaluator's reply (text),
-        which names the wrong segments after "Answer: " or says ALL_CORRECT; or a list of replies, whose majority counts
-        segment by segment, the earliest among equals; or None: there is no reply.
+    predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
+        string), which names the wrong segments after "Answer: " or says ALL_CORRECT; or a list of replies, of which the
+        majority counts for each segment, the earliest of equally frequent verdicts; or None if there is no reply.
     references: the dataset's `labels` column: for each response a list of labels, True = factual.
-    domains: the dataset's `domain` column, for figures by domain.
-    on_unparsed: what to make of a reply that nothing can be read from, or that is missing: "correct" (official: every
-        segment is taken for true) or "exclude" (left out).
-    reply_format: "answer", or "vicuna": ids of wrong segments may stand anywhere in a reply.
-    per_question: also give each response's verdicts and counts.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    domains: the dataset's `domain` column, for scores by domain.
+    reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.
+    per_question: also return each response's verdicts and counts.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
-    f1, precision, recall, balanced_accuracy: floats in [0, 1]; None where undefined. The positive class is the error.
-    tp, tn, fp, fn: counts of segments. Here, as in the official script, "positive" is predicted true: tn are the errors
-        that were found, fn the true segments that were called errors.
-    responses: the same eight for whole responses; a response is true when all its segments are.
-    unparsed, unanswered: how many replies nothing can be read from, and how many are missing.
-    by_domain: with domains, all of these but the last two by domain.
+    f1, precision, recall, balanced_accuracy: floats in [0, 1]; None if undefined. The positive class is the error. A
+        reply that is missing or states no verdict counts as "all segments are correct", as in the official script.
+    tp, tn, fp, fn: counts of segments. "Positive" is judged factual here, as in the official script: tn are the errors
+        that were found, fn the factual segments that were judged wrong.
+    responses: the same eight for whole responses; a response is factual if all its segments are.
+    readable: the same eight for the segments of responses with a readable reply, and left_out, the number of other
+        responses. These scores are not official.
+    unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
+    by_domain: with domains, all of these but unparsed and unanswered by domain.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, a list of {"verdicts", "unparsed", "unanswered", "tp", "tn", "fp", "fn"} in
-        the order of the input; verdicts are None for a response that is left out.
+    per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed", "unanswered", "tp", "tn", "fp",
+        "fn"} in the order of the input; readable is None if no reply is readable.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, verdicts and labels of unlike length, an item
-    of another type, an unknown option.
+    InputError (a ValueError): nothing to score, lists of different lengths, verdicts and labels of different lengths,
+    an item of another type, an unknown option.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("felm_factuality")
@@ -66,16 +67,15 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         predictions: list[str],
         references: list[str],
         domains: Any = None,
-        on_unparsed: str = "correct",
         reply_format: str = "answer",
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
         given, labels = decoded(predictions, references, references_format)
-        score = felm_scores(labels, given, domains=domains, on_unparsed=on_unparsed, reply_format=reply_format)
+        score = felm_scores(labels, given, domains=domains, reply_format=reply_format)
         result = score.as_dict()
         digested = score.domains and digest(score.domains)
-        result |= self.provenance(labels, domains=digested, unparsed=on_unparsed, replies=reply_format)
+        result |= self.provenance(labels, domains=digested, unparsed="all_correct", replies=reply_format)
         if per_question:
             result["per_question"] = [response.as_dict() for response in score.per_question]
         return result

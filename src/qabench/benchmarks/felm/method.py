@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
-from qabench.benchmarks.felm.prompts import CLAIM_DOMAINS, DOMAINS, FelmPrompts, felm_prompts, kind_of, numbered
+from qabench.benchmarks.felm.prompts import (
+    CLAIM_DOMAINS,
+    DOMAINS,
+    REFERENCES,
+    FelmPrompts,
+    felm_prompts,
+    kind_of,
+    numbered,
+)
 from qabench.errors import InputError
 from qabench.llm.caller import Answered
 from qabench.scoring.felm import ResponseScore, of_readings
@@ -43,18 +51,25 @@ class FelmMethod:
 
     def fields(self) -> dict[str, object]:
         """Everything that verdicts depend on besides data, model and parameters, for signatures."""
-        shows_references = self.method in ("link", "content") and not self.official_quirks
+        shows = self.method in REFERENCES and not self.official_quirks
         vicuna = self.reply_format == "vicuna"
         return {
             "method": self.method,
             "by": "claims" if self.claims else "segments",
             "samples": self.samples if self.method == "cot-cons" else None,
             "prompt": self.prompts.label,
-            "references": "shown" if shows_references else None,
+            "shown": f"reference {REFERENCES[self.method]}" if shows else None,
             "suffix": "none" if vicuna and not self.official_quirks else None,
             "sampled_domains": self.domains if self.method == "cot-cons" else None,
             "replies": self.reply_format,
         }
+
+    def generated_with(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The generation options of a call as fields of a signature. The temperature of cot-cons has its own name,
+        because another one is official for it.
+        """
+        names = {"temperature": "sampling_temperature"} if self.method == "cot-cons" else {}
+        return {names.get(name, name): value for name, value in options.items()}
 
     def by_claims(self, row: Mapping[str, Any]) -> bool:
         """Whether this response is judged by its claims."""

@@ -8,15 +8,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qabench.official import IRRELEVANT, Declaration, Field
+from qabench.scoring.felm_replies import REPLY_FORMATS
 from qabench.signature import signature
 
 SCORE = "felm_factuality"
-CONFIGS = ("all", "wk", "science", "math", "reasoning", "writing_rec")
-ALL_ROWS = "0dec248e1960"  # eval/all.jsonl
+LABELS = {  # the labels of each config, digested in the dataset's order, as the metric does
+    "all": "122139e80f37",
+    "wk": "4abadae8e0df",
+    "science": "63b7fd3b75a8",
+    "math": "61a89266cc7e",
+    "reasoning": "118e5464b484",
+    "writing_rec": "23167290d6e3",
+}
+DATA = "0dec248e1960"  # eval/all.jsonl
+PROMPTS = {  # see FelmPrompts.label
+    "official-df8b848cb829": "raw",
+    "official-be83ad69b42c": "cot, cot-cons",
+    "official-c89a1b0a8d68": "link",
+    "official-e9ee9b75fa2b": "content",
+    "official-2adb9bb5d092": "link, references shown",
+    "official-c60367569484": "content, references shown",
+    "official-eeb8ece632d1": "raw, Vicuna",
+    "official-de3a464df032": "cot, Vicuna",
+    "official-a93e6c52ac51": "link, Vicuna",
+    "official-dcc0860a834a": "content, Vicuna",
+    "official-441901c67ebd": "raw, claims",
+    "official-d5f6245e0b48": "cot, claims",
+    "official-2beacdd5f6c9": "link, claims",
+    "official-b5c9211b4dfc": "content, claims",
+    "official-61260d0d90f3": "link, claims, references shown",
+    "official-5dda9bc74fe4": "content, claims, references shown",
+    "official-ac01c4ce44f5": "raw, claims, Vicuna",
+    "official-f59d9177f58a": "cot, claims, Vicuna",
+    "official-320d2d5dbabb": "link, claims, Vicuna",
+    "official-ef9d6910530d": "content, claims, Vicuna",
+}
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
-    """The signatures of an evaluation, by family: of the official scores, and of those of readable replies alone.
+    """The signatures of an evaluation by family: of the official scores, and of those of readable replies alone.
 
     Args:
         fields: everything else that the scores depend on.
@@ -27,16 +57,53 @@ def signatures(fields: Mapping[str, object]) -> dict[str, str]:
     }
 
 
+def _is(number: float) -> Field:
+    def accepts(value: str) -> bool:
+        try:
+            return float(value) == number
+        except ValueError:
+            return False
+
+    return Field(accepts, f"{{name}}: {{value}} instead of {number:g}", absent=True)
+
+
+def _never(says: str) -> Field:
+    """A field that official scores do not have."""
+    return Field((), says, absent=True)
+
+
+# Fields of how replies were generated may be absent: of replies and verdicts in a file, it is unknown.
 DECLARATIONS: Mapping[str, Declaration] = {
     SCORE: {
-        "benchmark": Field(("felm",)),
-        "config": Field(CONFIGS),
-        "data": Field((ALL_ROWS,), "responses: another file than the authors' ({value})"),
         "unparsed": Field(
             ("all_correct",),
-            "responses without a readable reply are left out; officially all their segments count as correct",
+            "responses without a readable reply are left out; officially, all their segments count as correct",
         ),
-        "replies": IRRELEVANT,
-        "without_prediction": Field((), "{value} responses have no usable prediction", absent=True),
+        "replies": Field((*REPLY_FORMATS, "verdicts")),
+        # The data.
+        "benchmark": Field(("felm",), absent=True),
+        "config": Field(tuple(LABELS), "config: {value} is not data of the authors", absent=True),
+        "data": Field((DATA,), "data: {value} is not the authors' file", absent=True),
+        "references": Field(
+            tuple(LABELS.values()), "references: not the labels of a whole config in the dataset's order", absent=True
+        ),
+        "domains": IRRELEVANT,  # only for scores by domain
+        "without_prediction": _never("{value} responses have no usable prediction"),
+        # How the model was asked.
+        "evaluator": IRRELEVANT,
+        "method": Field(("raw", "cot", "cot-cons", "link", "content"), absent=True),
+        "by": Field(("segments",), "{value} are judged instead of segments", absent=True),
+        "samples": IRRELEVANT,  # the authors do not say how many
+        "sampled_domains": Field(
+            ("science",), "cot-cons in {value}: the authors' script has a prompt for it in science only", absent=True
+        ),
+        "prompt": Field(tuple(PROMPTS), "prompt: {value} instead of the authors'", absent=True),
+        "shown": _never("{value} are shown; the authors' script never shows any"),
+        "suffix": _never("the prompt lacks the authors' last lines for Vicuna"),
+        "interface": Field(("completion",), "Vicuna was asked in a chat instead of by plain completion", absent=True),
+        "temperature": _is(0),
+        "sampling_temperature": _is(0.9),
+        "max_tokens": _is(100),
+        "system_message": _never("a system message was added"),
     }
 }

@@ -109,7 +109,7 @@ def find_errors(**options: Any) -> Solver:
         outputs = await _outputs(state, asking, model, listed)
         replies = [answered(output) for output in outputs]
         found["replies"] = [asdict(reply) for reply in replies]
-        found["asking"] |= asked_with()
+        found["asking"] |= asking.generated_with(asked_with())
         state.store.set(STORE, found)
         for reason in judged(row, replies, asking.reply_format, listed).reasons:
             note_problem(state, reason)
