@@ -17,53 +17,69 @@ import qabench
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError
 from qabench.scoring.felm import Confusion, felm_scores
-from qabench.scoring.felm_replies import majority, parse_reply
+from qabench.scoring.felm_replies import Reading, as_reply, majority, read_reply
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
 
 
-@pytest.mark.parametrize(
-    ("reply", "verdicts"),
-    [
-        ("Answer: 2", (True, False, True)),
-        ("Answer: 1, 3", (False, True, False)),
-        ("Answer: 2 and 2 again", (True, False, True)),
-        ("Segment 1 is right. Answer: 3\nAnswer: 1", (False, True, False)),
-        ("Answer: 3, and 4 and 99", (True, True, False)),
-        ("Answer: 0, 3", (True, True, False)),
-        ("Answer: 03", (True, True, False)),
-        ("Answer: 2.", (True, False, True)),
-        ("Answer: \u0662", (True, False, True)),
-        ("Answer: ALL_CORRECT", (True, True, True)),
-        ("ALL_CORRECT, though 2 is odd. Answer: 2", (True, True, True)),
-        ("", None),
-        ("1 and 2 are wrong", None),
-        ("Answer:2", None),
-        ("answer: 2", None),
-        ("Answer: none", None),
-        ("Answer: 0", None),
-        ("Answer: 4", None),
-        ("Answer: " + "9" * 5000, None),
-        ("Answer: " + "0" * 5000, None),
-        ("ALL CORRECT", None),
-    ],
-)
-def test_a_reply_is_read_as_the_protocol_says(reply: str, verdicts: Any) -> None:
-    assert parse_reply(reply, 3) == verdicts
+T, F = True, False
 
 
 @pytest.mark.parametrize(
-    ("reply", "verdicts"),
+    ("reply", "official", "readable"),
     [
-        ("2 is wrong", (True, False)),
-        ("2. Answer: 1", (False, False)),
-        (r"ALL\_CORRECT: 1 and 2", (True, True)),
-        ("ALL_CORRECT: 1 and 2", (True, True)),
-        ("nothing 3 to say", None),
+        ("Answer: 2", (T, F, T), (T, F, T)),
+        ("Answer: 1, 3", (F, T, F), (F, T, F)),
+        ("Answer: 2 and 2 again", (T, F, T), (T, F, T)),
+        ("Segment 1 is right. Answer: 3\nAnswer: 1", (F, T, F), (F, T, F)),
+        ("Answer: 3, and 4 and 99", (T, T, F), (T, T, F)),
+        ("Answer: 03", (T, T, F), (T, T, F)),
+        ("Answer: 2.", (T, F, T), (T, F, T)),
+        ("Answer: \u0662", (T, F, T), (T, F, T)),
+        ("Answer: ALL_CORRECT", (T, T, T), (T, T, T)),
+        ("ALL_CORRECT, though 2 is odd. Answer: 2", (T, T, T), (T, T, T)),
+        # An id 0 is the last segment for the official script.
+        ("Answer: 0", (T, T, F), None),
+        ("Answer: 0, 1", (F, T, F), (F, T, T)),
+        ("Answer: " + "0" * 5000, (T, T, F), None),
+        # No verdict: all are correct.
+        ("", (T, T, T), None),
+        ("1 and 2 are wrong", (T, T, T), None),
+        ("Answer:2", (T, T, T), None),
+        ("answer: 2", (T, T, T), None),
+        ("Answer: none", (T, T, T), None),
+        ("Answer: 4", (T, T, T), None),
+        ("Answer: " + "9" * 5000, (T, T, T), None),
+        ("ALL CORRECT", (T, T, T), None),
     ],
 )
-def test_vicuna_writes_ids_anywhere(reply: str, verdicts: Any) -> None:
-    assert parse_reply(reply, 2, "vicuna") == verdicts
+def test_replies(reply: str, official: Any, readable: Any) -> None:
+    assert read_reply(reply, 3) == Reading(official, readable)
+
+
+@pytest.mark.parametrize(
+    ("reply", "official", "readable"),
+    [
+        ("2 is wrong", (T, F), (T, F)),
+        ("2. Answer: 1", (F, F), (F, F)),
+        (r"ALL\_CORRECT: 1 and 2", (T, T), (T, T)),
+        ("ALL_CORRECT: 1 and 2", (F, F), (T, T)),  # officially, only the form with the backslash counts
+        ("ALL_CORRECT", (T, T), (T, T)),
+        ("0 is wrong", (T, F), None),
+        ("nothing 3 to say", (T, T), None),
+    ],
+)
+def test_replies_of_vicuna(reply: str, official: Any, readable: Any) -> None:
+    assert read_reply(reply, 2, "vicuna") == Reading(official, readable)
+
+
+def test_a_missing_reply() -> None:
+    assert read_reply(None, 2) == Reading((T, T), None, missing=True)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30))
+def test_verdicts_survive_as_a_reply(verdicts: list[bool]) -> None:
+    assert read_reply(as_reply(tuple(verdicts)), len(verdicts)).readable == tuple(verdicts)
 
 
 def test_the_majority_takes_the_earliest_among_equals() -> None:
@@ -102,35 +118,30 @@ def test_what_is_undefined_is_none(labels: list[bool], verdicts: list[bool], fig
     assert tuple(result[name] for name in FIGURES) == pytest.approx(figures)
 
 
-def test_unparsed_and_missing_replies_are_counted_apart() -> None:
+def test_replies_without_a_verdict_are_counted() -> None:
     labels = [[True, False]] * 4
     replies = ["Answer: 2", "I cannot say", None, UNANSWERED]
     score = felm_scores(labels, replies)
     assert [response.verdicts for response in score.per_question] == [(True, False)] + [(True, True)] * 3
-    assert score.as_dict()["recall"] == 1 / 4
-    left_out = felm_scores(labels, replies, on_unparsed="exclude")
-    assert [response.verdicts for response in left_out.per_question] == [(True, False), None, None, None]
-    assert left_out.as_dict()["recall"] == 1.0
-    assert left_out.as_dict()["responses"]["tn"] == 1
-    for result in (score.as_dict(), left_out.as_dict()):
-        assert (result["unparsed"], result["unanswered"]) == (1, 2)
+    assert [response.readable for response in score.per_question] == [(True, False), None, None, None]
+    result = score.as_dict()
+    assert (result["recall"], result["unparsed"], result["unanswered"]) == (1 / 4, 1, 2)
+    assert (result["readable"]["recall"], result["readable"]["tn"], result["readable"]["left_out"]) == (1.0, 1, 3)
 
 
-def test_nothing_left_is_all_none() -> None:
-    result = felm_scores([[True]], ["?"], on_unparsed="exclude").as_dict()
-    assert [result[name] for name in FIGURES] == [None] * 4
+def test_nothing_readable_is_none() -> None:
+    result = felm_scores([[True]], ["?"]).as_dict()["readable"]
+    assert [result[name] for name in FIGURES] == [None] * 4 and result["left_out"] == 1
 
 
-def test_samples_of_a_reply_are_taken_by_majority() -> None:
+def test_the_majority_of_sampled_replies() -> None:
     labels = [[False, True]]
     samples = ["no idea", "Answer: 1", None, "Answer: 2", "Answer: 1"]
-    official = felm_scores(labels, [samples])
-    assert official.per_question[0].verdicts == (True, True)  # unread replies vote for true: 3 to 2, and 4 to 1
-    excluded = felm_scores(labels, [samples], on_unparsed="exclude")
-    assert excluded.per_question[0].verdicts == (False, True)
-    for score in (official, excluded):
-        assert (score.as_dict()["unparsed"], score.as_dict()["unanswered"]) == (1, 1)
-    # A tie between an unread reply and a read one goes to whichever came first.
+    score = felm_scores(labels, [samples])
+    assert score.per_question[0].verdicts == (True, True)  # unreadable replies vote for correct: 3 to 2, and 4 to 1
+    assert score.per_question[0].readable == (False, True)
+    assert (score.as_dict()["unparsed"], score.as_dict()["unanswered"]) == (1, 1)
+    # Of equally frequent verdicts the first one counts.
     assert felm_scores(labels, [["?", "Answer: 1"]]).per_question[0].verdicts == (True, True)
     assert felm_scores(labels, [["Answer: 1", "?"]]).per_question[0].verdicts == (False, True)
 
@@ -150,18 +161,17 @@ def test_figures_by_domain() -> None:
     [
         ([], [], {}, "nothing to score"),
         ([[True]], [], {}, "0 predictions for 1 references"),
-        ([[True], [True, False]], [[True], [True]], {}, r"predictions\[1\] has 1 verdicts for the 2 segments"),
-        ([[True]], [[]], {}, r"predictions\[0\] has 0 verdicts for the 1 segments"),
-        ([[True]], [[1]], {}, r"predictions\[0\] is \[1\]; allowed: a list of True and False"),
-        ([[True]], [[True, "x"]], {}, r"predictions\[0\] is \[True, 'x'\]"),
-        ([[True]], [3], {}, r"predictions\[0\] is 3"),
+        ([[True], [True, False]], [[True], [True]], {}, r"predictions\[1\]: 1 verdicts for 2 segments"),
+        ([[True]], [[]], {}, r"predictions\[0\]: 0 verdicts for 1 segments"),
+        ([[True]], [[1]], {}, r"predictions\[0\]: \[1\]; allowed: a list of True and False"),
+        ([[True]], [[True, "x"]], {}, r"predictions\[0\]: \[True, 'x'\]"),
+        ([[True]], [3], {}, r"predictions\[0\]: 3"),
         ([[True], [1]], [None, None], {}, r"references\[1\] is \[1\]; allowed: a list of True \(factual\) and False"),
         ([[]], [[]], {}, r"references\[0\] is \[\]"),
         (["True"], [[True]], {}, r"references\[0\] is 'True'"),
-        ([[True]], [[True]], {"domains": "wk"}, "domains is 'wk'; allowed: a list of 1 texts"),
-        ([[True]], [[True]], {"domains": ["wk", "wk"]}, "allowed: a list of 1 texts"),
-        ([[True]], [[True]], {"domains": [None]}, "allowed: a list of 1 texts"),
-        ([[True]], [[True]], {"on_unparsed": "wrong"}, "unknown on_unparsed 'wrong'; allowed: correct, exclude"),
+        ([[True]], [[True]], {"domains": "wk"}, "domains is 'wk'; allowed: a list of 1 strings"),
+        ([[True]], [[True]], {"domains": ["wk", "wk"]}, "allowed: a list of 1 strings"),
+        ([[True]], [[True]], {"domains": [None]}, "allowed: a list of 1 strings"),
         ([[True]], [[True]], {"reply_format": "x"}, "unknown reply_format 'x'; allowed: answer, vicuna"),
     ],
 )
