@@ -52,6 +52,7 @@ def read_run(path: str | Path) -> Evaluation:
         signatures=signatures,
         unofficial="; ".join(unofficial) or None,
         unscored=about.get("unscored"),
+        available=about.get("available"),
         origin=log.eval.task_id,
         arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True),
     )

@@ -2,7 +2,8 @@
 
 What logs hold, so that ``qabench.runs`` can read any of them back:
 
-- the task's metadata: {"benchmark", "config", "setting", "data"} (data: the digest of the questions' file);
+- the task's metadata: {"benchmark", "config", "setting", "data", "available"} (data: the digest of the questions'
+  file; available: the number of questions of the config, if known);
 - a sample's id is the benchmark's; its metadata has "question", "reference" (texts for a person) and "groups"
   ({grouping: [group, ...]});
 - a score's value is {figure: number}, its answer what was scored, its metadata {"detail", "signatures", "unofficial"}:

@@ -13,9 +13,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from qabench.errors import InputError, QabenchError
 
 
-def task_metadata(benchmark: str, config: str, setting: str, data: str) -> dict[str, Any]:
-    """A task's metadata; see ``qabench.tasks``."""
-    return {"benchmark": benchmark, "config": config, "setting": setting, "data": data}
+def task_metadata(benchmark: str, config: str, setting: str, data: str, available: int | None = None) -> dict[str, Any]:
+    """A task's metadata; see ``qabench.tasks``. ``available`` is the number of questions of the config."""
+    about = {"benchmark": benchmark, "config": config, "setting": setting, "data": data}
+    return about | ({} if available is None else {"available": available})
 
 
 def sample(

@@ -76,7 +76,13 @@ def felm(
         solver=find_errors(**options),
         scorer=felm_scorer(signed=data, reply_format=reply_format),
         config=GenerateConfig(**felm_method(**options).parameters),
-        metadata=task_metadata("felm", responses.config, f"{method} by claims" if claims else method, data["data"]),
+        metadata=task_metadata(
+            "felm",
+            responses.config,
+            f"{method} by claims" if claims else method,
+            responses.digest,
+            available=len(responses.rows),
+        ),
         fail_on_error=False,
         score_on_error=True,
     )
