@@ -49,7 +49,7 @@ ANSWER = {
     "annotation_time": NUMBER,
     "annotator_id": TEXT,
 }
-METADATA = {"question_type": datasets.List(TEXT), "field": TEXT, "specific_field": TEXT}
+METADATA = {"question_type": datasets.List(TEXT), "question_type_text": TEXT, "field": TEXT, "specific_field": TEXT}
 QUESTION = {"question": TEXT, "annotator_id": TEXT, "metadata": METADATA}
 LFQA = {"example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT, "answer": TEXT}
 

@@ -6,17 +6,9 @@ from typing import Any
 
 from qabench.errors import DataError
 from qabench.rows import Row
+from qabench.scoring.expertqa import LABELS
 
 SYSTEMS = ("gpt4", "bing_chat", "rr_sphere_gpt4", "rr_gs_gpt4", "post_hoc_sphere_gpt4", "post_hoc_gs_gpt4")
-LABELS = {
-    "usefulness": ("Useful", "Partially useful", "Not useful at all"),
-    "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
-    "informativeness": ("Very relevant", "A bit relevant", "Not too important", "Uninformative"),
-    "worthiness": ("Yes", "No"),
-    "correctness": ("Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"),
-    "reliability": ("Reliable", "Somewhat reliable", "Not reliable at all", "Missing", "N/A"),
-    "autoais_label": ("Y", "N"),
-}
 ANSWER_KEYS = (
     "answer_string",
     "attribution",
@@ -93,12 +85,13 @@ def _question(row: Row) -> dict[str, Any]:
     row.only("question", "annotator_id", "answers", "metadata")
     metadata = Row.of(row.get("metadata", dict), f"{row.where}, field 'metadata'")
     metadata.only("question_type", "field", "specific_field")
+    types: str = metadata.get("question_type", str)
     return {
         "question": row.get("question", str),
         "annotator_id": row.get("annotator_id", str),
         "metadata": {
-            # "a| b": with one space after each bar, so "| ".join gives the source's text back.
-            "question_type": [part.strip() for part in metadata.get("question_type", str).split("|")],
+            "question_type": [part.strip() for part in types.split("|")],
+            "question_type_text": types,  # rows differ in the spaces around the bars
             "field": metadata.get("field", str),
             "specific_field": metadata.get("specific_field", str, None),
         },

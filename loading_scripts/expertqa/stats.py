@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from qabench.loading_scripts.expertqa.parse import LABELS, SYSTEMS
+from qabench.loading_scripts.expertqa.parse import SYSTEMS
+from qabench.scoring.expertqa import LABELS
 from qabench.tables import Table
 
 PUBLISHED_ROWS = {

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 import qabench
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError
-from qabench.loading_scripts.expertqa import parse
 from qabench.scoring.autoais import autoais, autoais_agreement
-from qabench.scoring.expertqa import ABSTENTIONS, LABELS
+from qabench.scoring.expertqa import ABSTENTIONS
 from qabench.scoring.factscore import VOID_PHRASES, fact_score, factscore_agreement, is_void, reply_is_true
 from qabench.scoring.lfqa import LFQA_ROUGE_TYPES, lfqa_rouge
 
@@ -46,10 +45,6 @@ def answer(*claims: Row, system: str = "bing_chat", text: str = "It is so [1].")
 
 def row(*answers: Row) -> Row:
     return {"question": "Is it so?", "answers": list(answers)}
-
-
-def test_the_labels_are_the_dataset_s() -> None:
-    assert LABELS.items() <= parse.LABELS.items()
 
 
 class TestAutoAIS:

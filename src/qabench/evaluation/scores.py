@@ -82,7 +82,7 @@ def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
             found = replace(found, mean=metric.mean(values))
     else:
         found = _of_sums(metric.function, rows, ids)
-    return found and Score(metric, found, n, len(records) - len(rows))
+    return Score(metric, found, n, len(records) - len(rows)) if found else None
 
 
 def _of_sums(function: Callable[..., object], rows: Sequence[Sequence[float]], ids: Sequence[str]) -> Interval | None:

@@ -25,10 +25,15 @@ ABSTENTIONS = (
     "The given context does not",
     "I couldn't find any relevant information",
 )
-LABELS: dict[str, tuple[str, ...]] = {  # of the experts, as far as they are scored
+# The values of the experts' labels, and of a model's label of attribution.
+LABELS: dict[str, tuple[str, ...]] = {
+    "usefulness": ("Useful", "Partially useful", "Not useful at all"),
     "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
+    "informativeness": ("Very relevant", "A bit relevant", "Not too important", "Uninformative"),
     "worthiness": ("Yes", "No"),
     "correctness": ("Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"),
+    "reliability": ("Reliable", "Somewhat reliable", "Not reliable at all", "Missing", "N/A"),
+    "autoais_label": ("Y", "N"),
 }
 
 
@@ -62,7 +67,9 @@ def _is_fraction(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-AUTOAIS_LABEL = Verdict("autoais_label", "'Y', 'N'", lambda value: isinstance(value, str) and value in ("Y", "N"))
+AUTOAIS_LABEL = Verdict(
+    "autoais_label", "'Y', 'N'", lambda value: isinstance(value, str) and value in LABELS["autoais_label"]
+)
 FACT_SCORE = Verdict("fact_score", "a number from 0 to 1", _is_fraction)
 
 

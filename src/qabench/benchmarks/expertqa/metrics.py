@@ -68,8 +68,18 @@ def _median_of_means(kind: str, values: Sequence[float]) -> float:
 
 
 def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
-    options = {"unit": "claims", "function": _share, "size": _whole, "item": _own_share, "partial": True} | options
-    return Metric(name, title, about, columns=columns, **options)
+    return Metric(
+        name,
+        title,
+        about,
+        columns=columns,
+        unit="claims",
+        function=_share,
+        size=_whole,
+        item=_own_share,
+        partial=True,
+        **options,
+    )
 
 
 def _rouge(kind: str, title: str) -> Metric:

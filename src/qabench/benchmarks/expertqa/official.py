@@ -36,12 +36,12 @@ def _is_official_prompt(value: str) -> bool:
     return value.startswith("official-")
 
 
-_DATA: Declaration = {
+_DATA: dict[str, Field] = {
     "data": Field(_is_pinned, "data: not a file of the dataset (digest {value})", absent=True),
     "references": IRRELEVANT,  # a digest of what a metric was given; data says whether it is the dataset's
     "benchmark": IRRELEVANT,
 }
-_SYSTEM: Declaration = {
+_SYSTEM: dict[str, Field] = {
     "model": IRRELEVANT,
     "method": IRRELEVANT,
     "prompt": Field(_is_official_prompt, "prompt: not the authors' ({value})", absent=True),

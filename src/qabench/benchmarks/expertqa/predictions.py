@@ -35,6 +35,7 @@ from qabench.scoring.lfqa import lfqa_rouge
 
 Claims = list[dict[str, Any]]
 Row = Mapping[str, Any]
+Common = dict[str, str]
 
 
 @dataclass
@@ -212,7 +213,9 @@ def _rouge(items: Sequence[_Item], common: Row) -> dict[str, str]:
     return {ROUGE: signatures.rouge(common, result.backend)}
 
 
-def _of_annotated(items: Sequence[_Item], common: Row, unlabelled: str, families: Sequence[str]) -> dict[str, str]:
+def _of_annotated(
+    items: Sequence[_Item], common: dict[str, str], unlabelled: str, families: Sequence[str]
+) -> dict[str, str]:
     """Scores of labels on the claims that the experts judged, as the authors' scripts compute them."""
     kept = [item for item in items if item.question.answers]
     rows = [{"answers": item.question.answers} for item in kept]
@@ -244,7 +247,9 @@ def _verdicts(item: _Item, name: str) -> list[Any]:
     return [claim[name] for claim in item.claims]
 
 
-def _of_own_claims(items: Sequence[_Item], common: Row, unlabelled: str, families: Sequence[str]) -> dict[str, str]:
+def _of_own_claims(
+    items: Sequence[_Item], common: dict[str, str], unlabelled: str, families: Sequence[str]
+) -> dict[str, str]:
     if AUTOAIS not in families:
         return {}
     given = [item for item in items if item.claims is not None]
@@ -266,12 +271,8 @@ def _text(item: _Item) -> str:
 
 def _labeled_by(items: Sequence[_Item], name: str) -> str:
     """What the lines say in a field that names the model behind their labels; "unstated" if they do not."""
-    said = dict.fromkeys(str(item.prediction.fields[name]) for item in items if _says(item.prediction, name))
-    return ",".join(said) or "unstated"
-
-
-def _says(prediction: Prediction | None, name: str) -> bool:
-    return prediction is not None and bool(prediction.fields.get(name))
+    said = [item.prediction.fields.get(name) for item in items if item.prediction is not None]
+    return ",".join(dict.fromkeys(str(value) for value in said if value)) or "unstated"
 
 
 def _record(item: _Item) -> Record:
