@@ -11,7 +11,18 @@ from typing import Any, ClassVar
 import datasets
 
 from qabench.loading_scripts import FOLDER, dataset_table, file_digest, open_path
+from qabench.loading_scripts.published import PublishedScore
 from qabench.rows import Row
+
+PUBLISHED = {
+    "system": datasets.Value("string"),
+    "setting": datasets.Value("string"),
+    "config": datasets.Value("string"),
+    "metric": datasets.Value("string"),
+    "value": datasets.Value("float64"),
+    "source": datasets.Value("string"),
+}
+"""The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``; see ``PublishedScore``."""
 
 
 def configs_of(name: str) -> list[datasets.BuilderConfig]:
@@ -63,7 +74,7 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
     code = sorted((FOLDER / builder.BENCHMARK).glob("*.py")) + [
-        Path(inspect.getfile(m)) for m in (Row, BenchmarkBuilder)
+        Path(inspect.getfile(m)) for m in (Row, PublishedScore, BenchmarkBuilder)
     ]
     for path in code:
         total.update(path.read_bytes())

@@ -37,7 +37,7 @@ LAYERS = [
     ["loading_scripts"],
     ["retrieval", "llm", "neural"],
     ["loading", "citations", "tasks", "lm_eval"],
-    ["benchmarks"],
+    ["benchmarks", "published"],
     ["metric_module"],
     ["metrics", "inspect_tasks", "evaluate"],
     ["runs", "report", "hub", "space"],

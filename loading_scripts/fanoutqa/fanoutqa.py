@@ -10,7 +10,9 @@ import datasets
 
 from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.fanoutqa.leaderboard import MEASURES, ROUGES, read_results
 from qabench.loading_scripts.fanoutqa.parse import read_rows
+from qabench.loading_scripts.published import LEADERBOARD
 
 DESCRIPTION = (
     "Questions that need facts from many Wikipedia pages at once, with the pages and, for the development questions, "
@@ -22,10 +24,27 @@ PAGE = {
     "title": datasets.Value("string"),
     "url": datasets.Value("string"),
 }
+STRING, NUMBER = datasets.Value("string"), datasets.Value("float64")
+RESULT = {
+    "system": STRING,
+    "setting": STRING,
+    "acc": {"loose": NUMBER, "strict": NUMBER},
+    "rouge": {kind: dict.fromkeys(MEASURES, NUMBER) for kind in ROUGES},
+    "bleurt": NUMBER,
+    "gpt": NUMBER,
+    "authors": STRING,
+    "url": STRING,
+    "citation": STRING,
+    "type": STRING,
+    "context": datasets.Value("int64"),
+    "is_trained_for_function_calling": datasets.Value("bool"),
+    "details": STRING,
+    "file": STRING,
+}
 
 
 class FanOutQA(BenchmarkBuilder):
-    """Configs dev and dev_nov23 (split validation), test and test_nov23 (split test), sample (split validation).
+    """Configs dev, dev_nov23 and sample (split validation), test and test_nov23 (split test), leaderboard (split test).
 
     ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``; test questions have neither.
     """
@@ -41,11 +60,11 @@ class FanOutQA(BenchmarkBuilder):
         features |= {"necessary_evidence": datasets.List(PAGE), "categories": datasets.List(datasets.Value("string"))}
         return datasets.DatasetInfo(
             description=DESCRIPTION,
-            features=datasets.Features(features),
+            features=datasets.Features(RESULT if self.config.name == LEADERBOARD else features),
             homepage="https://fanoutqa.com",
             license="cc-by-sa-4.0",
             citation=citation(self.BENCHMARK),
         )
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        return read_rows(path, self.config.name)
+        return read_results(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)

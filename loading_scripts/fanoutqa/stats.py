@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from qabench.answers import loads, subquestions, type_name
+from qabench.loading_scripts.fanoutqa.leaderboard import scores_of_rows
+from qabench.loading_scripts.published import LEADERBOARD, published_table
 from qabench.tables import Table
 
 # Zhu et al. 2024 count 310 development and 724 test questions.
@@ -18,6 +20,9 @@ TOP_CATEGORIES = 10
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """Questions, evidence and categories of every config; answers and decompositions where they are public."""
     rows = [row for split in splits.values() for row in split]
+    if config == LEADERBOARD:
+        scores = scores_of_rows(rows)
+        return [published_table(one for one in scores if not one.metric.endswith((".precision", ".recall")))]
     made = [_questions(config, rows), _categories(rows)]
     if rows and "answer" in rows[0]:
         made[1:1] = _answers([loads(row["answer"]) for row in rows], [loads(row["decomposition"]) for row in rows])

@@ -10,7 +10,7 @@ from typing import Any
 import datasets
 
 from qabench.loading_scripts import citation
-from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
 from qabench.loading_scripts.fastbook.parse import (
     KEYWORD_COLUMNS,
     parse_chapter,
@@ -19,6 +19,7 @@ from qabench.loading_scripts.fastbook.parse import (
     parse_question,
 )
 from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_questions
+from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
     "191 end-of-chapter questions of the fastai book on seven of its chapters, their answers split into components, "
@@ -59,11 +60,12 @@ FEATURES: dict[str, dict[str, Any]] = {
         "context": STRING,
         **FLAGS,
     },
+    LEADERBOARD: PUBLISHED,
 }
 
 
 class Fastbook(BenchmarkBuilder):
-    """Configs questions, keywords, qrels (split test) and corpus (split corpus), and the same four of the sample.
+    """Configs questions, keywords, qrels (split test) and corpus (split corpus), the same of the sample, leaderboard.
 
     ``id`` ("13-4": chapter and question number) joins questions with keywords and with the qrels' ``query_id``;
     ``chapter`` joins them with the corpus.
@@ -84,11 +86,13 @@ class Fastbook(BenchmarkBuilder):
 
     @property
     def _kind(self) -> str:
-        """Which of the four schemas the config has: "sample_corpus" is another corpus, "sample" other questions."""
+        """Which of the schemas the config has: "sample_corpus" is another corpus, "sample" other questions."""
         name = str(self.config.name)
         return "questions" if name == "sample" else name.removeprefix("sample_")
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        if self._kind == LEADERBOARD:
+            return published_rows(path)
         if self._kind == "corpus":
             return iter([parse_chapter(read_object(path), path.name)])
         if self._kind == "keywords":

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from qabench.loading_scripts.fastbook.parse import CELL_TYPES, chapter_cells
+from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, published_table
 from qabench.tables import Table
 
 # The tables of the source's README, chapter by chapter; their last rows are the sums.
@@ -44,6 +45,8 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
         splits: the rows of each split.
     """
     rows = [row for split in splits.values() for row in split]
+    if config == LEADERBOARD:
+        return [published_table(PublishedScore(**row) for row in rows)]
     official = not config.startswith("sample")
     kind = "questions" if config == "sample" else config.removeprefix("sample_")
     return {"questions": _questions, "corpus": _corpus, "keywords": _keywords, "qrels": _qrels}[kind](rows, official)

@@ -9,8 +9,9 @@ from typing import Any
 import datasets
 
 from qabench.loading_scripts import citation
-from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
 from qabench.loading_scripts.felm.parse import read_rows
+from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
     "Responses of ChatGPT in five domains, cut into segments that people have labelled as factual or not, with error "
@@ -18,10 +19,23 @@ DESCRIPTION = (
 )
 TEXT = datasets.Value("string")
 TEXTS = datasets.List(TEXT)
+RESPONSES = {
+    "index": TEXT,
+    "domain": TEXT,
+    "source": TEXT,
+    "prompt": TEXT,
+    "response": TEXT,
+    "segmented_response": TEXTS,
+    "labels": datasets.List(datasets.Value("bool")),
+    "comment": TEXTS,
+    "type": TEXTS,
+    "ref": TEXTS,
+    "ref_contents": TEXTS,
+}
 
 
 class FELM(BenchmarkBuilder):
-    """Configs all, one for each domain (wk, science, math, reasoning, writing_rec) and sample; split test.
+    """Configs all, one for each domain (wk, science, math, reasoning, writing_rec), sample, leaderboard; split test.
 
     ``segmented_response``, ``labels`` and ``comment`` are aligned lists; ``type`` is aligned with them or empty.
     """
@@ -31,26 +45,13 @@ class FELM(BenchmarkBuilder):
     DEFAULT_CONFIG_NAME = "all"
 
     def _info(self) -> datasets.DatasetInfo:
-        features = {
-            "index": TEXT,
-            "domain": TEXT,
-            "source": TEXT,
-            "prompt": TEXT,
-            "response": TEXT,
-            "segmented_response": TEXTS,
-            "labels": datasets.List(datasets.Value("bool")),
-            "comment": TEXTS,
-            "type": TEXTS,
-            "ref": TEXTS,
-            "ref_contents": TEXTS,
-        }
         return datasets.DatasetInfo(
             description=DESCRIPTION,
-            features=datasets.Features(features),
+            features=datasets.Features(PUBLISHED if self.config.name == LEADERBOARD else RESPONSES),
             homepage="https://hkust-nlp.github.io/felm_website/",
             license="cc-by-nc-sa-4.0",
             citation=citation(self.BENCHMARK),
         )
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        return read_rows(path, self.config.name)
+        return published_rows(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES, to_source
+from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, published_table
 from qabench.tables import Table
 
 Tally = Mapping[str, Counter[Any]]
@@ -35,6 +36,8 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     Returns:
         Five tables. Each has the domains that occur, and "all" where there is more than one.
     """
+    if config == LEADERBOARD:
+        return [published_table(PublishedScore(**row) for rows in splits.values() for row in rows)]
     tally: dict[str, Counter[Any]] = defaultdict(Counter)
     for rows in splits.values():
         for row in rows:

@@ -302,7 +302,11 @@ def test_card_names_configs_features_and_sizes(hf_cache: str) -> None:
     assert [config["config_name"] for config in data["configs"]] == names
     assert [config["config_name"] for config in data["configs"] if config.get("default")] == ["all"]
     features = load_dataset("felm", "sample", split="test", cache_dir=hf_cache).features._to_yaml_list()
-    for info in data["dataset_info"]:
+    *infos, published = data["dataset_info"]
+    of_published = load_dataset("felm", "leaderboard", split="test", cache_dir=hf_cache)
+    assert published["features"] == of_published.features._to_yaml_list()
+    assert published["splits"][0]["num_examples"] == len(of_published)
+    for info in infos:
         assert info["features"] == features
         (split,) = info["splits"]
         assert (split["name"], split["num_examples"]) == ("test", (ROWS | {"sample": 13})[info["config_name"]])

@@ -86,6 +86,8 @@ class Benchmark:
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
         sections_with: "module:function" from {label: evaluation} to a list of ``qabench.evaluation.ExtraSection``,
             which a report shows in addition; "" if there are none.
+        published_with: "module:function" that returns the published scores, a list of ``PublishedScore``; "" if they
+            are in the benchmark's ``leaderboard.json``, or if there are none.
         commands: names of the benchmark's own commands -> "module:function", as ``qabench NAME COMMAND``.
     """
 
@@ -104,6 +106,7 @@ class Benchmark:
     prediction_fields: tuple[str, ...] = ("answer",)
     read_with: str = ""
     sections_with: str = ""
+    published_with: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)
 
     def setting(self, name: str | None) -> Setting:

@@ -50,4 +50,5 @@ BENCHMARK = Benchmark(
     groupings={"category": "category", "type": "type of answer", "evidence": "number of evidence documents"},
     evaluate_with="qabench.benchmarks.fanoutqa.predictions:evaluate",
     declarations="qabench.benchmarks.fanoutqa.official:DECLARATIONS",
+    published_with="qabench.loading_scripts.fanoutqa.leaderboard:published_scores",
 )

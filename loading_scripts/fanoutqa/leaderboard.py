@@ -1,0 +1,81 @@
+"""FanOutQA's published results: the files ``leaderboard-submissions/results/*.json``. No ``datasets`` here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from qabench.loading_scripts import dataset_table, open_path, source_table
+from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
+from qabench.rows import Row, read_json
+
+SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovided": "evidence-provided"}
+ROUGES = ("rouge1", "rouge2", "rougeL")
+MEASURES = ("precision", "recall", "fscore")
+
+
+def read_results(path: Path) -> Iterator[dict[str, Any]]:
+    """One row per setting of the system whose results the file holds, in the order of the settings.
+
+    Raises:
+        DataError: the file is not as the leaderboard writes it; names file, field and what was expected.
+    """
+    file = Row.of(read_json(path), str(path)).only("_submission_hash", "_results_hash", "metadata", *SETTINGS)
+    about = Row.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
+        "name", "authors", "url", "citation", "type", "context", "is_trained_for_function_calling", "details"
+    )
+    common = {
+        "system": about.get("name", str),
+        "authors": about.get("authors", str),
+        "url": about.get("url", str, None),
+        "citation": about.get("citation", str),
+        "type": about.get("type", str),
+        "context": about.get("context", int),
+        "is_trained_for_function_calling": about.get("is_trained_for_function_calling", bool),
+        "details": about.get("details", str, None) if "details" in about.fields else None,
+        "file": path.name,
+    }
+    for key, setting in SETTINGS.items():
+        if file.fields.get(key) is not None:  # a submission may leave a setting out
+            yield {**common, "setting": setting, **_scores(Row.of(file.get(key, dict), f"{path}, field {key!r}"))}
+
+
+def published_scores() -> list[PublishedScore]:
+    """All scores of all systems, by metric. Raises SourceError if a file is not available."""
+    files = dataset_table("fanoutqa").config(LEADERBOARD).files
+    return scores_of_rows(row for file in files for row in read_results(open_path("fanoutqa", file)))
+
+
+def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
+    """The scores in rows of the dataset's config ``leaderboard``."""
+    urls = {file.path.rpartition("/")[2]: file.url for file in source_table("fanoutqa")}
+    return [
+        PublishedScore(row["system"], row["setting"], "test", metric, value, urls[row["file"]])
+        for row in rows
+        for metric, value in _flat(row).items()
+    ]
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of a row by the names of the benchmark's metrics."""
+    named = {f"acc.{name}": value for name, value in row["acc"].items()}
+    named |= {f"{kind}.{name}": value for kind, of in row["rouge"].items() for name, value in of.items()}
+    named |= {name: row[name] for name in ("bleurt", "gpt")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _scores(row: Row) -> dict[str, Any]:
+    row.only("acc", "rouge", "bleurt", "gpt")
+    rouge = Row.of(row.get("rouge", dict), f"{row.where}, field 'rouge'").only(*ROUGES)
+    return {
+        "acc": _numbers(row, "acc", ("loose", "strict")),
+        "rouge": {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES},
+        "bleurt": row.get("bleurt", float, int, None),
+        "gpt": row.get("gpt", float, int, None),
+    }
+
+
+def _numbers(row: Row, key: str, names: tuple[str, ...]) -> dict[str, float]:
+    part = Row.of(row.get(key, dict), f"{row.where}, field {key!r}").only(*names)
+    return {name: float(part.get(name, float, int)) for name in names}

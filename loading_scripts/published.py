@@ -1,0 +1,73 @@
+"""Published scores of other systems: the config ``leaderboard`` of the benchmarks. No ``datasets`` here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.loading_scripts import dataset_table, open_path
+from qabench.rows import Row, read_json_list
+from qabench.tables import Table
+
+LEADERBOARD = "leaderboard"  # the name of the config
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """One published score of one system.
+
+    Attributes:
+        system: such as "GPT-4".
+        setting: a setting of the benchmark, such as "closed-book"; None if the source does not name one.
+        config: the questions, such as "test".
+        metric: the name of a metric of the benchmark, such as "acc.loose".
+        value: in qabench's units (a fraction where the source has percent).
+        source: where it was published.
+    """
+
+    system: str
+    setting: str | None
+    config: str
+    metric: str
+    value: float
+    source: str
+
+
+def parse_published(row: Row) -> PublishedScore:
+    """A row of a ``leaderboard.json``. Raises DataError that names file, row and field."""
+    row.only("system", "setting", "config", "metric", "value", "source")
+    return PublishedScore(
+        row.get("system", str),
+        row.get("setting", str, None),
+        row.get("config", str),
+        row.get("metric", str),
+        float(row.get("value", float, int)),
+        row.get("source", str),
+    )
+
+
+def published_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a ``leaderboard.json`` as rows of the dataset."""
+    return (asdict(parse_published(row)) for row in read_json_list(path))
+
+
+def shipped_scores(name: str) -> list[PublishedScore]:
+    """The scores in the ``leaderboard.json`` of a benchmark; none if it has no such config."""
+    config = dataset_table(name).configs.get(LEADERBOARD)
+    files = [file for of_split in config.splits.values() for file in of_split] if config else []
+    return [parse_published(row) for file in files for row in read_json_list(open_path(name, file))]
+
+
+def published_table(scores: Iterable[PublishedScore]) -> Table:
+    """One row per system and setting, one column per metric."""
+    rows: dict[tuple[str, str | None, str], dict[str, float]] = {}
+    for one in scores:
+        rows.setdefault((one.system, one.setting, one.config), {})[one.metric] = one.value
+    metrics = list(dict.fromkeys(name for row in rows.values() for name in row))
+    return Table(
+        "Published scores",
+        ["system", "setting", "config", *metrics],
+        [[*key, *(None if name not in row else round(row[name], 6) for name in metrics)] for key, row in rows.items()],
+    )

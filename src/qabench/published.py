@@ -1,0 +1,81 @@
+"""Where a score ranks among the published scores of other systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from qabench.benchmarks import Benchmark, benchmark, load
+from qabench.errors import SourceError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.scores import Score
+from qabench.loading_scripts.published import PublishedScore, shipped_scores
+
+FROM_FILE = "predictions"  # the setting of a file of predictions, which does not say how they were made
+
+
+def published(name: str, config: str | None = None, setting: str | None = None) -> list[PublishedScore]:
+    """The published scores of a benchmark, in the order of the source.
+
+    Args:
+        name: such as "fanoutqa".
+        config: only those on these questions, such as "test".
+        setting: only those of this setting, such as "closed-book".
+
+    Raises:
+        InputError: there is no such benchmark.
+        SourceError: the files with the scores are not available.
+    """
+    of: Benchmark = benchmark(name)
+    found: list[PublishedScore] = load(of.published_with)() if of.published_with else shipped_scores(of.name)
+    return [one for one in found if config in (None, one.config) and setting in (None, one.setting)]
+
+
+def rank(evaluation: Evaluation, score: Score) -> str | None:
+    """Where a score ranks among published ones of the same setting, in one sentence.
+
+    A file of predictions does not say its setting, so it is ranked in each one.
+
+    Returns:
+        Such as "MRR@10 0.5259 ranks 1st of 2 (published: 1)"; None if the score deviates from the official one, or if
+        nothing comparable is published or available.
+    """
+    of = benchmark(evaluation.benchmark)
+    if of.deviations(evaluation, score):
+        return None
+    try:
+        scores = [one for one in published(of.name) if one.metric == score.metric.name]
+    except SourceError:
+        return None
+    if evaluation.setting != FROM_FILE:
+        scores = [one for one in scores if one.setting in (None, evaluation.setting)]
+    if not scores:
+        return None
+    places = "; ".join(
+        _place(score, list(group), setting) for setting, group in groupby(_by_setting(scores), lambda one: one.setting)
+    )
+    configs = sorted({one.config for one in scores} - {evaluation.config})
+    warning = (
+        f". The published results are on {', '.join(configs)}, this one on {evaluation.config}: not the same questions"
+        if configs
+        else ""
+    )
+    return f"{score.metric.title} {score.interval.mean:.4f} ranks {places}{warning}."
+
+
+def _by_setting(scores: Sequence[PublishedScore]) -> list[PublishedScore]:
+    order = list(dict.fromkeys(one.setting for one in scores))
+    return sorted(scores, key=lambda one: order.index(one.setting))
+
+
+def _place(score: Score, scores: Sequence[PublishedScore], setting: str | None) -> str:
+    sign = 1 if score.metric.higher_is_better else -1
+    better = [one for one in scores if sign * one.value > sign * score.interval.mean]
+    best = max(scores, key=lambda one: sign * one.value)
+    where = f"{setting}, " if setting else ""
+    return f"{_ordinal(len(better) + 1)} of {len(scores) + 1} ({where}best published: {best.system} {best.value:.4f})"
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"

@@ -1,0 +1,68 @@
+"""Where scores rank among published ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.evaluation import ANSWERED, Evaluation, Record
+from qabench.evaluation.scores import Score
+from qabench.loading_scripts import dataset_table, file_digest
+from qabench.published import published, rank
+from qabench.signature import signature
+
+FASTBOOK = benchmark("fastbook")
+
+
+def evaluation(value: float, options: str = "official") -> Evaluation:
+    (file,) = dataset_table("fastbook").config("questions").files
+    line = signature(
+        "fastbook_retrieval",
+        config="questions",
+        data=file_digest("fastbook", file),
+        k=10,
+        repair="ftfy-6.3",
+        options=options,
+    )
+    record = Record("1-1", 1, "q", "r", (), None, ANSWERED, scores={"mrr@10": value})
+    return Evaluation(
+        path="x", task="x", benchmark="fastbook", config="questions", setting="rag", model="m", created="2026",
+        status="success", expected=1, available=1, records=[record], signatures={"retrieval": line},
+    )  # fmt: skip
+
+
+def score(of: Evaluation) -> Score:
+    return FASTBOOK.scores(of)["mrr@10"]
+
+
+@pytest.mark.parametrize(("value", "place"), [(0.6, "1st of 2"), (0.5, "2nd of 2")])
+def test_a_score_is_ranked(value: float, place: str) -> None:
+    of = evaluation(value)
+    best = "best published: full-text search (SQLite FTS5) 0.5055"
+    assert rank(of, score(of)) == f"MRR@10 {value:.4f} ranks {place} ({best})."
+
+
+def test_other_questions_are_mentioned() -> None:
+    of = replace(evaluation(0.6), config="other")
+    assert "The published results are on questions, this one on other" in (rank(of, score(of)) or "")
+
+
+def test_deviating_scores_have_no_rank() -> None:
+    of = evaluation(0.6, options="explicit_only")
+    assert rank(of, score(of)) is None
+
+
+def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
+    for name in benchmark_names():
+        found = published(name)
+        settings = {setting.name for setting in benchmark(name).settings}
+        for one in found:
+            assert one.config in dataset_table(name).configs
+            assert one.setting is None or one.setting in settings
+        assert len({(one.system, one.setting, one.config, one.metric) for one in found}) == len(found)
+    assert len(published("fanoutqa", setting="open-book", config="test")) == 16 * 13
+    for one in published("felm"):
+        assert benchmark("felm").metric(one.metric).official
