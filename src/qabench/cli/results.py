@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from qabench.errors import InputError
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
+    from qabench.hub.results.entries import About
+
     Files = dict[str, list[EvalResultEntry]]
 
 
@@ -20,33 +23,39 @@ def results(
         list[Path],
         typer.Argument(
             metavar="REPORT...",
-            help="What `qabench score --output FILE` wrote or `evaluate-felm --json` printed, or a run's log.",
+            help="Logs of runs, folders of logs, or what `qabench score` or `qabench run` wrote with --output.",
         ),
     ],
-    figure: Annotated[
+    metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this figure, such as acc.loose; may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Only this metric, such as acc.loose; may be repeated. Default: all metrics that the authors report.",
+        ),
     ] = None,
     setting: Annotated[
         str | None,
-        typer.Option(help="How the model answered, such as closed-book; needed where the report does not say."),
+        typer.Option(help="How the model answered, such as closed-book. Required for reports of files of predictions."),
     ] = None,
     date: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Of the evaluation, such as 2026-01-31; by default the report's.")
+        str | None,
+        typer.Option(metavar="DATE", help="Date of the evaluation, such as 2026-01-31. Default: the report's."),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(metavar="ID", help="The dataset on the Hub; by default qabench/BENCHMARK.")
+        str | None, typer.Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK.")
     ] = None,
     revision: Annotated[str | None, typer.Option(metavar="REV", help="Commit or tag of that dataset.")] = None,
     source_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the evaluation is found, such as its logs.")
+        str | None, typer.Option(metavar="URL", help="Where the evaluation can be found, such as its logs.")
     ] = None,
-    source_name: Annotated[str | None, typer.Option(metavar="TEXT", help="How to call that place.")] = None,
+    source_name: Annotated[str | None, typer.Option(metavar="TEXT", help="Name of that place.")] = None,
     allow_unofficial: Annotated[
-        bool, typer.Option("--allow-unofficial", help="Take unofficial scores; their notes say that they are.")
+        bool,
+        typer.Option("--allow-unofficial", help="Accept scores that deviate from the official ones; notes say how."),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write below DIR, such as a clone of the model's repository.")
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."),
     ] = None,
     push: Annotated[
         str | None, typer.Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")
@@ -55,16 +64,23 @@ def results(
 ) -> None:
     """Turn scores into `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 
-    Each entry is one number; its notes hold interval, signature, and UNOFFICIAL where that is so.
+    Each entry is one number. Its notes hold n, the 95% interval, the deviations from the official score and the
+    signature.
     """
     from qabench.cli.output import errors
-    from qabench.hub.results.eval_push import push as open_pull_request
+    from qabench.hub.results.entries import About
+    from qabench.hub.results.pull_request import push as open_pull_request
+    from qabench.hub.results.reports import read_reports
 
-    given = {"dataset": dataset, "revision": revision} | _source(source_url, source_name)
+    about = About(
+        setting, date, dataset, revision, **_source(source_url, source_name), allow_unofficial=allow_unofficial
+    )
     files: Files = {}
     for path in reports:
-        _add(files, path, figure or [], setting, date, given, allow_unofficial, push)
-    written = _write(files, out) if out else []
+        for report in read_reports(path):
+            _warn_of_another_model(path, report.get("model"), push)
+            _add(files, path, report, about, metric or [])
+    written = _write(files, output) if output else []
     pull_request = open_pull_request(push, files) if push else None
     _report(files, written, push, pull_request, as_json)
     errors().print(
@@ -75,71 +91,34 @@ def results(
     )
 
 
-def _source(url: str | None, name: str | None) -> dict[str, str]:
+def _source(url: str | None, name: str | None) -> dict[str, Any]:
     if name and not url:
-        raise InputError("--source-name names the place that --source-url is the address of: give both")
+        raise InputError("--source-name is the name of the place at --source-url: give both")
     return {"source_url": url, "source_name": name or url} if url else {}
 
 
-def _add(
-    files: Files,
-    path: Path,
-    names: list[str],
-    setting: str | None,
-    date: str | None,
-    given: dict[str, Any],
-    allow_unofficial: bool,
-    model: str | None,
-) -> None:
+def _warn_of_another_model(path: Path, ran: str | None, model: str | None) -> None:
     from qabench.cli.output import errors
-    from qabench.hub.results import eval_reports, eval_results
 
-    log = eval_reports.log_of(path)
-    report = _of_run(log) if log else eval_reports.read_report(path)
-    stated = eval_reports.setting(report)
-    if stated and setting and stated != setting:
-        raise InputError(f"{path} is of the setting {stated}, not of {setting}: leave --setting out")
-    chosen_setting = stated or setting
-    if not chosen_setting:
-        raise InputError(f"{path} does not say how the model answered: add --setting closed-book, open-book, ...")
-    ran = report.get("model")
     if model and ran and not ran.endswith(model):
-        errors().print(f"warning: {path} is of the model {ran}, and goes to {model}", style="yellow", markup=False)
-    evaluation = eval_results.Evaluation(
-        benchmark=report["benchmark"],
-        config=report["config"],
-        setting=chosen_setting,
-        date=date or report["date"],
-        unofficial=eval_reports.unofficial(report),
-        remarks=eval_reports.remarks(report),
-        **given,
-    )
-    figures = eval_reports.chosen(eval_reports.figures(report), names, path)
-    new = eval_results.entries(figures, evaluation, allow_unofficial=allow_unofficial)
-    entries = files.setdefault(eval_results.path(evaluation.benchmark, evaluation.config, chosen_setting), [])
-    if again := {entry.task_id for entry in entries} & {entry.task_id for entry in new}:
+        errors().print(f"warning: {path} is about the model {ran}, not {model}", style="yellow", markup=False)
+
+
+def _add(files: Files, path: Path, report: Mapping[str, Any], about: About, metrics: list[str]) -> None:
+    from qabench.hub.results import entries
+
+    new = entries.entries(report, about, metrics)
+    present = files.setdefault(entries.path(report, about), [])
+    if again := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
         raise InputError(
-            f"{path} has {', '.join(sorted(again))}, as a report before it: give one report of each setting"
+            f"{path} has {', '.join(sorted(again))}, and so has an earlier report: give one report per setting"
         )
-    entries += new
-
-
-def _of_run(log: Path) -> dict[str, Any]:
-    """The report of a run, in the shape of those that are files."""
-    from qabench.runs.log import read_header, read_run
-    from qabench.runs.results import as_dict
-
-    run, asked = read_run(log), read_header(log).eval.config
-    return as_dict(run) | {
-        "date": run.created,
-        "n": len({record.id for record in run.records if record.scores}),
-        "partial": bool(asked.limit or asked.sample_id or run.arguments.get("ids") or run.arguments.get("category")),
-    }
+    present += new
 
 
 def _write(files: Files, out: Path) -> list[str]:
     from qabench.files import write_text
-    from qabench.hub.results.eval_results import to_yaml
+    from qabench.hub.results.entries import to_yaml
 
     texts = {}
     for name, entries in files.items():
@@ -154,7 +133,7 @@ def _report(files: Files, written: list[str], model: str | None, pull_request: s
     from huggingface_hub import eval_result_entries_to_yaml
 
     from qabench.cli.output import console, print_json
-    from qabench.hub.results.eval_results import to_yaml
+    from qabench.hub.results.entries import to_yaml
 
     if as_json:
         shown = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from qabench.errors import InputError, QabenchError
 from qabench.hub.build.licences import check_accepted
 from qabench.hub.build.repository import digests
+from qabench.hub.errors import HubError, no_token
 from qabench.hub.publish.collection import Collected, Item, collect
 from qabench.hub.publish.plan import FileChange
-from qabench.hub.publish.refusals import HubError, no_token
 from qabench.hub.publish.sending import Outcome, compare, send, speaking_to
 from qabench.hub.publish.staging import Staged, stage_dataset, stage_space
 from qabench.loading_scripts import benchmark_names, dataset_table

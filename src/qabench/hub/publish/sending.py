@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from qabench.errors import QabenchError
+from qabench.hub.errors import explained
 from qabench.hub.publish.plan import FileChange, plan
-from qabench.hub.publish.refusals import explained
 from qabench.hub.publish.remote import Kind, Remote, read
 from qabench.hub.publish.staging import Staged
 

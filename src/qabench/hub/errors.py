@@ -1,4 +1,4 @@
-"""What went wrong between here and the Hub, in words that say what to do."""
+"""Errors of the Hub and of the connection to it, with what to do about them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ADVICE = {
     400: "it does not accept what was sent",
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
     402: "it wants a paid plan for this",
-    403: "the token may not do this: it needs the right to write, and its owner must be a member of the organisation",
-    404: "it has no such repository or organisation, or the token may not see it",
-    409: "somebody else changed the same thing at the same time: run the command again",
-    412: "somebody else committed at the same time: run the command again",
+    403: "the token may not do this: it needs write access, and its owner must be a member of the organization",
+    404: "it has no such repository or organization, or the token may not see it",
+    409: "someone else changed the same thing at the same time: run the command again",
+    412: "someone else committed at the same time: run the command again",
     413: "a file is larger than it accepts",
-    429: "too many requests: wait{wait} and run the command again, which goes on where this one stopped",
+    429: "too many requests: wait{wait} and run the command again; it continues where this one stopped",
 }
-# With these, every further repository would fail in the same way.
+# Every further repository would fail in the same way.
 _STOPPING = {401, 402, 429}
 
 
@@ -29,7 +29,7 @@ class HubError(QabenchError):
     """The Hub refused, or could not be reached.
 
     Attributes:
-        stops: True where there is no sense in going on with the next repository.
+        stops: whether every further repository would fail in the same way.
     """
 
     def __init__(self, message: str, stops: bool) -> None:
@@ -38,16 +38,18 @@ class HubError(QabenchError):
 
 
 def explained(error: Exception, endpoint: str) -> HubError:
-    """An exception of huggingface_hub as an error that says what to do; the original one if it is none of those known.
+    """The ``HubError`` for an exception of huggingface_hub; its message says what to do.
+
+    An exception of an unknown kind becomes a ``HubError`` with the type and message of the original.
 
     Args:
-        error: what one of its functions raised.
-        endpoint: the address of the Hub.
+        error: raised by a function of huggingface_hub.
+        endpoint: the URL of the Hub.
     """
     from httpx2 import ConnectError, ConnectTimeout, HTTPError, ProxyError, UnsupportedProtocol
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-    for cause in _causes(error):  # a failed upload is a RuntimeError that says nothing of why
+    for cause in _causes(error):  # a failed upload is a RuntimeError without the reason
         if isinstance(cause, OfflineModeIsEnabled):
             return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it", stops=True)
         if isinstance(cause, LocalTokenNotFoundError):
@@ -58,17 +60,17 @@ def explained(error: Exception, endpoint: str) -> HubError:
             return HubError(f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT", stops=True)
         if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
             return HubError(
-                f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again, which "
-                "goes on where this one stopped",
+                f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again; it "
+                "continues where this one stopped",
                 stops=False,
             )
     return HubError(f"{type(error).__name__}: {error}", stops=False)
 
 
 def no_token(endpoint: str) -> str:
-    """What to do where there is no token."""
+    """The message if there is no token."""
     return (
-        f"there is no token for {endpoint}: make one with the right to write (in the settings of your account, under "
+        f"there is no token for {endpoint}: create one with write access (in the settings of your account, under "
         "Access Tokens), then `hf auth login` or set HF_TOKEN"
     )
 
@@ -84,6 +86,6 @@ def _refused(error: HfHubHTTPError, endpoint: str) -> HubError:
     seconds = error.response.headers.get("Retry-After")
     advice = _ADVICE.get(status, "").format(wait=f" {seconds} seconds" if seconds else "")
     if status >= 500:
-        advice = "it has a fault: run the command again later, which goes on where this one stopped"
+        advice = "it has an internal error: run the command again later; it continues where this one stopped"
     said = f" ({error.server_message})" if error.server_message else ""
     return HubError(f"{endpoint} answers {status}{said}: {advice or 'unexpected'}", status in _STOPPING)

@@ -1,4 +1,4 @@
-"""Results proposed to the owner of a model: one pull request that adds files of ``.eval_results``."""
+"""A pull request that adds files of ``.eval_results`` to a model's repository."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qabench.errors import InputError, QabenchError
-from qabench.hub.publish.refusals import explained, no_token
-from qabench.hub.results.eval_results import to_yaml
+from qabench.hub.errors import explained, no_token
+from qabench.hub.results.entries import to_yaml
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry, HfApi
 
 DESCRIPTION = """\
-Scores of this model, computed by [qabench](https://github.com/qabench/qabench). Each entry's notes hold the number of
-questions, the 95 % interval and the signature: everything that the score depends on.
+Scores of this model, computed by [qabench](https://github.com/qabench/qabench). The notes of each entry hold n, the 95%
+interval, the deviations from the official score (if any) and the signature: everything that the score depends on.
 """
 
 
@@ -30,16 +30,16 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
         files: entries by path in the repository.
 
     Returns:
-        The pull request's address; None where the repository has all of it already, and none was opened.
+        The URL of the pull request; None if the repository has these results already and no pull request was opened.
 
     Raises:
-        InputError: the model's name is none, or a file that is there holds no entries.
-        HubError: there is no token, or the Hub refuses.
+        InputError: the name is not a model's, or an existing file does not hold entries.
+        QabenchError: there is no token, or the Hub refuses the request.
     """
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", model):
-        raise InputError(f"{model!r} is no name of a model on the Hub; allowed: names such as ORG/NAME")
+        raise InputError(f"{model!r} is not the name of a model on the Hub; allowed: names such as ORG/NAME")
     api = HfApi()
     if not get_token():
         raise QabenchError(no_token(api.endpoint))
@@ -59,13 +59,13 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
         )
     except QabenchError:
         raise
-    except Exception as error:  # of huggingface_hub or its HTTP client: all are told apart there
+    except Exception as error:  # from huggingface_hub or its HTTP client; `explained` tells them apart
         raise explained(error, api.endpoint) from error
     return str(commit.pr_url)
 
 
 def _text(api: HfApi, model: str, path: str, revision: str | None) -> str | None:
-    """A file of the repository as it is; None where there is none."""
+    """The content of a file of the repository; None if there is no such file."""
     from huggingface_hub.errors import EntryNotFoundError
 
     if revision is None:
