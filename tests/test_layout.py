@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Container
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,7 @@ PURE = ("qabench.scoring", "qabench.answers", "qabench.stats")
 FRAMEWORKS = {"datasets", "evaluate", "openai", "huggingface_hub", "httpx2"}
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     found = {}
     for folder, package in FOLDERS.items():
@@ -64,9 +68,32 @@ def imports_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names.add(node.module or "")
-            if node.module == "qabench":
-                names |= {f"qabench.{alias.name}" for alias in node.names}
+            names |= {f"{node.module}.{alias.name}" for alias in node.names if node.module}
     return names
+
+
+def module_of(name: str, known: Container[str]) -> str:
+    """The module that a name is, or is imported from."""
+    while name not in known:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def package_of(name: str, known: dict[str, Path]) -> str:
+    """The package of a module or of a name in it; a module of the top level is a package of its own."""
+    name = module_of(name, known)
+    if known[name].name == "__init__.py" or name.count(".") == 1:
+        return name
+    return name.rpartition(".")[0]
+
+
+def cycle(dependencies: dict[str, set[str]]) -> list[str]:
+    """The packages of one import cycle, in order; [] if there is none."""
+    try:
+        TopologicalSorter(dependencies).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def layer_of(module: str) -> int:
@@ -82,7 +109,8 @@ def layer_of(module: str) -> int:
 def test_imports_go_down(module: str) -> None:
     if module == "qabench":
         return
-    for name in imports_of(modules()[module]):
+    for imported in imports_of(modules()[module]):
+        name = module_of(imported, modules()) if imported.startswith("qabench") else imported
         if name.startswith("qabench.space") and module.endswith(".app"):
             continue  # the page of a metric, which the Space runs
         if name.startswith("qabench.") and name != "qabench.metrics":  # which itself only lists its folders
@@ -91,6 +119,22 @@ def test_imports_go_down(module: str) -> None:
             assert name.count(".") == 2, f"{module} imports another metric: {name}"
     if module.startswith(PURE):
         assert not {name.split(".")[0] for name in imports_of(modules()[module])} & FRAMEWORKS
+
+
+def test_packages_have_no_import_cycle() -> None:
+    known = modules()
+    dependencies: dict[str, set[str]] = {}
+    for module, path in known.items():
+        if module != "qabench":  # which imports its public names lazily
+            own = package_of(module, known)
+            imported = {package_of(name, known) for name in imports_of(path) if name.startswith("qabench.")}
+            dependencies.setdefault(own, set()).update(imported - {own, "qabench"})
+    assert cycle(dependencies) == []
+
+
+def test_cycles_are_found() -> None:
+    assert set(cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+    assert cycle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
 def test_the_packaging_lists_every_package() -> None:

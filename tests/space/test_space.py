@@ -422,7 +422,7 @@ def test_the_example_is_there_and_scores(visit: Callable[..., Any]) -> None:
         figures = page.get_by_role("table", name="Scores")
         assert f"{expected['loose']:.4f}" in figures.inner_text()
         assert "lima" in page.get_by_role("table", name="By question").inner_text().lower()
-        assert "UNOFFICIAL" in page.locator(".box.warning").inner_text()
+        assert "Not official scores" in page.locator(".box.warning").inner_text()
         page.get_by_role("tab", name="Metric card").click()
         page.get_by_role("heading", name="What it measures").wait_for()
 

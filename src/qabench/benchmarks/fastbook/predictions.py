@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.fastbook.questions import Questions, load_questions
-from qabench.benchmarks.fastbook.scores import Columns, detail, retrieval_columns, rouge_columns
+from qabench.benchmarks.fastbook.study.questions import Questions, load_questions
+from qabench.benchmarks.fastbook.study.scores import Columns, detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record

@@ -10,7 +10,7 @@ import anyio
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from qabench.benchmarks.fastbook.scores import detail, retrieval_columns, rouge_columns
+from qabench.benchmarks.fastbook.study.scores import detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.study.study import Study, load_study
 from qabench.benchmarks.fastbook.trec import doc_id
 from qabench.scoring.answer_components import answer_component_scores, mean_of

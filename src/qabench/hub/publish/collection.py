@@ -12,7 +12,14 @@ if TYPE_CHECKING:
 Item = tuple[str, str]
 """A kind, such as "dataset", and a repo_id."""
 TITLE = "qabench"
-DESCRIPTION = "FanOutQA, ExpertQA, FELM and fastbook-benchmark: data and official scores, by the qabench project."
+
+
+def description() -> str:
+    """The description of the collection."""
+    from qabench.loading_scripts import benchmark_names, dataset_table
+
+    titles = [dataset_table(name).title for name in benchmark_names()]
+    return f"{', '.join(titles[:-1])} and {titles[-1]}: data and official scores, by the qabench project."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ def collect(
     if dry_run:
         return Collected(found.slug if found else None, "to change" if found else "to create", wanted)
     changed = found or api.create_collection(
-        TITLE, namespace=org, description=DESCRIPTION, private=private, exists_ok=True
+        TITLE, namespace=org, description=description(), private=private, exists_ok=True
     )
     for kind, repo_id in wanted:
         if (kind, repo_id) not in there:

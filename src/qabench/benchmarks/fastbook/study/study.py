@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from qabench.benchmarks.fastbook.questions import load_questions
-from qabench.benchmarks.fastbook.scores import retrieval_columns
 from qabench.benchmarks.fastbook.study import chunking
 from qabench.benchmarks.fastbook.study.methods import Memory, Method
 from qabench.benchmarks.fastbook.study.queries import Query, make_queries
+from qabench.benchmarks.fastbook.study.questions import load_questions
+from qabench.benchmarks.fastbook.study.scores import retrieval_columns
 from qabench.errors import InputError
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
