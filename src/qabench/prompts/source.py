@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -32,7 +33,8 @@ class PromptSource:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._module = ast.parse(path.read_text(encoding="utf-8"))
+            with warnings.catch_warnings(action="ignore"):  # about the authors' code, which is not executed
+                self._module = ast.parse(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror or error}") from None
         except (ValueError, SyntaxError) as error:

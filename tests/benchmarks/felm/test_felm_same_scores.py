@@ -1,0 +1,178 @@
+"""The same replies give the same scores everywhere: script, metric, predictions, run, log, results, lm-eval."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from felm_oracle import Call, Script
+
+import qabench
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm.predictions import evaluate, load_responses
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, REFUSED, Evaluation
+from qabench.evaluation.results import as_dict
+from qabench.predictions import read_predictions
+
+DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
+NAMES = ("f1", "precision", "recall", "balanced_accuracy")
+REFUSAL, FAILURE = "<refused>", "<failed>"
+FELM = benchmark("felm")
+
+
+def reply_to(text: str) -> str:
+    """One of everything that models reply, always the same one to a prompt."""
+    number = hashlib.sha256(text.encode()).digest()[0]
+    rare = ["", "who knows", REFUSAL, FAILURE, "Answer: 0", "Answer: 0, 1", "Answer: ALL_CORRECT", "Answer: 99"]
+    usual = ["ALL_CORRECT", "Answer: 1", "Answer: 2, 1", "Thought: so.\nAnswer: 3", r"ALL\_CORRECT. 1 is fine"]
+    return rare[number % len(rare)] if number < 90 else usual[number % len(usual)]
+
+
+def heard(reply: str) -> str:
+    """The reply as the official script can have it: refusals and failures, which it does not know, are empty."""
+    return "" if reply in (REFUSAL, FAILURE) else reply
+
+
+def asked(call: Call) -> str:
+    return str(call["prompt"] if "prompt" in call else call["messages"][-1]["content"])
+
+
+def values(evaluation: Evaluation) -> dict[str, float]:
+    return {name: score.interval.mean for name, score in FELM.scores(evaluation).items()}
+
+
+def defined(scores: dict[str, Any]) -> dict[str, Any]:
+    return {name: scores[name] for name in NAMES if scores.get(name) is not None}
+
+
+@pytest.fixture(scope="module")
+def rows(mirror: Path) -> list[Any]:
+    return list(load_responses("all").rows)
+
+
+@pytest.mark.parametrize("model", ["gpt-4", "vicuna_30B"])
+def test_script_and_predictions(model: str, rows: list[Any], mirror: Path, compared: Callable[[str], None]) -> None:
+    script = Script(mirror, lambda call: heard(reply_to(asked(call))))
+    result = script.run(rows, model, "raw")
+    replies = [{"id": row["index"], "reply": heard(reply_to(asked(call)))}
+               for row, call in zip(rows, script.calls, strict=True)]  # fmt: skip
+    found = evaluate("all", read_predictions(replies), reply_format="vicuna" if "vicuna" in model else "answer")
+    wanted = script.scores("ALL", result)
+    assert {name: values(found)[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
+    sums = {name: sum(record.scores[name] for record in found.records) for name in ("tp", "tn", "fp", "fn")}
+    assert sums == {name: wanted[name] for name in sums}
+    for domain, records in found.by_group("domain").items():
+        scores = {name: score.interval.mean for name, score in FELM.scores(found, records).items()}
+        assert {name: scores[name] for name in NAMES} == defined(script.scores(domain, result))
+    compared(f"{model}: {len(rows)} replies, {6 * 4} scores of the official script")
+
+
+def test_script_and_cot_cons(rows: list[Any], mirror: Path) -> None:
+    science = [row for row in rows if row["domain"] == "science"]
+    replies: list[str] = []
+
+    def reply(call: Call) -> str:
+        replies.append(heard(reply_to(f"{len(replies)} {asked(call)}")))
+        return replies[-1]
+
+    script = Script(mirror, reply)
+    wanted = script.scores("science", script.run(science, "gpt-4", "cot-cons", num_cons=3))
+    lines = [{"id": row["index"], "reply": replies[3 * i : 3 * i + 3]} for i, row in enumerate(science)]
+    found = values(evaluate("science", read_predictions(lines)))
+    assert {name: found[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def log(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run over math with replies of every kind."""
+    pytest.importorskip("inspect_ai", reason="needs the extra run")
+    from scripted_model import run, text
+
+    from qabench.benchmarks.felm.tasks import felm
+
+    def script(messages: Any) -> Any:
+        reply = reply_to(messages[-1].text)
+        if reply == FAILURE:
+            return RuntimeError("the server is down")
+        return text("Answer: 1, 2", "content_filter") if reply == REFUSAL else reply
+
+    return run(felm("math", prompt="official"), script, tmp_path_factory.mktemp("logs"))
+
+
+def test_all_paths(log: Any, mirror: Path, compared: Callable[[str], None]) -> None:
+    from qabench.runs.log import read_run
+
+    rows = list(load_responses("math").rows)
+    script = Script(mirror, lambda call: heard(reply_to(asked(call))))
+    wanted = script.scores("math", script.run(rows, "gpt-4", "raw"))
+    official = {name: wanted[name] for name in NAMES}
+
+    of_run = read_run(log.location)
+    assert {status for status, n in of_run.counts().items() if n} == {ANSWERED, EMPTY, REFUSED, FAILED}
+    assert {name: values(of_run)[name] for name in NAMES} == official
+    (in_log,) = log.results.scores
+    metrics = {name: metric.value for name, metric in in_log.metrics.items()}
+    assert {name: metrics[name] for name in NAMES} == official
+    assert {name: metrics[name] for name in values(of_run)} == values(of_run)
+
+    replies = {row["index"]: reply_to(asked(call)) for row, call in zip(rows, script.calls, strict=True)}
+    given = {id: None if reply in (REFUSAL, FAILURE) else reply for id, reply in replies.items()}
+    lines = [{"id": id, "reply": reply} for id, reply in given.items()]
+    of_file = evaluate("math", read_predictions(lines))
+    assert values(of_file) == values(of_run)
+    segments = sum(len(row["labels"]) for row in rows)
+    assert {FELM.scores(one)["f1"].n for one in (of_run, of_file)} == {segments}
+
+    metric = qabench.load_metric("felm_factuality")
+    computed = metric.compute(predictions=list(given.values()), references=[row["labels"] for row in rows])
+    assert {name: computed[name] for name in NAMES} == official
+    assert defined(computed["readable"]) == {name: values(of_run)[f"readable_{name}"] for name in NAMES}
+    assert defined(computed["responses"]) == {name: values(of_run)[f"responses_{name}"] for name in NAMES}
+
+    report = as_dict(of_run, FELM)
+    assert {name: report["scores"][name] for name in NAMES} == official
+    assert report["n"]["f1"] == segments and report["left_out"]["readable_f1"] > 0
+    compared(f"{len(rows)} responses on five paths")
+
+
+def test_lm_eval(mirror: Path) -> None:
+    lm_eval = pytest.importorskip("lm_eval", reason="needs the extra lm-eval")
+    from importlib.resources import files
+
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
+
+    class Scripted(LM):
+        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[Any]:
+            replies = [reply_to(request.doc["index"]) for request in requests]
+            return [None if reply in (REFUSAL, FAILURE) else reply for reply in replies]
+
+        def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> Any:
+            raise NotImplementedError
+
+        loglikelihood_rolling = loglikelihood
+
+    tasks = TaskManager(include_path=str(files("qabench.benchmarks")), include_defaults=False)
+    results = lm_eval.simple_evaluate(model=Scripted(), tasks=["qabench_felm_math_raw"], task_manager=tasks)
+    found = results["results"]["qabench_felm_math_raw"]
+    rows = load_responses("math").rows
+    wanted = values(evaluate("math", read_predictions(
+        [{"id": row["index"], "reply": heard(reply_to(row["index"]))} for row in rows]
+    )))  # fmt: skip
+    for name in (*NAMES, "responses_f1", "responses_balanced_accuracy"):
+        assert found[f"{name},none"] == wanted[name]
+
+
+def test_an_exported_run_scores_the_same(log: Any) -> None:
+    from qabench.runs.export import generations
+    from qabench.runs.log import read_run
+
+    of_run = read_run(log.location)
+    lines = [json.loads(line) for line in generations(of_run).splitlines()]
+    assert set(lines[0]) == {"id", "answer"}
+    of_file = evaluate("math", read_predictions(lines))
+    assert {name: values(of_file)[name] for name in NAMES} == {name: values(of_run)[name] for name in NAMES}
