@@ -1,0 +1,145 @@
+"""What is declared official of FELM's scores: every field of every signature, and the values of today's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qabench
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm.method import felm_method
+from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
+from qabench.benchmarks.felm.predictions import evaluate, load_responses
+from qabench.benchmarks.felm.prompts import felm_prompts
+from qabench.official import deviations
+from qabench.predictions import read_predictions
+from qabench.signature import digest, parse, signature
+
+DECLARED = DECLARATIONS[SCORE]
+IRRELEVANT = {"evaluator", "samples", "domains"}
+RUN: dict[str, Any] = {"config": "wk", "data": DATA, "evaluator": "openai/gpt-4", "temperature": 0.0, "max_tokens": 100}
+
+
+def said(line: str) -> list[str]:
+    return deviations(line, DECLARED)
+
+
+def asked(method: str = "raw", **options: Any) -> dict[str, Any]:
+    """The fields of a run's signature."""
+    made = felm_method(method, prompt=options.pop("prompt", "official"), **options)
+    parameters = made.generated_with({**made.parameters})
+    return {**RUN, **made.fields(), **{name: parameters.get(name) for name in ("temperature", *parameters)}}
+
+
+def official_runs() -> list[dict[str, Any]]:
+    vicuna = {"official_quirks": True, "reply_format": "vicuna"}
+    return [
+        asked("raw"),
+        asked("cot"),
+        asked("cot-cons", domains=["science"]) | {"config": "science"},
+        asked("link", official_quirks=True),
+        asked("content", official_quirks=True),
+        *(asked(method, **vicuna) | {"interface": "completion"} for method in ("raw", "cot", "link", "content")),
+    ]
+
+
+def test_official_runs_have_no_deviations(mirror: Path) -> None:
+    for fields in official_runs():
+        assert said(signatures(fields)["felm"]) == [], fields
+
+
+def test_every_changed_field_is_a_deviation(mirror: Path) -> None:
+    seen: set[str] = set()
+    for fields in official_runs():
+        line = signatures(fields)["felm"]
+        _, found = parse(line)
+        for name in found:
+            if name == "qabench":
+                continue
+            changed = said(line.replace(f"|{name}:{found[name]}|", f"|{name}:another|"))
+            assert (changed == []) == (name in IRRELEVANT), name
+            seen.add(name)
+    absent = {"references", "domains", "without_prediction", "shown", "suffix", "system_message"}
+    assert seen | absent == set(DECLARED)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"prompt": "qabench"}, "prompt: qabench-"),
+        ({"method": "link"}, "reference links are shown"),
+        ({"method": "content"}, "reference texts are shown"),
+        ({"method": "cot-cons"}, "cot-cons in wk,science,math,reasoning,writing_rec: "),
+        ({"claims": True}, "claims are judged instead of segments"),
+        ({"reply_format": "vicuna"}, "the authors' last lines for Vicuna"),
+    ],
+)
+def test_other_ways_of_asking(fields: dict[str, Any], sentence: str, mirror: Path) -> None:
+    method = fields.pop("method", "raw")
+    found = said(signatures(asked(method, **fields))["felm"])
+    assert len(found) == 1 and sentence in found[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("temperature", 0.7, "temperature: 0.7 instead of 0"),
+        ("max_tokens", 1000, "max tokens: 1000 instead of 100"),
+        ("top_p", 0.5, "top p: 0.5"),
+        ("system_message", "Be brief.", "a system message was added"),
+        ("interface", "chat", "Vicuna was asked in a chat"),
+        ("data", "123456789abc", "data: 123456789abc is not the authors' file"),
+        ("config", "sample", "config: sample is not data of the authors"),
+        ("without_prediction", 3, "3 responses have no usable prediction"),
+    ],
+)
+def test_other_values(field: str, value: Any, sentence: str) -> None:
+    (found,) = said(signatures({**RUN, "replies": "answer", field: value})["felm"])
+    assert sentence in found
+
+
+def test_readable_scores_are_never_official(mirror: Path) -> None:
+    found = said(signatures(asked())["felm_readable"])
+    assert found == ["responses without a readable reply are left out; officially, all their segments count as correct"]
+
+
+def test_prompts_are_those_of_the_files(mirror: Path) -> None:
+    labels = set()
+    for method in ("raw", "cot", "link", "content"):
+        for claims in (False, True):
+            for shows, vicuna in ((True, False), (False, False), (False, True)):
+                made = felm_prompts(method, claims, "official", shows_references=shows, for_vicuna=vicuna)
+                labels.add(made.label)
+    assert labels == set(PROMPTS)
+
+
+def test_labels_are_those_of_the_file(mirror: Path) -> None:
+    for config, wanted in LABELS.items():
+        responses = load_responses(config)
+        assert responses.digest == DATA
+        assert digest(row["labels"] for row in responses.rows) == wanted
+
+
+def test_the_metric_knows_whole_configs(mirror: Path) -> None:
+    metric = qabench.load_metric("felm_factuality")
+    labels = [row["labels"] for row in load_responses("math").rows]
+    assert metric.compute(predictions=labels, references=labels)["deviations"] == []
+    (part,) = metric.compute(predictions=labels[:9], references=labels[:9])["deviations"]
+    assert "not the labels of a whole config" in part
+
+
+def test_deviations_of_a_file(mirror: Path) -> None:
+    rows = load_responses("wk").rows
+    lines = [{"id": row["index"], "reply": "Answer: 1"} for row in rows]
+    felm = benchmark("felm")
+    whole, part = (evaluate("wk", read_predictions(some)) for some in (lines, lines[:10]))
+    assert felm.deviations(whole, felm.scores(whole)["f1"]) == []
+    assert felm.deviations(part, felm.scores(part)["f1"]) == [f"{len(rows) - 10} responses have no usable prediction"]
+
+
+def test_an_undeclared_field_is_a_deviation() -> None:
+    assert said(signature(SCORE, unparsed="all_correct", replies="answer", magic=1)) == [
+        "magic: 1 (qabench does not know an official value)"
+    ]
