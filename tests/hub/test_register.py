@@ -66,9 +66,7 @@ def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> No
     """What ships with the package, of all benchmarks; the rest has no data here, and says so."""
     nothing = {"QABENCH_MIRROR": str(tmp_path), "QABENCH_CACHE": str(tmp_path)}
     rows = register(hf_home, "--all", "--skip-missing", **nothing)["registrations"]
-    samples = [
-        (name, config.name) for name, table in SAMPLES for config in table.configs.values() if not config.files
-    ]
+    samples = [(name, config.name) for name, table in SAMPLES for config in table.configs.values() if not config.files]
     registered = [(row["name"].split("/")[1], row["config"]) for row in rows if row["state"] == "registered"]
     assert registered[: len(samples)] == samples
     assert {row["state"] for row in rows} == {"registered", "no data"}

@@ -1,8 +1,7 @@
-"""Answer Component MRR@k and Recall@k against the official way: every text repaired for every pair."""
+"""Answer Component MRR@k and Recall@k against the official way: every string fixed for every pair."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 import threading
@@ -15,6 +14,7 @@ import pytest
 from ftfy.badness import BADNESS_RE
 from hypothesis import given
 from hypothesis import strategies as st
+from official_retrieval import official
 
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError
@@ -29,21 +29,6 @@ PIECES = [
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 components = st.lists(st.fixed_dictionaries({"context": st.lists(texts, max_size=3)}), min_size=1, max_size=4)
-fix = functools.cache(ftfy.fix_text)
-
-
-def first_ranks(question: list[dict[str, Any]], passages: list[str]) -> list[int | None]:
-    return [
-        next((r for r, passage in enumerate(passages, 1) if any(fix(c) in fix(passage) for c in part["context"])), None)
-        for part in question
-    ]
-
-
-def official(question: list[dict[str, Any]], passages: list[str], k: int) -> tuple[float, float]:
-    """The facts in their shortest form: MRR@k and Recall@k of one question."""
-    ranks = first_ranks(question, passages[:k])
-    found = [rank for rank in ranks if rank is not None]
-    return (1.0 / max(found) if len(found) == len(ranks) else 0.0), len(found) / len(ranks)
 
 
 @given(st.lists(st.tuples(components, st.lists(texts, max_size=6)), min_size=1, max_size=3), st.integers(1, 5))

@@ -45,7 +45,6 @@ COMMANDS = {
     "To be moved": {
         "judge": ("qabench.cli.judge:judge", "Let a language model judge a file of answers."),
         "submit": ("qabench.cli.submit:submit", "Check a submission to a leaderboard and write its files."),
-        "retrieve": ("qabench.cli.retrieve:retrieve", "Search each question's chapter and score the chunks."),
     },
 }
 

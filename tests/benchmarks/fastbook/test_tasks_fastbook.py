@@ -1,4 +1,4 @@
-"""fastbook's task: the scores of ``qabench retrieve``, what models read, and what becomes of their replies."""
+"""fastbook's task: the scores of ``qabench fastbook retrieve``, what models read, and what becomes of their replies."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def last_words(messages: Any) -> str:
 
 
 def retrieved(config: str, method: str, *options: str) -> dict[str, Any]:
-    """What ``qabench retrieve`` reports of a method."""
-    arguments = ["retrieve", "fastbook", "--config", config, "--method", method, *options, "--json"]
+    """What ``qabench fastbook retrieve`` reports of a method."""
+    arguments = ["fastbook", "retrieve", "--config", config, "--method", method, *options, "--json"]
     ((outcome,),) = [json.loads(CliRunner().invoke(app, arguments).stdout)["methods"]]
     found: dict[str, Any] = outcome
     return found

@@ -66,4 +66,5 @@ BENCHMARK = Benchmark(
     ),
     prediction_fields=("passages", "answer"),
     read_with="qabench.benchmarks.fastbook.predictions:read",
+    commands={"retrieve": "qabench.benchmarks.fastbook.commands:retrieve"},
 )

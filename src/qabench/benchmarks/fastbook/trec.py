@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from qabench.benchmarks.fastbook.study.coverage import covered
 from qabench.errors import InputError
 from qabench.predictions import BadLine, Prediction, Predictions, some
 from qabench.retrieval.bm25.index import Hits
@@ -49,11 +50,8 @@ def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequ
     repaired = RepairedTexts()
     lines = []
     for row in questions:
-        components = [[repaired(context) for context in part["context"]] for part in row["answer_context"]]
-        for position, chunk in enumerate(corpus[row["chapter"]]):
-            text = repaired(chunk)
-            held = sum(any(context in text for context in contexts) for contexts in components)
-            lines.append(f"{row['id']} 0 {doc_id(row['chapter'], position)} {held}\n")
+        for position, components in enumerate(covered(row, corpus[row["chapter"]], repaired)):
+            lines.append(f"{row['id']} 0 {doc_id(row['chapter'], position)} {components.bit_count()}\n")
     return "".join(lines)
 
 

@@ -1,31 +1,31 @@
-"""A picture of the study: each method's scores by chapter and for all questions, with their intervals."""
+"""A plot of the study: each method's scores for all questions and by chapter, with intervals and ceilings."""
 
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.fastbook.study.report import label
 from qabench.benchmarks.fastbook.study.study import ALL, Outcome
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import InputError, MissingExtra
+from qabench.files import replacing
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart; shapes for print in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# The colors of Okabe and Ito, which people with any kind of color vision can tell apart; markers for gray prints.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-SPREAD = 0.6  # of the space between two chapters, for the methods side by side
+SPREAD = 0.6  # of the space between two groups, for the methods side by side
+HALF = 0.45  # half the length of a ceiling's line
 NAMES = {"mrr": "Answer Component MRR", "recall": "Answer Component Recall"}
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Writes the picture; the suffix says the format (png, svg, pdf). The file appears whole or not at all.
+    """Writes the plot, atomically, in the format of the path's suffix, such as .png, .svg or .pdf.
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        InputError: matplotlib cannot write that format.
+        InputError: the path has no suffix, or one of a format that matplotlib cannot write.
         QabenchError: the file cannot be written.
     """
     try:
@@ -57,9 +57,14 @@ def _panel(panel: Any, outcomes: Sequence[Outcome], column: str) -> None:
             [interval.high - interval.mean for interval in intervals],
         ]
         places = [i + number * step - step * (len(outcomes) - 1) / 2 for i in range(len(groups))]
-        style = {"color": COLOURS[number % len(COLOURS)], "fmt": MARKERS[number % len(MARKERS)]}
+        style = {"color": COLORS[number % len(COLORS)], "fmt": MARKERS[number % len(MARKERS)]}
         panel.errorbar(places, means, yerr=errors, capsize=2, markersize=5, elinewidth=1, label=label(outcome), **style)
-    panel.axvspan(len(groups) - 1.5, len(groups) - 0.5, color="0.94", zorder=0)
+    ceilings = outcomes[0].study.ceilings(outcomes[0].k)
+    for i, group in enumerate(groups):
+        ends = [i - HALF, i + HALF]
+        named = "highest possible" if i == 0 else None
+        panel.plot(ends, [ceilings[group][column]] * 2, color="0.45", linewidth=1.2, linestyle="--", label=named)
+    panel.axvspan(-0.5, 0.5, color="0.94", zorder=0)  # all questions
     panel.set_xticks(range(len(groups)), [_tick(outcomes[0], group) for group in groups])
     panel.set_xlim(-0.5, len(groups) - 0.5)
     panel.set_ylim(-0.02, 1.02)
@@ -67,7 +72,7 @@ def _panel(panel: Any, outcomes: Sequence[Outcome], column: str) -> None:
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
     name, _, k = column.partition("@")
-    panel.set_ylabel(f"{NAMES[name]}@{k}\n(95 % interval)")
+    panel.set_ylabel(f"{NAMES[name]}@{k}\n(95% interval)")
 
 
 def _tick(outcome: Outcome, group: str) -> str:
@@ -76,17 +81,11 @@ def _tick(outcome: Outcome, group: str) -> str:
 
 
 def _save(figure: Any, path: Path) -> None:
+    suffix = path.suffix.removeprefix(".").lower()
+    formats = sorted(figure.canvas.get_supported_filetypes())
+    if suffix not in formats:
+        raise InputError(f"cannot draw {path}: its suffix must be one of .{', .'.join(formats)}")
     data = io.BytesIO()
-    try:
-        figure.savefig(data, format=path.suffix.removeprefix(".").lower() or "png", dpi=150)
-    except ValueError as error:
-        raise InputError(f"cannot draw {path}: {error}") from None
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data.getvalue())
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
+    figure.savefig(data, format=suffix, dpi=150)
+    with replacing(path) as file:
+        file.write(data.getvalue())

@@ -1,4 +1,4 @@
-"""The study's outcomes as tables."""
+"""The results of the study as tables and as JSON data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,24 @@ def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
     made = [_scores(outcome) for outcome in outcomes]
     if len(outcomes) > 1:
         made.append(_differences(outcomes))
-    held, recall = study.ceiling
+    best = study.ceilings(outcomes[0].k)[ALL]
+    limits = " or ".join(f"{value:.4f} {name}" for name, value in best.items())
     made[0].notes.append(
-        f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can have more than {held:.4f} MRR or "
-        f"{recall:.4f} recall: they hold no more of the answers."
+        f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can exceed {limits}, because the chunks "
+        "do not contain all components."
     )
     return made
+
+
+def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The results as JSON data."""
+    return {
+        "benchmark": "fastbook",
+        **study.about,
+        "chunks": {str(chapter): len(chunks) for chapter, chunks in study.corpus.items()},
+        "ceilings": study.ceilings(outcomes[0].k),
+        "methods": [outcome.as_dict() for outcome in outcomes],
+    }
 
 
 def _scores(outcome: Outcome) -> Table:
@@ -34,7 +46,7 @@ def _scores(outcome: Outcome) -> Table:
         lines.append([group, len(outcome.study.groups[group]), chunks, *cells])
     columns = ["chapter", "questions", "chunks"]
     for name in names:
-        columns += [name, "95 % interval"]
+        columns += [name, "95% interval"]
     return Table(f"fastbook {outcome.study.about['config']}: {label(outcome)}", columns, lines)
 
 
@@ -47,10 +59,10 @@ def _differences(outcomes: Sequence[Outcome]) -> Table:
             bounds = f"{interval.low:+.4f} to {interval.high:+.4f}"
             pair = f"{label(better)} minus {label(worse)}"
             lines.append([pair, name, f"{interval.mean:+.4f}", bounds, f"{difference.p_value:.4f}"])
-    columns = ["methods", "score", "difference", "95 % interval", "p"]
+    columns = ["methods", "score", "difference", "95% interval", "p"]
     return Table("Differences (paired bootstrap over questions)", columns, lines)
 
 
 def label(outcome: Outcome) -> str:
-    """A method and what it was asked, such as "fts on keywords"."""
+    """A method and its kind of query, such as "fts on keywords"."""
     return f"{outcome.method.name} on {outcome.method.asks}"

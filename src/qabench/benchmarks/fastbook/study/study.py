@@ -1,4 +1,4 @@
-"""The study: a config's questions, its chapters in chunks, and what a method retrieves and scores on them."""
+"""The retrieval study: a config's questions, its chapters in chunks, and the results of a method on them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from qabench.benchmarks.fastbook.study import chunking
+from qabench.benchmarks.fastbook.study.coverage import ceiling
 from qabench.benchmarks.fastbook.study.methods import Memory, Method
 from qabench.benchmarks.fastbook.study.queries import Query, make_queries
 from qabench.benchmarks.fastbook.study.questions import load_questions
@@ -17,7 +18,7 @@ from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
 from qabench.loading_scripts.fastbook.read import read_csv, read_object
 from qabench.retrieval.bm25.index import Hits
-from qabench.scoring.answer_components import AnswerComponentScores, answer_component_scores
+from qabench.scoring.answer_components import REPAIRED, AnswerComponentScores, answer_component_scores, mean_of
 from qabench.signature import digest, signature
 from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
 
@@ -32,7 +33,15 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Study:
-    """Questions, the chunks of each chapter, keywords by question id, and the fields of a signature."""
+    """Questions, the chunks of each chapter, keywords by question id, and the fields of a signature.
+
+    Attributes:
+        questions: rows of the dataset.
+        corpus: chapter -> its chunks.
+        keywords: question id -> the keyword query.
+        about: the fields of a signature that depend on the study.
+        memory: rankings that methods share; see ``Method.rank``.
+    """
 
     questions: Sequence[Mapping[str, Any]]
     corpus: Mapping[int, Sequence[str]]
@@ -47,31 +56,30 @@ class Study:
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """The positions of the questions of each chapter, and of all: {"1": [0, 1], ..., "all": [...]}."""
-        groups: dict[str, list[int]] = {}
+        """The positions of all questions, and of those of each chapter: {"all": [0, 1, ...], "1": [0, 1], ...}."""
+        groups: dict[str, list[int]] = {ALL: list(range(len(self.questions)))}
         for i, row in enumerate(self.questions):
             groups.setdefault(str(row["chapter"]), []).append(i)
-        return {**groups, ALL: list(range(len(self.questions)))}
+        return groups
 
-    @cached_property
-    def ceiling(self) -> tuple[float, float]:
-        """The most that any ranking can reach: questions whose components all stand in chunks, and mean recall."""
-        scores = answer_component_scores(
-            self.references,
-            [self.corpus[row["chapter"]] for row in self.questions],
-            most := max(1, *map(len, self.corpus.values())),
-        )
-        held = [value for value in scores.mrr_per_question(most) if value]
-        return len(held) / len(self.questions), scores.recall(most)
+    def ceilings(self, k: int) -> dict[str, dict[str, float]]:
+        """The highest scores that any ranking has, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
+        best = [ceiling(row, self.corpus[row["chapter"]], k, REPAIRED) for row in self.questions]
+        return {
+            group: {
+                name: mean_of([best[i][column] for i in of]) for column, name in enumerate((f"mrr@{k}", f"recall@{k}"))
+            }
+            for group, of in self.groups.items()
+        }
 
     def queries(self, kind: str) -> list[Query]:
-        """What is asked, a query a question; see ``make_queries``."""
+        """One query per question; see ``make_queries``."""
         return make_queries(self.questions, self.keywords, kind)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method retrieved for each question of a study, and its scores at the cutoff k."""
+    """The chunks that a method retrieved for each question of a study, and its scores at the cutoff k."""
 
     study: Study
     method: Method
@@ -88,7 +96,7 @@ class Outcome:
 
     @cached_property
     def intervals(self) -> dict[str, dict[str, Interval]]:
-        """A 95 % bootstrap interval over questions by chapter and for all: {"1": {"mrr@10": ..., ...}, "all": ...}."""
+        """A 95% bootstrap interval over questions by group: {"all": {"mrr@10": ..., ...}, "1": ...}."""
         return {
             group: {name: bootstrap_mean([values[i] for i in of]) for name, values in self.columns.items()}
             for group, of in self.study.groups.items()
@@ -122,14 +130,14 @@ def load_study(
 
     Args:
         config: "questions", or "sample", which is shipped.
-        chunk_size: the most tokens of a chunk.
-        overlap: the most tokens that a chunk repeats of the last one; None for the source's choice.
+        chunk_size: the maximum number of tokens of a chunk.
+        overlap: the maximum number of tokens that a chunk repeats from the previous one; None for the source's choice.
         chunker: "sentences", or "llama-index", the source's own.
 
     Raises:
         InputError: an unknown config or chunker, or impossible sizes.
         MissingExtra: llama-index is not installed.
-        SourceError: the data cannot be had.
+        SourceError: the data is not available.
     """
     if chunker not in CHUNKERS:
         raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")

@@ -1,0 +1,97 @@
+"""``qabench fastbook retrieve``: the retrieval study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qabench.cli.options import AsJson, Format, checked_format
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.fastbook.study.study import Outcome, Study
+
+METHODS = "bm25, fts (SQLite FTS5), dense, colbert, hybrid (of bm25 and fts) or hybrid:A,B. May be repeated."
+
+
+def retrieve(
+    method: Annotated[list[str] | None, typer.Option(help=METHODS)] = None,
+    config: Annotated[str, typer.Option(metavar="NAME", help="questions, or sample, which is shipped.")] = "questions",
+    query: Annotated[
+        str | None,
+        typer.Option(help="question or keywords. Default: keywords for fts, else question."),
+    ] = None,
+    chunk_size: Annotated[int, typer.Option(help="The maximum number of tokens (words and marks) of a chunk.")] = 500,
+    overlap: Annotated[
+        int | None,
+        typer.Option(help="The maximum number of tokens that chunks share. Default: at most 64."),
+    ] = None,
+    chunker: Annotated[
+        str, typer.Option(help="sentences, or llama-index: the source's chunks; needs llama-index-core.")
+    ] = "sentences",
+    k: Annotated[int, typer.Option("--k", help="The cutoff: the number of chunks to retrieve.")] = 10,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the rankings as a TREC run, one file per method."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write which chunks contain components, as TREC qrels.")
+    ] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the chunks as JSONL, which `score --corpus` reads.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Plot the methods' scores (.png, .svg, .pdf).")
+    ] = None,
+    dense_model: Annotated[str | None, typer.Option(help="A sentence-transformers model for dense.")] = None,
+    colbert_model: Annotated[str | None, typer.Option(help="A ColBERT model for colbert.")] = None,
+    format: Format = "table",
+    as_json: AsJson = False,
+) -> None:
+    """Search each question's chapter and score the retrieved chunks: Answer Component MRR@k and Recall@k.
+
+    Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
+    """
+    from qabench.benchmarks.fastbook.study.methods import parse_method
+    from qabench.benchmarks.fastbook.study.neural import COLBERT_MODEL, DENSE_MODEL
+    from qabench.benchmarks.fastbook.study.study import load_study
+    from qabench.benchmarks.fastbook.study.study import run as run_method
+
+    shown_as = checked_format(format, as_json)
+    names = list(dict.fromkeys(method or ["bm25"]))
+    chosen = [parse_method(name, query, dense_model or DENSE_MODEL, colbert_model or COLBERT_MODEL) for name in names]
+    study = load_study(config, chunk_size, overlap, chunker)
+    outcomes = [run_method(study, one, k) for one in chosen]
+    _write(study, outcomes, run, qrels, corpus)
+    if plot:
+        from qabench.benchmarks.fastbook.study.plot import draw
+
+        draw(outcomes, plot)
+    _print(study, outcomes, shown_as)
+
+
+def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path | None, corpus: Path | None) -> None:
+    from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
+    from qabench.files import write_text
+
+    for outcome in outcomes if run else ():
+        name = outcome.method.name.replace(":", "-").replace(",", "-")
+        path = run if len(outcomes) == 1 else run.with_name(f"{run.stem}.{name}{run.suffix}")
+        write_text(path, run_text(study.questions, outcome.hits, name))
+    if qrels:
+        write_text(qrels, qrels_text(study.questions, study.corpus))
+    if corpus:
+        write_text(corpus, corpus_text(study.corpus))
+
+
+def _print(study: Study, outcomes: list[Outcome], format: str) -> None:
+    from qabench.benchmarks.fastbook.study.report import as_dict, tables
+    from qabench.cli.output import print_json, print_tables, say
+
+    if format == "json":
+        print_json(as_dict(study, outcomes))
+        return
+    print_tables(tables(study, outcomes), format)
+    for outcome in outcomes if format == "table" else ():
+        say(outcome.signature, style="dim")
