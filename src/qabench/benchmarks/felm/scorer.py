@@ -79,7 +79,9 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
         by_claims = found.claims is not None
         return Score(
             value=absent | columns(found.score),
-            answer=scored_reply(found.score, found.replies, reply_format, by_claims) if found.replies else None,
+            answer=scored_reply(found.score, found.replies, reply_format, by_claims)
+            if found.replies
+            else state.output.completion,
             metadata={
                 "detail": detail(state.metadata["row"], found.score, found.replies, found.reasons, found.claims),
                 "signatures": signatures({**(signed or {}), "evaluator": str(state.model), **asking}),

@@ -117,8 +117,9 @@ def find_errors(**options: Any) -> Solver:
         found["replies"] = [asdict(reply) for reply in replies]
         found["asking"] |= asking.generated_with(asked_with())
         state.store.set(STORE, found)
-        for reason in judged(row, replies, asking.reply_format, listed).reasons:
-            note_problem(state, reason)
+        if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
+            for reason in judged(row, replies, asking.reply_format, listed).reasons:
+                note_problem(state, reason)
         # The log shows one as the sample's output: the first with a text.
         said = (output for output, reply in zip(outputs, replies, strict=True) if reply.text is not None)
         state.output = next(said, outputs[0])

@@ -1,0 +1,222 @@
+"""FELM's task: what it asks, what becomes of every kind of reply, and what its log says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from inspect_ai import eval_retry
+from inspect_ai import score as score_again
+from inspect_ai.log import EvalLog, EvalSample
+from scripted_model import SCRIPTS, Reply, in_order, run, text
+
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm.method import felm_method
+from qabench.benchmarks.felm.predictions import load_responses
+from qabench.benchmarks.felm.scorer import felm_scorer
+from qabench.benchmarks.felm.tasks import felm
+from qabench.errors import InputError
+from qabench.runs.log import read_run
+
+FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
+COUNTS = ("tp", "tn", "fp", "fn")
+FAILURE = RuntimeError("the server is down")
+FELM = benchmark("felm")
+
+
+def felm_own(config: str = "sample", method: str = "raw", **arguments: Any) -> Any:
+    """The task with qabench's prompts, which need no file of the authors."""
+    return felm(config, method, **({"prompt": "qabench"} | arguments))
+
+
+def done(folder: Path, script: Any, epochs: int | None = None, **arguments: Any) -> EvalLog:
+    """The log of a run in which the model replies by the last message's text."""
+    answering = (lambda messages: script(messages[-1].text)) if callable(script) else script
+    return run(felm_own(**arguments), answering, folder, epochs=epochs)
+
+
+def metrics_of(log: EvalLog) -> dict[str, float]:
+    assert log.results
+    (found,) = log.results.scores
+    return {name: metric.value for name, metric in found.metrics.items()}
+
+
+def only(values: dict[str, Any], names: tuple[str, ...] = FIGURES, prefix: str = "") -> dict[str, Any]:
+    return {name: values.get(prefix + name) for name in names if values.get(prefix + name) is not None}
+
+
+def of(sample: EvalSample) -> Any:
+    return (sample.scores or {})["felm"]
+
+
+@pytest.mark.parametrize("method", ["raw", "cot", "link", "content"])
+def test_messages_of_a_method(method: str, tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def script(messages: Any) -> str:
+        asked.append(tuple((message.role, message.text) for message in messages))
+        return "ALL_CORRECT"
+
+    log = run(felm_own("sample", method), script, tmp_path)
+    ours = felm_method(method, prompt="qabench")
+    assert Counter(asked) == Counter(ours.messages(row) for row in load_responses("sample").rows)
+    assert (log.plan.config.temperature, log.plan.config.max_tokens) == (0, 100)
+    assert log.eval.metadata and log.eval.metadata["setting"] == method
+
+
+def test_by_claims(tmp_path: Path) -> None:
+    def script(prompt: str) -> Reply:
+        if "Claim 1. ..." in prompt:
+            return "Segment 1:\nClaim 1. One is so.\nClaim 2. One is otherwise.\nSegment 2:\nClaim 1. Two."
+        return "Answer: 2" if "<claims>" in prompt else "ALL_CORRECT"
+
+    log = done(tmp_path, script, config="sample", claims=True)
+    for sample in in_order(log):
+        detail = of(sample).metadata["detail"]
+        by_claims = sample.metadata["row"]["domain"] in ("wk", "science", "writing_rec")
+        verdicts = [segment["verdict"] for segment in detail["segments"]]
+        assert verdicts == [not (by_claims and i == 0) for i in range(len(verdicts))]
+        assert ("claims" in detail, len(sample.messages)) == (by_claims, 6 if by_claims else 3)
+    assert log.eval.metadata and log.eval.metadata["setting"] == "raw by claims"
+    assert "by:claims" in of(in_order(log)[0]).metadata["signatures"]["felm"]
+
+
+def test_no_claims_counts_as_all_correct(tmp_path: Path) -> None:
+    log = done(tmp_path, lambda prompt: "none here", config="sample", claims=True, domains="wk")
+    (record, *_) = read_run(log.location).records
+    assert record.answer == "none here" and record.problem == "its claims: none in the reply 'none here'"
+    assert record.scores["tn"] == record.scores["fn"] == 0 and "readable_tn" not in record.scores
+
+
+def test_cot_cons_takes_the_majority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    replies = ["Answer: 1", "who knows", "Answer: 1, 2"]
+    numbers = count()
+    for attempt in range(2):
+        log = run(
+            felm_own("sample", "cot-cons", num_cons=3, domains="math"),
+            lambda messages: replies[next(numbers) % 3],
+            tmp_path,
+            cache=True,
+            max_samples=1,
+        )
+        samples = in_order(log)
+        for sample in samples:
+            detail = of(sample).metadata["detail"]
+            assert sorted(detail["replies"]) == sorted(replies)  # with a cache, too
+            assert detail["segments"][0]["verdict"] is False
+            assert len(detail["reasons"]) == 1
+            assert of(sample).answer.startswith("Answer: 1")
+            seeds = [event.config.seed for event in sample.events if event.event == "model"]
+            assert sorted(seeds) == [1, 2, 3]
+        assert (log.plan.config.temperature, next(numbers)) == (0.9, 3 * len(samples) + attempt)
+    about = of(samples[0]).metadata
+    assert "samples:3" in about["signatures"]["felm"]
+
+
+FAULTS: list[tuple[Reply, str, str | None]] = [
+    ("who knows", "answered", "no verdict in the reply 'who knows'"),
+    (text("who kn", "max_tokens"), "cut off", "no verdict in the reply (it was cut off) 'who kn'"),
+    ("", "empty", "the reply is empty"),
+    (text("no", "content_filter"), "refused", "filtered"),
+    (FAILURE, "failed", "the server is down"),
+    (TimeoutError("30 s"), "failed", "did not answer in time"),
+]
+
+
+@pytest.mark.parametrize(("reply", "status", "problem"), FAULTS)
+def test_replies_without_a_verdict(reply: Reply, status: str, problem: str, tmp_path: Path) -> None:
+    log = done(tmp_path, lambda prompt: reply, config="sample", domains="wk")
+    assert log.status == "success"
+    found = read_run(log.location)
+    for record in found.records:
+        assert record.status == status and problem in (record.problem or "")
+        labels = [segment["label"] for segment in record.detail["segments"]]
+        assert {segment["verdict"] for segment in record.detail["segments"]} == {None}
+        wanted = {"tp": labels.count(True), "tn": 0, "fp": labels.count(False), "fn": 0}
+        assert only(dict(record.scores), COUNTS) == wanted
+    scores = FELM.scores(found)
+    assert not [name for name in scores if name.startswith("readable_")]
+    # Where nothing was answered at all, there are no scores.
+    answered = status in ("answered", "cut off")
+    assert [scores["recall"].interval.mean] == [0] if answered else scores == {}
+
+
+def test_a_retry_asks_again_only_what_failed(tmp_path: Path) -> None:
+    numbers = count()
+    log = done(tmp_path, lambda prompt: FAILURE if next(numbers) == 2 else "Answer: 1", config="sample")
+    assert [sample.error is not None for sample in log.samples or []].count(True) == 1
+    again: list[str] = []
+    SCRIPTS["model"] = lambda messages: again.append(messages[-1].text) or "Answer: 1"  # type: ignore[func-returns-value]
+    (retried,) = eval_retry(log.location, log_dir=str(tmp_path / "again"), display="none")
+    assert len(again) == 1 and retried.status == "success"
+    assert metrics_of(retried) == metrics_of(done(tmp_path / "whole", lambda prompt: "Answer: 1", config="sample"))
+
+
+def test_epochs_are_summed(tmp_path: Path) -> None:
+    once = done(tmp_path, lambda prompt: "Answer: 1", config="sample")
+    twice = done(tmp_path / "twice", lambda prompt: "Answer: 1", config="sample", epochs=2)
+    assert metrics_of(twice) == metrics_of(once)
+    assert len(read_run(twice.location).records) == 2 * len(read_run(once.location).records)
+
+
+def test_a_log_can_be_scored_again(tmp_path: Path) -> None:
+    log = done(tmp_path, lambda prompt: "The segments 1 and 2 are wrong.", config="sample")
+    assert metrics_of(log)["recall"] == 0
+    vicuna = metrics_of(score_again(log, felm_scorer(reply_format="vicuna"), action="overwrite", display="none"))
+    wanted = done(tmp_path / "other", lambda prompt: "Answer: 1, 2", config="sample")
+    assert only(vicuna) == only(metrics_of(wanted))
+
+
+def test_the_choice_of_responses(tmp_path: Path) -> None:
+    assert {one.metadata["row"]["domain"] for one in felm_own("sample", domains="math,wk").dataset} == {"math", "wk"}
+    ids = [one.id for one in felm_own("sample").dataset][2:4]
+    assert [one.id for one in felm_own("sample", ids=ids).dataset] == ids
+    (with_types,) = [one for one in felm_own("sample").dataset if len(one.metadata["groups"]["error type"]) > 1][:1]
+    assert "knowledge_error" in with_types.metadata["groups"]["error type"]
+    for wrong in ({"method": "magic"}, {"domains": "law"}, {"num_cons": 0}, {"reply_format": "xml"}, {"config": "dev"}):
+        with pytest.raises(InputError):
+            felm_own(**({"config": "sample"} | wrong))
+
+
+def test_our_prompts_are_a_deviation(mirror: Path, tmp_path: Path) -> None:
+    for prompt, wanted in ((None, []), ("official", []), ("qabench", ["prompt: qabench-"])):
+        log = done(tmp_path, lambda prompt: "Answer: 1", config="science", ids="402", prompt=prompt)
+        found = read_run(log.location)
+        said = FELM.deviations(found, FELM.scores(found)["recall"])
+        assert [one[:16] for one in said] == [*wanted, "1 of 125 questio"]
+
+
+def test_without_the_authors_files_ours_are_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QABENCH_MIRROR", raising=False)
+    with pytest.warns(UserWarning, match="the prompts of FELM's authors are not available"):
+        felm("sample", domains="wk")
+
+
+def test_the_signature_has_what_was_really_asked(tmp_path: Path) -> None:
+    answered = run(felm_own("sample"), lambda messages: "ALL_CORRECT", tmp_path, max_tokens=33, top_p=0.5)
+    found = read_run(answered.location)
+    assert "|max_tokens:33|" in found.signatures["felm"] and "|temperature:0.0|" in found.signatures["felm"]
+    said = FELM.deviations(found, FELM.scores(found)["recall"])
+    assert {"max tokens: 33 instead of 100", "top p: 0.5 (qabench does not know an official value)"} < set(said)
+    failed = run(felm_own("sample"), lambda messages: RuntimeError("down"), tmp_path)
+    assert "max_tokens" not in read_run(failed.location).signatures["felm"]
+
+
+def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
+    asked: list[Any] = []
+    task = felm("math", official_quirks=True, reply_format="vicuna", ids="0")
+    log = run(task, lambda messages: asked.append(messages) or "2 and 1", tmp_path)  # type: ignore[func-returns-value]
+    assert [message.role for message in asked[0]] == ["user"]
+    found = read_run(log.location)
+    assert "|interface:chat|" in found.signatures["felm"]
+    assert "Vicuna was asked in a chat instead of by plain completion" in FELM.deviations(
+        found, FELM.scores(found)["precision"]
+    )
+    assert found.records[0].answer == "Answer: 1"
