@@ -21,7 +21,6 @@ from qabench.scoring.felm import ResponseScore, response_score
 from qabench.scoring.felm_replies import REPLY_FORMATS
 
 FAMILIES = ("felm",)
-FIELDS = ("reply", "labels", "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +128,17 @@ def evaluate(
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:
     """The record of a response, and why its prediction cannot be used, if so."""
     unusable = None
-    given = None if prediction is None else _given(prediction.fields)
+    given = None
     try:
+        given = None if prediction is None else _given(prediction.fields)
         score = response_score(row["labels"], given, reply_format)
     except InputError as error:
         given, unusable = None, str(error)
         score = response_score(row["labels"], None)
-    replies = given if _are_replies(given) else [given]
+    replies = given if isinstance(given, list) else [given]
     texts = [reply for reply in replies if isinstance(reply, str)]
-    is_verdicts = bool(given) and score.unparsed == score.unanswered == 0 and not texts
-    status = ANSWERED if is_verdicts or any(text.strip() for text in texts) else EMPTY if texts else FAILED
+    answered = _are_verdicts(given) or any(text.strip() for text in texts)
+    status = ANSWERED if answered else EMPTY if texts else FAILED
     problem = unusable or _problem(prediction, status, score)
     answer = None if status == FAILED else scored_reply(score, texts, reply_format)
     record = Record(
@@ -158,11 +158,18 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
 
 
 def _given(fields: Mapping[str, Any]) -> Any:
-    return next((fields[name] for name in ("labels", "reply", "answer") if name in fields), None)
+    if "labels" in fields:
+        if not _are_verdicts(fields["labels"]):
+            raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
+        return fields["labels"]
+    given = fields.get("reply", fields.get("answer"))
+    if given == [] or (given and _are_verdicts(given)):
+        raise InputError(f"the reply is {given!r:.80}; allowed: a string, a list of strings, or null")
+    return given
 
 
-def _are_replies(given: Any) -> bool:
-    return isinstance(given, list) and not all(isinstance(item, bool) for item in given)
+def _are_verdicts(given: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(item, bool) for item in given)
 
 
 def _problem(prediction: Prediction | None, status: str, score: ResponseScore) -> str | None:

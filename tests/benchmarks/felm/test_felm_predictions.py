@@ -1,0 +1,120 @@
+"""Files of predictions for FELM: replies, verdicts, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm.predictions import evaluate, load_responses
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.predictions import read_predictions
+
+FELM = benchmark("felm")
+ROWS = load_responses("sample").rows
+
+
+def scored(lines: list[dict[str, Any]], **options: Any) -> Evaluation:
+    return evaluate("sample", read_predictions(lines), **options)
+
+
+def values(evaluation: Evaluation) -> dict[str, float]:
+    return {name: score.interval.mean for name, score in FELM.scores(evaluation).items()}
+
+
+def labels_of(rows: Any) -> list[dict[str, Any]]:
+    return [{"id": row["index"], "labels": row["labels"]} for row in rows]
+
+
+def test_the_labels_themselves_are_perfect() -> None:
+    found = scored(labels_of(ROWS))
+    assert set(values(found).values()) == {1.0}
+    assert found.counts()["answered"] == len(ROWS) and not found.problems
+    assert "|replies:verdicts|" in found.signatures["felm"]
+    assert FELM.scores(found)["f1"].n == sum(len(row["labels"]) for row in ROWS)
+    assert FELM.scores(found)["responses_f1"].n == len(ROWS)
+
+
+def test_verdicts_and_replies_that_say_them_score_the_same() -> None:
+    verdicts = [[i % 3 != 1 for i in range(len(row["labels"]))] for row in ROWS]
+    wrong = [", ".join(str(i) for i, factual in enumerate(one, 1) if not factual) for one in verdicts]
+    ids = [row["index"] for row in ROWS]
+    by_labels = scored([{"id": id, "labels": one} for id, one in zip(ids, verdicts, strict=True)])
+    texts = [f"Answer: {one}" if one else "ALL_CORRECT" for one in wrong]
+    for name in ("reply", "answer"):
+        by_reply = scored([{"id": id, name: text} for id, text in zip(ids, texts, strict=True)])
+        assert values(by_reply) == values(by_labels)
+    sampled = [{"id": id, "reply": [text, "Answer: 1", text]} for id, text in zip(ids, texts, strict=True)]
+    assert values(scored(sampled)) == values(by_labels)
+    vicuna = [{"id": id, "reply": one or r"ALL\_CORRECT"} for id, one in zip(ids, wrong, strict=True)]
+    assert values(scored(vicuna, reply_format="vicuna")) == values(by_labels)
+
+
+def test_problems_are_counted_and_named() -> None:
+    lines = labels_of(ROWS)
+    lines[0] = {"id": ROWS[0]["index"], "labels": [True] * 99}
+    lines[1] = {"id": ROWS[1]["index"], "reply": 7}
+    lines[2] = {"id": ROWS[2]["index"], "reply": None}
+    lines[3] = {"id": ROWS[3]["index"], "reply": " "}
+    lines[4] = {"id": ROWS[4]["index"], "labels": ["yes"]}
+    found = scored([*lines[:-1], {"id": "nobody's", "reply": ""}])
+    n = len(ROWS[0]["labels"])
+    unusable = next(problem for problem in found.problems if problem.startswith("unusable"))
+    assert unusable.startswith(f"unusable predictions: 3 (0 (line 1): 99 verdicts for {n} segments;")
+    assert "(line 2): 7; allowed:" in unusable and "(line 5): labels are ['yes']" in unusable
+    assert any("unknown questions: 1 (nobody's (line" in problem for problem in found.problems)
+    statuses = [record.status for record in found.records]
+    assert statuses[:5] == ["failed", "failed", "failed", "empty", "failed"] and statuses[-1] == "failed"
+    assert "|without_prediction:4|" in found.signatures["felm"]
+    # Each counts as "all segments are correct".
+    assert [record.scores["tn"] + record.scores["fn"] for record in found.records[:5]] == [0] * 5
+    assert "readable_tn" not in found.records[3].scores
+
+
+def test_detail_has_every_segment() -> None:
+    row = next(row for row in ROWS if len(row["labels"]) > 1)
+    found = scored([{"id": row["index"], "reply": "Answer: 1"}])
+    record = next(record for record in found.records if record.id == row["index"])
+    segments = record.detail["segments"]
+    assert [segment["text"] for segment in segments] == row["segmented_response"]
+    assert [segment["verdict"] for segment in segments] == [False] + [True] * (len(segments) - 1)
+    other = next(record for record in found.records if record.id != row["index"])
+    assert {segment["verdict"] for segment in other.detail["segments"]} == {None}
+
+
+def test_groups_are_domains() -> None:
+    found = scored(labels_of(ROWS))
+    assert set(found.by_group("domain")) == {row["domain"] for row in ROWS}
+
+
+def test_files_and_custom_questions(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))
+    questions = Path(__file__).parents[3] / "loading_scripts/felm/sample/all.jsonl"
+    found = evaluate("math", FELM.read(path), questions=questions)
+    math = [row["index"] for row in ROWS if row["domain"] == "math"]
+    assert [record.id for record in found.records] == math and found.model == "mine"
+    assert any("is not the authors' file" in said for said in FELM.deviations(found, FELM.scores(found)["f1"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"families": ["acc"]}, "FELM has no metrics acc; allowed: felm"),
+        ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
+        ({"questions": Path("/nowhere")}, "cannot read the questions /nowhere"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scored(labels_of(ROWS), **options)
+
+
+def test_progress_counts_responses() -> None:
+    seen: list[tuple[int, int]] = []
+    scored(labels_of(ROWS), progress=lambda done, of: seen.append((done, of)))
+    assert seen[-1] == (len(ROWS), len(ROWS))

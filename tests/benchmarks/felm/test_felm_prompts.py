@@ -1,0 +1,183 @@
+"""FELM's prompts: the authors' files, ours, a user's; and claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
+from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
+from qabench.benchmarks.felm.official_prompts import CLAIM_FILES, SEGMENT_FILES
+from qabench.benchmarks.felm.prompts import DOMAINS, KINDS, felm_prompts, numbered
+from qabench.errors import InputError, SourceUnavailable
+from qabench.llm.caller import Answered
+from qabench.scoring.felm_replies import Reading, as_reply, read_reply
+
+LINKS = "https://a.example/moon\nhttps://a.example/space"
+CLAIMS = """Answer:
+Segment 1:
+Claim 1. The Moon exists.
+Claim 2. The Moon is near.
+
+**Segment 3**
+- Claim 1: It is 42.
+Segment 9:
+Claim 1. Nobody said that."""
+READ = (FelmClaim(1, "The Moon exists."), FelmClaim(1, "The Moon is near."), FelmClaim(3, "It is 42."))
+
+
+def row(domain: str = "wk", **fields: Any) -> dict[str, Any]:
+    usual = {
+        "index": "7",
+        "domain": domain,
+        "prompt": "How far is the {Moon}?",
+        "segmented_response": ["1) It is near.", " - very near", "42"],
+        "labels": [True, False, True],
+        "ref": LINKS.split("\n"),
+        "ref_contents": ["The Moon is far."],
+    }
+    return usual | fields
+
+
+def user_message(method: FelmMethod, one: dict[str, Any], claims: Any = None) -> str:
+    system, user = method.messages(one, claims)
+    assert system[0] == "system" and user[0] == "user"
+    return user[1]
+
+
+def ours(method: str = "raw", **options: Any) -> FelmMethod:
+    return felm_method(method, prompt="qabench", **options)
+
+
+def test_segments_are_numbered_from_their_first_letter() -> None:
+    texts = ["1) It is near.", " - very near", "42", "", "Été"]
+    assert numbered(texts) == "1. It is near.\n2. very near\n3. \n4. \n5. té"
+
+
+@pytest.mark.parametrize(("method", "tail"), [("link", f"links: {LINKS}\n"), ("content", "doc: The Moon is far.\n")])
+def test_official_prompts_with_references(method: str, tail: str, mirror: Path) -> None:
+    text = user_message(felm_method(method, prompt="official"), row())
+    assert text.endswith(f"Question: How far is the {{Moon}}?\nSegments: 1. It is near.\n2. very near\n3. \n\n"
+                         f"Rerefence {tail}")  # fmt: skip
+    for one in (row("math"), row(ref=[], ref_contents=[])):
+        assert user_message(felm_method(method, prompt="official"), one) == user_message(
+            felm_method("raw", prompt="official"), one
+        )
+
+
+def test_all_files_of_the_authors_are_used(mirror: Path) -> None:
+    folder = mirror / "hkust-nlp/felm/eval/prompt"
+    tables = (*SEGMENT_FILES.values(), *CLAIM_FILES.values())
+    assert {path for table in tables for path in table.values()} == {
+        str(path.relative_to(folder)) for path in folder.rglob("*.txt")
+    }
+
+
+def test_missing_files_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QABENCH_MIRROR", raising=False)
+    with pytest.raises(SourceUnavailable, match=r"eval/prompt/segment/wk/prompt_wk_raw\.txt(.|\n)*prompt=qabench"):
+        felm_prompts("raw", prompt="official")
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_our_prompts(domain: str) -> None:
+    raw, cot = (user_message(ours(method), row(domain)) for method in ("raw", "cot"))
+    for text in (raw, cot):
+        assert "<question>\nHow far is the {Moon}?\n</question>" in text
+        assert "<segments>\n1. It is near.\n2. very near\n3. \n</segments>" in text
+        assert '"Answer: ALL_CORRECT"' in text and '"Answer: 2, 5"' in text
+        assert ("calculation" in text) == (domain == "math")
+    assert "Thought: " in cot and "Thought" not in raw
+
+
+def test_our_prompts_show_references() -> None:
+    assert f"<references>\n{LINKS}\n</references>" in user_message(ours("link"), row())
+    assert "<references>\nThe Moon is far.\n</references>" in user_message(ours("content"), row())
+    assert "<references>" not in user_message(ours("link", official_quirks=True), row())
+    nothing = row(ref=[], ref_contents=[])
+    assert user_message(ours("link"), nothing) == user_message(ours("raw"), nothing)
+
+
+def test_a_users_template(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('system = "s"\nuser = "{question}|{segments}|{references}"\n')
+    method = felm_method("link", prompt=path)
+    wanted = f"How far is the {{Moon}}?|1. It is near.\n2. very near\n3. |{LINKS}"
+    assert method.messages(row("science")) == (("system", "s"), ("user", wanted))
+    assert user_message(method, row("math", ref=[])).endswith("|(none)")
+    assert method.prompts.label.startswith("file:mine.toml-")
+    with pytest.raises(InputError, match=r"unknown \{references\}"):
+        felm_prompts("raw", prompt=path)
+    with pytest.raises(InputError, match="allowed: official, qabench, or a file"):
+        felm_prompts("raw", prompt="own")
+
+
+def test_labels_tell_prompts_apart() -> None:
+    labels = {(method, claims): ours(method, claims=claims).prompts.label for method in KINDS for claims in (0, 1)}
+    assert len(set(labels.values())) == len(labels) - 2  # cot and cot-cons have the same
+    assert ours("link").prompts.label != ours("link", official_quirks=True).prompts.label
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "unknown method 'magic'; allowed: raw, cot, cot-cons, link, content"),
+        ({"num_cons": 0}, "num_cons is 0; it must be 1 or more"),
+        ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
+    ],
+)
+def test_unknown_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        felm_method(**({"method": "raw", "prompt": "qabench"} | options))
+
+
+def test_claims_are_read() -> None:
+    assert read_claims(CLAIMS, 3) == READ
+    assert read_claims("Claim 1. Alone.", 1) == (FelmClaim(1, "Alone."),)
+    assert read_claims("Claim 1. Whose?", 2) == read_claims("nothing", 1) == ()
+
+
+def test_a_reply_with_claims_may_be_unusable() -> None:
+    assert claims_in(row(), Answered(CLAIMS)) == (READ, None)
+    for reply, reason in (
+        (Answered("I see none."), "its claims: none in the reply 'I see none.'"),
+        (Answered(CLAIMS, cut_off=True), "its claims: the reply was cut off"),
+        (Answered(reason="HTTP 400"), "its claims: HTTP 400"),
+    ):
+        assert claims_in(row(), reply) == ((), reason)
+
+
+@pytest.mark.parametrize("method", ["raw", "cot", "link", "content"])
+def test_messages_about_claims(method: str, mirror: Path) -> None:
+    asking = felm_method(method, claims=True, prompt="official")
+    folder = mirror / "hkust-nlp/felm/eval/prompt"
+    segments = "1. It is near.\n2. very near\n3. \n"
+    question = "\n\nQuestion: How far is the {Moon}?\n"
+    extraction = (folder / CLAIM_FILES["wk"]["extract"]).read_text(encoding="utf-8")
+    assert asking.extraction_messages(row())[1][1] == f"{extraction}{question}Segments: {segments}"
+    text = (folder / CLAIM_FILES["wk"][method]).read_text(encoding="utf-8")
+    claims = "1. The Moon exists.\n2. The Moon is near.\n3. It is 42.\n"
+    assert user_message(asking, row(), READ).startswith(f"{text}{question}Claims: {claims}")
+    assert [asking.by_claims(row(domain)) for domain in ("wk", "science", "writing_rec", "math", "reasoning")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_verdicts_on_claims_become_verdicts_on_segments() -> None:
+    found = judged(row(), [Answered("Answer: 2")], claims=READ)
+    assert found.score.verdicts == found.score.readable == (False, True, True)
+    found = judged(row(), [Answered("Answer: 0")], claims=READ)  # the last claim, officially
+    assert (found.score.verdicts, found.score.readable) == ((True, True, False), None)
+    found = judged(row(), [Answered(reason="refused")], claims=())
+    assert (found.score.verdicts, found.reasons) == ((True, True, True), ("refused",))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=9))
+def test_one_claim_per_segment_changes_nothing(verdicts: list[bool]) -> None:
+    claims = [FelmClaim(i + 1, "c") for i in range(len(verdicts))]
+    reading = read_reply(as_reply(tuple(verdicts)), len(verdicts))
+    assert on_segments(reading, claims, len(verdicts)) == reading == Reading(tuple(verdicts), tuple(verdicts))
