@@ -22,6 +22,7 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 LAYERS = [
     [
         "errors",
+        "limits",
         "terminal",
         "http",
         "paths",

@@ -20,6 +20,7 @@ import xxhash
 
 from qabench.errors import InputError
 from qabench.files import replacing, sweep
+from qabench.limits import json_of
 from qabench.retrieval.bm25.arrays import Array
 
 MAGIC = b"QABBM25"
@@ -131,8 +132,8 @@ class StoredArrays:
         if len(text) != length or _checksum(text) != int.from_bytes(begin[-8:], "little"):
             raise self.damaged("its header has changed")
         try:
-            header = json.loads(text)
-        except (ValueError, RecursionError):
+            header = json_of(text)
+        except ValueError:
             header = None
         if not isinstance(header, dict):
             raise self.damaged("its header is not a JSON object")

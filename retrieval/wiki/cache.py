@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from qabench.errors import QabenchError
-from qabench.files import write_json, write_text
+from qabench.errors import InputError, QabenchError
+from qabench.files import sweep, write_json, write_text
+from qabench.limits import json_of
 from qabench.paths import cache_dir
+from qabench.retrieval.wiki.page import valid_id
 
 VARIABLE = "QABENCH_WIKICACHE"
 TITLES = "titles"
-# A temporary file that old belongs to a process that was killed while it wrote.
-SECONDS_UNTIL_ABANDONED = 3600.0
 
 
 def official_folder() -> Path:
@@ -42,7 +40,9 @@ class WikiCache:
         self.others = [official_folder()] if others is None else list(others)
 
     def path(self, pageid: int) -> Path:
-        """Where a page is written."""
+        """Where a page is written. Raises InputError for an id that is not a positive number."""
+        if valid_id(pageid) is None:
+            raise InputError(f"{pageid!r:.80} is not the id of a page: a positive number")
         return self.folder / f"{pageid}-dated.md"
 
     def read(self, pageid: int) -> str | None:
@@ -52,7 +52,7 @@ class WikiCache:
             QabenchError: a file is there and cannot be read (permission, a failing disk).
         """
         for folder in (self.folder, *self.others):
-            path = folder / f"{pageid}-dated.md"
+            path = folder / self.path(pageid).name
             try:
                 text = path.read_text(encoding="utf-8")
             except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
@@ -74,8 +74,8 @@ class WikiCache:
     def pageid_of(self, title: str) -> int | None:
         """The id of a page that was once looked up by its title."""
         try:
-            entry = json.loads(self._title_path(title).read_text(encoding="utf-8"))
-            return int(entry["pageid"]) if entry["title"] == title else None
+            entry = json_of(self._title_path(title).read_bytes())
+            return valid_id(entry["pageid"]) if entry["title"] == title else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -84,16 +84,8 @@ class WikiCache:
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
 
     def sweep(self) -> int:
-        """Deletes what killed processes left half-written, and returns how many files that were."""
-        now, count = time.time(), 0
-        for path in [*self.folder.glob(".*-dated.md.*"), *self.folder.glob(f"{TITLES}/.*.json.*")]:
-            try:
-                if now - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED:
-                    path.unlink()
-                    count += 1
-            except FileNotFoundError:  # another process was first
-                continue
-        return count
+        """Deletes temporary files that killed processes left, and returns how many."""
+        return sweep(self.folder, "*-dated.md") + sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:
         # A title can hold what a file name cannot, and be longer.

@@ -1,11 +1,13 @@
-"""Asking a wiki politely: few requests at once, patient tries again, waiting for as long as the server says."""
+"""A polite HTTP client: few requests at once, patient retries, and waiting for as long as the server asks."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from qabench.http import retry_after
@@ -20,12 +22,24 @@ T = TypeVar("T")
 # Wikimedia asks that a client say who runs it and where to complain.
 USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
 IN_FLIGHT = 2
+MOST_REDIRECTS = 5
+LARGEST_ANSWER = 64 << 20  # bytes
 RETRY = Retry(attempts=6, first_wait=1.0, longest_wait=120.0, connect_timeout=10.0, read_timeout=60.0)
 RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with status 200. ``url`` has no query."""
+
+    url: str
+    headers: Mapping[str, str]
+    content: bytes
+    text: str
+
+
 class TryAgain(Exception):
-    """A failed try that another one may mend. ``asked``: the seconds that the server wants us to wait, if it says."""
+    """A failed try that can succeed when repeated. ``asked``: the seconds that the server asks us to wait, if any."""
 
     def __init__(self, reason: str, asked: float | None = None) -> None:
         super().__init__(reason)
@@ -34,7 +48,7 @@ class TryAgain(Exception):
 
 
 class Refused(WikiError):
-    """The server answered with a status that means no. ``status`` is its number."""
+    """The server refused the request. ``status`` is the number of its answer."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)
@@ -63,12 +77,13 @@ class PoliteClient:
         self._not_before = 0.0
         self._client: httpx2.Client | None = None
 
-    def get(self, url: str, params: Mapping[str, str | int], read: Callable[[httpx2.Response], T]) -> T:
-        """What ``read`` makes of the answer, which it may refuse by raising ``TryAgain``.
+    def get(self, url: str, params: Mapping[str, str | int], read: Callable[[Answer], T]) -> T:
+        """The result of ``read`` for the answer, which ``read`` can reject by raising ``TryAgain``.
 
         Raises:
-            Refused: the server says no (a status of 4xx that no second try mends).
-            WikiError: no answer, or none that could be used, after all tries.
+            Refused: the server refuses (a status of 4xx that another try does not change).
+            WikiError: no answer or no usable one after all tries, a redirect to another host, or an answer that is
+                larger than ``LARGEST_ANSWER``.
         """
         failures = 0
         while True:
@@ -91,21 +106,37 @@ class PoliteClient:
         if client:
             client.close()
 
-    def _ask(self, url: str, params: Mapping[str, str | int]) -> httpx2.Response:
+    def _ask(self, url: str, params: Mapping[str, str | int]) -> Answer:
         import httpx2
 
         try:
-            response = self._connected().get(url, params=dict(params))
-        except (httpx2.UnsupportedProtocol, httpx2.TooManyRedirects, httpx2.InvalidURL) as error:
+            client = self._connected()
+            request = client.build_request("GET", url, params=dict(params))
+            for _ in range(MOST_REDIRECTS + 1):
+                response = client.send(request, stream=True)
+                with contextlib.closing(response):
+                    if response.next_request is None:
+                        return self._read(response)
+                    request = _same_host(request, response.next_request)
+        except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, ValueError) as error:
             raise WikiError(f"{url} cannot be asked: {type(error).__name__}: {error}") from error
         except httpx2.RequestError as error:
             raise TryAgain(f"{type(error).__name__}: {error or 'no details'}") from error
+        raise WikiError(f"{url} cannot be asked: more than {MOST_REDIRECTS} redirects")
+
+    def _read(self, response: httpx2.Response) -> Answer:
         reason = f"the server answered {response.status_code} {response.reason_phrase}".rstrip()
         if response.status_code in RETRIED_STATUS:
             raise TryAgain(reason, retry_after(response.headers.get("Retry-After")))
         if response.status_code != 200:
             raise Refused(f"{response.url}: {reason}", response.status_code)
-        return response
+        body = bytearray()
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > LARGEST_ANSWER:
+                raise WikiError(f"{response.url}: the answer is larger than {LARGEST_ANSWER >> 20} MiB")
+        text = body.decode(response.encoding or "utf-8", "replace")
+        return Answer(str(response.url.copy_with(query=None)), response.headers, bytes(body), text)
 
     def _connected(self) -> httpx2.Client:
         import httpx2
@@ -116,7 +147,7 @@ class PoliteClient:
             if self._client is None:
                 timeout = httpx2.Timeout(self.retry.read_timeout, connect=self.retry.connect_timeout)
                 headers = {"User-Agent": USER_AGENT.format(version=version())}
-                self._client = httpx2.Client(timeout=timeout, headers=headers, follow_redirects=True)
+                self._client = httpx2.Client(timeout=timeout, headers=headers, follow_redirects=False)
                 weakref.finalize(self, self._client.close)
             return self._client
 
@@ -144,3 +175,12 @@ class PoliteClient:
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):
             raise WikiError("the client was closed while a request waited")
+
+
+def _same_host(request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
+    """The request of a redirect. Raises WikiError if it leads to another host: only configured hosts are asked."""
+    old, new = request.url, following.url
+    upgraded = (old.scheme, new.scheme, old.port, new.port) == ("http", "https", None, None)
+    if old.host != new.host or not (upgraded or (old.scheme, old.port) == (new.scheme, new.port)):
+        raise WikiError(f"{old.copy_with(query=None)} redirects to another host, which is not asked: {new!s:.200}")
+    return following

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 
 from qabench.errors import InputError
-from qabench.retrieval.wiki.http import PoliteClient, Refused, TryAgain
+from qabench.retrieval.wiki.http import Answer, PoliteClient, Refused, TryAgain
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
 from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
-
-if TYPE_CHECKING:
-    import httpx2
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
@@ -84,14 +81,14 @@ class Kiwix:
         return f"Its catalogue has {', '.join(map(repr, sorted(names))) or 'no books'}."
 
 
-def _read_xml(response: httpx2.Response) -> ElementTree.Element:
+def _read_xml(response: Answer) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(response.content)
     except ElementTree.ParseError as error:
         raise TryAgain(f"the answer is not XML ({error}): {response.text[:80]!r}") from error
 
 
-def _read_feed(response: httpx2.Response) -> list[WikiPage]:
+def _read_feed(response: Answer) -> list[WikiPage]:
     """The hits of a search: RSS from the servers that were tried, Atom according to the official package."""
     feed = _read_xml(response)
     rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]

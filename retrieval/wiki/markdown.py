@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 from qabench.errors import MissingExtra
-from qabench.retrieval.wiki.page import WikiError
+from qabench.retrieval.wiki.page import PageUnreadable
 
 INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qabench[retrieval]'"
+
+
+MOST_CHARACTERS = 16_000_000
+# For each of these the parser or the converter looks through the rest of the page, or all items of the list.
+EFFORTS = (
+    ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
+    ("comments and declarations", re.compile(r"<[!?]"), 5_000),
+    ("list items", re.compile(r"<li\b", re.IGNORECASE), 20_000),
+)
 
 
 def to_markdown(html: str) -> str:
@@ -27,24 +37,48 @@ def to_markdown(html: str) -> str:
 
     Raises:
         MissingExtra: markdownify is not installed.
-        WikiError: the elements are nested too deeply (several hundred levels; no real page is).
+        PageUnreadable: the elements are nested too deeply (several hundred levels), the HTML is so malformed that the
+            parser or the converter fails, or converting it would take too long. No real page was seen to be like this.
 
     Source: ``fanoutqa.utils.markdownify``, https://github.com/zhudotexe/fanoutqa.
     """
+    _check_effort(html)
     try:
         markdown: str = _converter_class()(heading_style="atx").convert(html)
+    except MissingExtra:
+        raise
     except RecursionError:
-        raise WikiError("the page's HTML is nested too deeply to be converted to Markdown") from None
+        raise PageUnreadable("the page's HTML is nested too deeply to be converted to Markdown") from None
+    except Exception as error:  # the parser raises AssertionError, the converter ValueError and others
+        raise PageUnreadable(f"the page's HTML cannot be converted to Markdown: {error!r:.200}") from error
     return markdown
 
 
 def parsed(html: str) -> Any:
-    """HTML as a ``bs4.BeautifulSoup``, by the parser that the conversion uses too. Raises MissingExtra without bs4."""
+    """HTML as a ``bs4.BeautifulSoup``, by the parser that the conversion uses too.
+
+    Raises:
+        MissingExtra: bs4 is not installed.
+        PageUnreadable: see ``to_markdown``.
+    """
     try:
         from bs4 import BeautifulSoup
     except ImportError:
         raise MissingExtra(INSTALL) from None
-    return BeautifulSoup(html, "html.parser")
+    _check_effort(html)
+    try:
+        return BeautifulSoup(html, "html.parser")
+    except Exception as error:  # the parser raises AssertionError and others
+        raise PageUnreadable(f"the page's HTML cannot be parsed: {error!r:.200}") from error
+
+
+def _check_effort(html: str) -> None:
+    """Raises PageUnreadable for HTML on which the parser or the converter takes quadratic time."""
+    if len(html) > MOST_CHARACTERS:
+        raise PageUnreadable(f"the page's HTML has {len(html):,} characters, more than {MOST_CHARACTERS:,}")
+    for what, pattern, most in EFFORTS:
+        if len(html) > most and (count := sum(1 for _ in pattern.finditer(html))) > most:
+            raise PageUnreadable(f"the page's HTML has {count:,} {what}, more than {most:,}")
 
 
 @functools.cache

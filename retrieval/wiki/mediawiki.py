@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from qabench.errors import InputError, QabenchError
 from qabench.http import retry_after
+from qabench.limits import TooLarge, json_of
 from qabench.retrieval.wiki.cache import WikiCache
-from qabench.retrieval.wiki.http import PoliteClient, TryAgain
+from qabench.retrieval.wiki.http import Answer, PoliteClient, TryAgain
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
-from qabench.retrieval.wiki.page import EPOCH, PageMissing, WikiError, WikiPage, wikipedia_url
+from qabench.retrieval.wiki.page import EPOCH, PageMissing, WikiError, WikiPage, valid_id, wikipedia_url
 from qabench.sources.resolve import offline_variable
 
-if TYPE_CHECKING:
-    import httpx2
-
+T = TypeVar("T")
 ENGLISH_WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 VARIABLE = "QABENCH_WIKIPEDIA_API"
 MOST_RESULTS = 500
@@ -48,8 +47,7 @@ class MediaWiki:
         if not query.strip() or not 1 <= results <= MOST_RESULTS:
             raise InputError(f"query {query!r}, results {results}: needs a query and 1 to {MOST_RESULTS} results")
         found = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
-        hits = _member(found, "query", "search")
-        return [WikiPage(hit["title"], hit["pageid"], url=wikipedia_url(hit["title"])) for hit in hits]
+        return [_hit(hit) for hit in _member(found, list, "query", "search")]
 
     def content(self, evidence: Any) -> str:
         """A page's Markdown at the epoch; see ``wiki_content``."""
@@ -108,15 +106,17 @@ class MediaWiki:
         if not answer.get("revisions") and not page.pageid:
             # The title may be a redirect that is younger than the epoch: the page has been renamed since.
             answer = self._revision(which | {"redirects": 1})
-        revisions = answer.get("revisions")
-        if not revisions:
+        if not answer.get("revisions"):
             raise PageMissing(asked or page, _why_missing(answer, page))
-        return WikiPage(answer["title"], answer["pageid"], revisions[0]["revid"])
+        newest = _member(answer, list, "revisions")[0]
+        return WikiPage(_member(answer, str, "title"), _id(answer, "pageid"), _id(newest, "revid"))
 
     def _revision(self, which: dict[str, str | int]) -> dict[str, Any]:
         newest: dict[str, str | int] = {"prop": "revisions", "rvprop": "ids|timestamp", "rvlimit": 1, "rvstart": EPOCH}
         answer = self._ask({"action": "query", **newest, **which})
-        pages: list[dict[str, Any]] = _member(answer, "query").get("pages", [])
+        pages = _member(answer, dict, "query").get("pages", [])
+        if not isinstance(pages, list) or not all(isinstance(one, dict) for one in pages):
+            raise WikiError(f"the wiki's answer has no list of pages: {answer!r:.200}")
         return pages[0] if pages else {"invalid": True, "invalidreason": "the title leads to another wiki"}
 
     def _html(self, asked: WikiPage, found: WikiPage) -> str:
@@ -126,7 +126,7 @@ class MediaWiki:
             if error.code in GONE:
                 raise PageMissing(asked, f"{error.info} ({error.code})") from None
             raise
-        return str(_member(answer, "parse", "text"))
+        return str(_member(answer, str, "parse", "text"))
 
     def _ask(self, params: dict[str, str | int]) -> dict[str, Any]:
         if variable := offline_variable():
@@ -149,9 +149,11 @@ class _ApiError(WikiError):
         return f"{self.where} refused the request: {self.info} ({self.code})"
 
 
-def _read_answer(response: httpx2.Response) -> dict[str, Any]:
+def _read_answer(response: Answer) -> dict[str, Any]:
     try:
-        answer = response.json()
+        answer = json_of(response.content)
+    except TooLarge as error:
+        raise WikiError(f"{response.url}: the answer is {error}") from None
     except ValueError as error:
         raise TryAgain(f"the answer is not JSON: {response.text[:80]!r}") from error
     if not isinstance(answer, dict):
@@ -161,17 +163,31 @@ def _read_answer(response: httpx2.Response) -> dict[str, Any]:
         code, info = str(given.get("code", "unknown")), str(given.get("info", "no details"))
         if code.startswith(PASSING_ERRORS):
             raise TryAgain(f"{info} ({code})", retry_after(response.headers.get("Retry-After")))
-        raise _ApiError(str(response.url.copy_with(query=None)), code, info)
+        raise _ApiError(response.url, code, info)
     return answer
 
 
-def _member(answer: dict[str, Any], *path: str) -> Any:
-    value: Any = answer
+def _member(answer: Any, kind: type[T], *path: str) -> T:
+    """The value at a path of keys. Raises WikiError if it is not there or of another type."""
+    value = answer
     for key in path:
-        if not isinstance(value, dict) or key not in value:
-            raise WikiError(f"the wiki's answer has no {'.'.join(path)}: {str(answer)[:200]}")
-        value = value[key]
+        value = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, kind):
+        raise WikiError(f"the wiki's answer has no {'.'.join(path)} of the type {kind.__name__}: {answer!r:.200}")
     return value
+
+
+def _id(answer: Any, name: str) -> int:
+    """The id of a page or a revision. Ids become parts of file names and requests."""
+    number = valid_id(answer.get(name)) if isinstance(answer, dict) else None
+    if number is None:
+        raise WikiError(f"the wiki's answer has no {name} that is a positive number: {answer!r:.200}")
+    return number
+
+
+def _hit(hit: Any) -> WikiPage:
+    title = _member(hit, str, "title")
+    return WikiPage(title, _id(hit, "pageid"), url=wikipedia_url(title))
 
 
 def _redirect_target(html: str) -> str | None:

@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 from qabench.errors import InputError, QabenchError
 
+LARGEST_ID = 10**18 - 1
+
 EPOCH = "2023-11-20T00:00:00Z"
 """The dataset's epoch: of each page, its newest revision at or before this moment is the page."""
 
@@ -17,13 +19,21 @@ EPOCH = "2023-11-20T00:00:00Z"
 class WikiPage:
     """A page. ``pageid`` and ``revid`` are None where they are not known: it is then looked up by its title.
 
-    ``revid`` is the page's revision at the epoch. ``url`` is where people read it, or its place on a Kiwix server.
+    ``revid`` is the page's revision at the epoch. ``url`` is where people read it, or its path on a Kiwix server.
+
+    Raises:
+        InputError: an id that is not a positive number. (An id becomes a part of a file's name.)
     """
 
     title: str
     pageid: int | None = None
     revid: int | None = None
     url: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("pageid", self.pageid), ("revid", self.revid)):
+            if value is not None and valid_id(value) is None:
+                raise InputError(f"the {name} of the page {self.title!r:.80} is {value!r:.80}, not a positive number")
 
     @classmethod
     def of(cls, evidence: Any) -> WikiPage:
@@ -43,9 +53,9 @@ class WikiPage:
         else:
             title, pageid, url = (getattr(evidence, key, None) for key in keys)
         title = title if isinstance(title, str) else ""
-        if not title.strip() and _number(pageid) is None:
+        if not title.strip() and valid_id(pageid) is None:
             raise InputError(f"{evidence!r:.200} names no page: it needs a title or a page id (a positive number)")
-        return cls(title, _number(pageid), _revision(evidence), url if isinstance(url, str) else None)
+        return cls(title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None)
 
     @property
     def key(self) -> int | str:
@@ -61,18 +71,23 @@ def wikipedia_url(title: str) -> str:
     return f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
 
 
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+def valid_id(value: Any) -> int | None:
+    """The value if it can be the id of a page or a revision, else None."""
+    return value if type(value) is int and 0 < value <= LARGEST_ID else None
 
 
 def _revision(evidence: Any) -> int | None:
     # Of the official package's search results this is a property that asks Wikipedia: it is read from the data only.
     fields = evidence if isinstance(evidence, Mapping) else getattr(evidence, "__dict__", {})
-    return _number(fields.get("revid"))
+    return valid_id(fields.get("revid"))
 
 
 class WikiError(QabenchError):
-    """A page or a search could not be had: no network, a server that refuses or answers nonsense."""
+    """A page or the results of a search are not available: no network, or a server that refuses or answers nonsense."""
+
+
+class PageUnreadable(WikiError):
+    """A page's HTML cannot be converted to Markdown."""
 
 
 class PageMissing(WikiError):

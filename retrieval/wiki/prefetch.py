@@ -1,4 +1,4 @@
-"""Getting many pages into the cache: a few at once, resumable, with an account of those that cannot be had."""
+"""Downloading many pages into the cache: a few at once, resumable, with a list of those that failed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import islice
 from typing import Any
 
 from qabench.retrieval.wiki.mediawiki import MediaWiki
-from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
+from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
 
-# So many pages in a row that could not be asked for: the network or the server is down, and each costs many tries.
+# After so many failed requests in a row, the network or the server is down, and each one costs many tries.
 FAILURES_IN_A_ROW = 5
 
 
 @dataclass
 class Prefetched:
-    """What became of the pages. ``in_all`` counts different pages; ``not_tried`` is above 0 where it gave up early."""
+    """The result for each page. ``in_all`` counts different pages; ``not_tried`` is above 0 if it stopped early."""
 
     in_all: int = 0
     cached: int = 0
@@ -38,15 +38,15 @@ class Prefetched:
 def prefetch(
     evidences: Iterable[Any], wiki: MediaWiki | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Prefetched:
-    """Gets pages into the cache, ``wiki.client.in_flight`` at once.
+    """Downloads pages into the cache, ``wiki.client.in_flight`` at once.
 
-    What is in the cache is not asked for again, so a call that was interrupted or killed is resumed by another one. A
-    page that was missing, or failed, is asked for again.
+    Pages in the cache are not requested again, so a call that was interrupted or killed is resumed by another one. A
+    page that was missing or failed is requested again.
 
     Args:
         evidences: as for ``wiki_content``; each page counts once, however often it is named.
         wiki: by default Wikipedia with the default cache.
-        progress: is told the pages done and the pages in all, after each.
+        progress: called after each page with the number of pages processed and of all pages.
 
     Raises:
         QabenchError: a page cannot be written to the cache (a full disk); those before it are kept.
@@ -102,6 +102,8 @@ class _Fetching:
         except PageMissing as error:
             self.done.missing.append(error)
             self.failures = 0
+        except PageUnreadable as error:  # says nothing about the server
+            self.done.failed.append((page, error))
         except WikiError as error:
             self.done.failed.append((page, error))
             self.failures += 1

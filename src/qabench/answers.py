@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Literal
 
 from qabench.errors import InputError
+from qabench.limits import MAX_DEPTH, json_of
+
+SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 Answer = dict[str, Any] | list[Any] | str | int | float | bool | None
 
@@ -32,13 +36,25 @@ def dumps(answer: Answer) -> str:
     """The JSON text of an answer, from which ``loads`` gives an equal one of equal types.
 
     Raises:
-        InputError: the answer, or something in it, is of another type than the six.
+        InputError: the answer, or something in it, is of another type than the six, or has no equal in JSON: two keys
+            such as 1 and "1", an integer of more than 4,300 digits, a character in the form of two surrogates; or it is
+            nested too deeply or contains itself.
     """
-    text = json.dumps(_plain(answer, "answer"), ensure_ascii=False)
+    plain = _plain(answer, "answer")
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate, which neither Arrow nor a UTF-8 file can hold
-        text = json.dumps(_plain(answer, "answer"), ensure_ascii=True)
+        text = json.dumps(plain, ensure_ascii=False)
+    except ValueError as error:
+        raise InputError(f"the answer cannot be written as JSON: {error}") from None
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:  # a lone surrogate, which neither Arrow nor a UTF-8 file can hold
+            text = json.dumps(plain, ensure_ascii=True)
+            if SURROGATE_PAIR.search(json.dumps(plain, ensure_ascii=False)):
+                raise InputError(
+                    "the answer has a character in the form of two surrogates, which JSON cannot keep apart from the "
+                    "character: decode it with text.encode('utf-16', 'surrogatepass').decode('utf-16')"
+                ) from None
     return text
 
 
@@ -46,24 +62,29 @@ def loads(text: str) -> Any:
     """The answer (or the decomposition) of a row's JSON text.
 
     Raises:
-        InputError: the text is not JSON.
+        InputError: the text is not JSON, or is nested too deeply.
     """
     try:
-        return json.loads(text)
-    except (TypeError, ValueError) as error:
+        return json_of(text)
+    except (TypeError, AttributeError, ValueError) as error:
         raise InputError(f"not the JSON text of an answer: {text!r:.120} ({error})") from None
 
 
-def _plain(value: Any, where: str) -> Any:
+def _plain(value: Any, where: str, depth: int = 0) -> Any:
     """``value`` in the types that JSON keeps apart; NumPy scalars become Python's."""
+    if depth > MAX_DEPTH:
+        raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, dict):
-        return {_key(key, where): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+        plain = {_key(key, where): _plain(item, f"{where}[{key!r:.40}]", depth + 1) for key, item in value.items()}
+        if len(plain) < len(value):
+            raise InputError(f"{where} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}")
+        return plain
     if isinstance(value, list):
-        return [_plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return _plain(value.tolist(), where)
+        return _plain(value.tolist(), where, depth + 1)
     raise InputError(
         f"{where} is a {type(value).__name__} ({value!r:.80}); allowed: dict, list, str, int, float, bool, None"
     )

@@ -7,7 +7,6 @@ line its score.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError
+from qabench.limits import json_of
 
 NAMED = 5  # how many ids or lines a message names before it counts the rest
 
@@ -119,13 +119,11 @@ def read_generations(path: str | Path) -> Generations:
 
 def _parse(number: int, line: bytes) -> Generation | BadLine:
     try:
-        row = json.loads(line.decode("utf-8"))
+        row = json_of(line)
     except UnicodeDecodeError as error:
         return BadLine(number, f"not UTF-8 at byte {error.start}")
     except ValueError as error:
         return BadLine(number, f"not JSON ({error})")
-    except RecursionError:
-        return BadLine(number, "JSON nested too deeply")
     if not isinstance(row, dict):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
     if lacking := [key for key in ("id", "answer") if key not in row]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.limits import json_of
 
 NAMED = 5  # how many ids or lines a message names before it counts the rest
 STDIN = "-"
@@ -162,7 +163,7 @@ def read_bytes(source: str | Path) -> bytes:
 
 def _json_list(data: bytes, name: str) -> list[Any]:
     try:
-        found = json.loads(data.decode("utf-8"))
+        found = json_of(data)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name} begins as a JSON list, but is not JSON: {error}") from None
     return list(found)
@@ -183,13 +184,11 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
 
 def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine:
     try:
-        row = json.loads(item.decode("utf-8")) if isinstance(item, bytes) else item
+        row = json_of(item) if isinstance(item, bytes) else item
     except UnicodeDecodeError as error:
         return BadLine(number, f"not UTF-8 at byte {error.start}")
     except ValueError as error:
         return BadLine(number, f"not JSON ({error})")
-    except RecursionError:
-        return BadLine(number, "JSON nested too deeply")
     if not isinstance(row, Mapping):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
     keys = ", ".join(map(repr, row)) or "none"

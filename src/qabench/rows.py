@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import DataError
+from qabench.limits import json_of
 
 JSON_NAMES = {dict: "object", list: "list", str: "text", int: "integer", float: "number", bool: "true or false"}
 
@@ -110,16 +111,14 @@ def read_json_lines(path: Path) -> Iterator[Row]:
 
 def _parse(data: bytes, encoding: str, where: str) -> Any:
     try:
-        return json.loads(data.decode(encoding))
+        return json_of(data.decode(encoding))
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         line = f", line {error.lineno}" if b"\n" in data.strip() else ""
         raise DataError(f"{where}{line}, column {error.colno}: not JSON ({error.msg})") from None
-    except ValueError as error:  # an integer of more digits than Python converts
+    except ValueError as error:  # too deep, too long, or an integer of too many digits
         raise DataError(f"{where}: not JSON that can be read ({error})") from None
-    except RecursionError:
-        raise DataError(f"{where}: JSON nested too deeply") from None
 
 
 def _shown(value: Any) -> str:

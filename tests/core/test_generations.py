@@ -47,7 +47,7 @@ def test_a_messy_file_loses_nothing_but_its_bad_lines(tmp_path: Path) -> None:
         "a JSON list",
         "id is not a string: 3",
         "without 'answer'",
-        "deeply",
+        "nested deeper than",
     ):
         assert reason in reasons
 

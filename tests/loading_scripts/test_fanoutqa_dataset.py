@@ -190,7 +190,7 @@ def test_any_broken_row_loads_or_is_named(
         (b"\xff\xfe[]", "not UTF-8 at byte 0"),
         (b'{"id": 1}', "expected a list of rows, got object"),
         (b'["a"]', "row 0: expected an object, got text 'a'"),
-        (b"[" * 200_000, "nested too deeply"),
+        (b"[" * 200_000, "nested deeper than"),
         (b"[" + b"9" * 5000 + b"]", "not JSON that can be read"),
         (b'[\n{"id": }]', r", line 2, column 8: not JSON"),
     ],

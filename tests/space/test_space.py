@@ -96,7 +96,7 @@ def test_any_text_is_read_or_explained(text: str) -> None:
         ('[\n "a",\n "b"\n "c"\n]', r"not JSON \(Expecting ',' delimiter, line 4, column 2\)"),
         ("Paris", 'line 1: not JSON .* text stands in double quotes: "Paris"'),
         ('"a"\n\n"b\n"c"\n{', r"line 3: not JSON .*; line 5: not JSON .*Mend"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested deeper than 100"),
         ("[" + "9" * 5000 + "]", "not JSON that can be read"),
         ("x\n" * 9, "line 5: not JSON .*; and 4 more"),
     ],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qabench.errors import InputError
+from qabench.limits import yaml_of
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
@@ -138,14 +139,16 @@ def _limit(text: str | None) -> int | tuple[int, int] | None:
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, Any]:
     """NAME=VALUE arguments; values are read as YAML, as on Inspect's command line."""
-    import yaml
 
     pairs = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise InputError(f"{option} is {text!r}; it must be NAME=VALUE")
-        pairs[name.replace("-", "_")] = yaml.safe_load(value)
+        try:
+            pairs[name.replace("-", "_")] = yaml_of(value)
+        except ValueError as error:
+            raise InputError(f"{option} {name}: the value is not YAML that can be read: {error}") from None
     return pairs
 
 

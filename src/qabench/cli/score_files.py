@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.limits import json_of
 
 NAMED = 5  # how many ids a message names before it counts the rest
 
@@ -68,11 +69,11 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line.decode("utf-8"))
+            row = json_of(line)
         except json.JSONDecodeError as error:
             row = f"not JSON ({error.msg}, column {error.colno})"
-        except (ValueError, RecursionError) as error:
-            row = f"not JSON in UTF-8 ({error})"
+        except ValueError as error:
+            row = f"not JSON that can be read ({error})"
         else:
             if not isinstance(row, dict) or not isinstance(row.get("id"), str | int):
                 row = 'not an object with an "id"'

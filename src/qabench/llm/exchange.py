@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from qabench.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
+
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -92,7 +94,9 @@ def read_reply(body: str) -> Reply:
         UnreadableReply: it is not JSON, or not of the shape of a chat completion; says which.
     """
     try:
-        document = json.loads(body)
+        document = json_of(body, MAX_REPLY_CHARACTERS)
+    except TooLarge as error:
+        raise UnreadableReply(f"the reply is too large: {error}") from None
     except ValueError:
         raise UnreadableReply(f"the reply is not JSON: {body!r:.80}") from None
     if not isinstance(document, dict):

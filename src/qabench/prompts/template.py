@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.limits import toml_of
 
 FIELD = re.compile(r"\{([a-z_]+)\}")
 
@@ -67,7 +67,7 @@ def read_prompt(path: Path) -> Prompt:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        document: dict[str, Any] = tomllib.loads(text) if path.suffix == ".toml" else {"user": text}
+        document: dict[str, Any] = toml_of(text) if path.suffix == ".toml" else {"user": text}
     except OSError as error:
         raise InputError(f"cannot read the prompt file {path}: {error.strerror or error}") from None
     except ValueError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.limits import json_of
 
 MAX_BYTES = 5 * 1024 * 1024
 NAMED = 5  # how many lines or ids a message names before it counts the rest
@@ -184,13 +185,11 @@ def _parse_list(text: str, name: str) -> list[Any]:
 def _parsed(text: str) -> tuple[Any] | str:
     """What a text says, in a tuple; or why it is not JSON."""
     try:
-        return (json.loads(text),)
+        return (json_of(text),)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text.strip() else ""
         return f"not JSON ({error.msg}, {line}column {error.colno})"
-    except RecursionError:
-        return "not JSON that can be read (nested too deeply)"
-    except ValueError as error:  # an integer of more digits than Python converts
+    except ValueError as error:  # too deep, too long, or an integer of too many digits
         return f"not JSON that can be read ({error})"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.files import write_json
+from qabench.limits import json_of
 
 SETTINGS = ("closedbook", "openbook", "evidenceprovided")
 TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
@@ -123,12 +124,12 @@ def read_metadata(path: Path, written: Mapping[str, str | None]) -> tuple[dict[s
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        pairs = json.loads(text, object_pairs_hook=_Pairs)
+        pairs = json_of(text, object_pairs_hook=_Pairs)
     except OSError as error:
         return {}, [Problem("unreadable file", str(path), None, f"cannot read it: {error.strerror or error}")]
     except json.JSONDecodeError as error:
         return {}, [Problem("not JSON", str(path), error.lineno, f"{error.msg}, column {error.colno}")]
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return {}, [Problem("not JSON", str(path), None, f"not JSON in UTF-8: {error}")]
     if not isinstance(pairs, _Pairs):
         return {}, [Problem("not metadata", str(path), 1, "a JSON object is expected; `--init` writes a template")]

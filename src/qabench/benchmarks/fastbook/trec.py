@@ -11,6 +11,7 @@ import numpy as np
 
 from qabench.benchmarks.fastbook.study.coverage import covered
 from qabench.errors import InputError
+from qabench.limits import json_of
 from qabench.predictions import BadLine, Prediction, Predictions, some
 from qabench.retrieval.bm25.index import Hits
 from qabench.text.repaired import RepairedTexts
@@ -74,8 +75,8 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
     for number, line in _lines(data):
         where = f"{name}, line {number}"
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            row = json_of(line)
+        except ValueError as error:
             raise InputError(f"{where}: not JSON ({error})") from None
         docno = next((row[key] for key in DOCUMENT_KEYS if key in row), None) if isinstance(row, dict) else None
         if not isinstance(docno, str) or not isinstance(row.get("text"), str):

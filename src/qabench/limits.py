@@ -1,0 +1,100 @@
+"""One limit of depth and size for everything that is parsed: files, model replies, answers of servers.
+
+Without it a reply such as ``'{"a":' * 5000`` ends a whole run with a RecursionError.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+MAX_DEPTH = 100  # lists and objects inside each other
+MAX_CHARACTERS = 1 << 29  # of a file
+MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's answer, a prompt
+MAX_YAML_VALUES = 1_000_000  # with aliases a few lines stand for billions of values
+
+
+class TooLarge(ValueError):
+    """A document is nested too deeply or is too long."""
+
+
+def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) -> Any:
+    """The value of a JSON document.
+
+    Args:
+        data: the document; bytes must be UTF-8.
+        longest: the most characters or bytes.
+        **options: passed to ``json.loads``.
+
+    Raises:
+        json.JSONDecodeError, UnicodeDecodeError: not JSON, or not UTF-8.
+        TooLarge: longer than ``longest`` or nested deeper than ``MAX_DEPTH``.
+        ValueError: an integer of more than 4,300 digits. All the others are ValueErrors, too.
+    """
+    _check_length(data, longest)
+    text = data.decode("utf-8") if isinstance(data, bytes) else data
+    try:
+        value = json.loads(text, **options)
+    except RecursionError:
+        raise _too_deep() from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        check_depth(value)
+    return value
+
+
+def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
+    """The value of a YAML document. Raises ValueError: not YAML, or ``TooLarge``."""
+    import yaml
+
+    _check_length(text, longest)
+    try:
+        value = yaml.safe_load(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    check_depth(value, MAX_YAML_VALUES)
+    return value
+
+
+def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
+    """The table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
+    import tomllib
+
+    _check_length(text, longest)
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise _too_deep() from None
+    check_depth(document)
+    return document
+
+
+def check_depth(value: Any, most_values: float = math.inf) -> None:
+    """Raises TooLarge if lists and dicts are nested deeper than ``MAX_DEPTH`` or have too many values."""
+    level, values = [value] if isinstance(value, _CONTAINERS) else [], 0
+    for _ in range(MAX_DEPTH):
+        values += sum(map(len, level))
+        if values > most_values:
+            raise TooLarge(f"more than {most_values:,} values")
+        level = [child for item in level for child in _children(item) if isinstance(child, _CONTAINERS)]
+    if level:
+        raise _too_deep()
+
+
+_CONTAINERS = (dict, list)
+
+
+def _children(item: dict[Any, Any] | list[Any]) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
+
+
+def _check_length(data: str | bytes, longest: int) -> None:
+    if len(data) > longest:
+        raise TooLarge(f"{len(data):,} characters, more than {longest:,}")
+
+
+def _too_deep() -> TooLarge:
+    return TooLarge(f"nested deeper than {MAX_DEPTH} levels")

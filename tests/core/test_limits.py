@@ -1,0 +1,119 @@
+"""Deep, long and self-referring documents: one error, never a RecursionError."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench.answers import dumps, loads
+from qabench.errors import InputError
+from qabench.limits import MAX_DEPTH, TooLarge, check_depth, json_of, toml_of, yaml_of
+from qabench.llm.exchange import UnreadableReply, read_reply
+from qabench.predictions import read_predictions
+from qabench.prompts.template import read_prompt
+from qabench.rows import read_json_list
+
+DEEP = ['{"a":' * 5000, "[" * 100_000, "[" * 600 + "]" * 600, '{"a":' * 101 + "1" + "}" * 101]
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists)
+
+
+@pytest.mark.parametrize("text", DEEP)
+def test_deep_json_is_one_error(text: str, tmp_path: Path) -> None:
+    for data in (text, text.encode()):
+        with pytest.raises(ValueError):
+            json_of(data)
+    with pytest.raises(InputError):
+        loads(text)
+    with pytest.raises(UnreadableReply):
+        read_reply(text)
+    path = tmp_path / "rows.json"
+    path.write_text(f"[{text}]")
+    with pytest.raises(InputError):
+        list(read_json_list(path))
+
+
+def test_a_deep_answer_is_a_bad_line(tmp_path: Path) -> None:
+    good = {"id": "a", "answer": [[1]]}
+    lines = [json.dumps(good), f'{{"id": "b", "answer": {DEEP[2]}}}', f'{{"id": "c", "answer": {DEEP[0]}']
+    path = tmp_path / "answers.jsonl"
+    path.write_text("\n".join(lines))
+    found = read_predictions(path)
+    assert [row.id for row in found.rows] == ["a"]
+    assert [line.line for line in found.bad_lines] == [2, 3]
+
+
+def test_the_limit_is_exact() -> None:
+    assert json_of("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    with pytest.raises(TooLarge, match="nested deeper than 100 levels"):
+        json_of("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
+    with pytest.raises(TooLarge, match="11 characters, more than 10"):
+        json_of('"123456789"', 10)
+    assert json_of('"' + "[" * 5000 + '"') == "[" * 5000
+
+
+@given(JSON)
+def test_other_json_is_read_as_it_is(value: Any) -> None:
+    assert json_of(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, "- " * 5000 + "x", BOMB, "&a [*a]", "{" * 3000])
+def test_deep_yaml_and_bombs(text: str) -> None:
+    with pytest.raises(ValueError):
+        yaml_of(text)
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "[" * 200 + "]" * 200, ".".join("a" * 5000) + " = 1"])
+def test_deep_toml(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError):
+        toml_of(text)
+    path = tmp_path / "prompt.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match="is not TOML"):
+        read_prompt(path)
+
+
+def cyclic() -> Any:
+    value: list[Any] = []
+    value.append({"a": value})
+    return value
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("make", [cyclic, lambda: nested(101), lambda: nested(50_000)])
+def test_cycles_and_deep_answers_are_refused(make: Callable[[], Any]) -> None:
+    value = make()
+    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+        dumps(value)
+    with pytest.raises(TooLarge):
+        check_depth(value)
+    while isinstance(value, list) and value and isinstance(value[0], list):  # else freeing it recurses, too
+        value = value.pop()
+
+
+UNEQUAL = {"1": {1: "a", "1": "b"}, "yes": [{True: 1, "yes": 2}], "digits": 10**5000, "pair": "\ud83d\ude00"}
+
+
+@pytest.mark.parametrize("answer", UNEQUAL.values(), ids=UNEQUAL)
+def test_what_json_would_change_is_refused(answer: Any) -> None:
+    with pytest.raises(InputError):
+        dumps(answer)
+
+
+@pytest.mark.parametrize("answer", ["\ud83d", "\ude00\ud83d", "\U0001f600\ud83d", {"\ud83d": 1}, [1, "1", 1.0, True]])
+def test_lone_surrogates_stay(answer: Any) -> None:
+    assert loads(dumps(answer)) == answer

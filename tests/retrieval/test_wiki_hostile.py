@@ -1,0 +1,182 @@
+"""Hostile wikis: ids that are paths, redirects to other hosts, malformed answers and HTML, endless answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_wiki import Fault, ScriptedWiki, isolate, wiki_of
+
+from qabench.errors import InputError
+from qabench.retrieval.wiki import http
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.markdown import to_markdown
+from qabench.retrieval.wiki.mediawiki import MediaWiki
+from qabench.retrieval.wiki.page import PageUnreadable, WikiError, WikiPage
+from qabench.retrieval.wiki.prefetch import prefetch
+
+pytest.importorskip("markdownify", reason="needs the extra retrieval")
+
+BAD_IDS: list[Any] = ["../../../x", "1", 0, -1, 1.5, True, None, [], 10**18, 10**400]
+SEARCHED: dict[str, Any] = {"query": {"search": [{"title": "A", "pageid": 1}]}}
+FOUND: dict[str, Any] = {"query": {"pages": [{"pageid": 1, "title": "A", "revisions": [{"revid": 2}]}]}}
+PARSED: dict[str, Any] = {"parse": {"text": "<p>x</p>"}}
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWiki]:
+    isolate(tmp_path, monkeypatch)
+    with ScriptedWiki(3) as server:
+        yield server
+
+
+@pytest.fixture
+def wiki(server: ScriptedWiki, tmp_path: Path) -> Iterator[MediaWiki]:
+    wiki = wiki_of(server, tmp_path / "pages" / "here")
+    yield wiki
+    wiki.client.close()
+
+
+@pytest.mark.parametrize("pageid", BAD_IDS, ids=lambda value: f"{value!r:.12}")
+def test_ids_that_are_not_ids_are_refused(server: ScriptedWiki, wiki: MediaWiki, tmp_path: Path, pageid: Any) -> None:
+    found = {"query": {"pages": [{"pageid": pageid, "title": "A", "revisions": [{"revid": 2}]}]}}
+    server.faults.append(Fault(body=json.dumps(found).encode()))
+    with pytest.raises(WikiError, match="no pageid that is a positive number"):
+        wiki.content({"title": "A"})
+    server.faults.append(Fault(body=json.dumps({"query": {"search": [{"title": "A", "pageid": pageid}]}}).encode()))
+    with pytest.raises(WikiError, match="no pageid that is a positive number"):
+        wiki.search("A")
+    with pytest.raises(InputError, match="not the id of a page"):
+        wiki.cache.write(pageid, "text")
+    if pageid is not None:
+        with pytest.raises(InputError, match="not a positive number"):
+            WikiPage("A", pageid)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_title_s_file_with_a_path_for_an_id(tmp_path: Path) -> None:
+    cache = WikiCache(tmp_path)
+    cache.remember_title("A", 7)
+    (file,) = (tmp_path / "titles").iterdir()
+    for text in ('{"title": "A", "pageid": "../7"}', '{"title": "A", "pageid": -7}', "[" * 100_000, "[]", "\xff"):
+        file.write_text(text, encoding="latin-1")
+        assert cache.pageid_of("A") is None
+
+
+@pytest.mark.parametrize("target", ["http://localhost:{port}/w/api.php", "http://127.0.0.1:9/x", "file:///etc/passwd"])
+def test_redirects_to_other_hosts_are_refused(server: ScriptedWiki, wiki: MediaWiki, target: str) -> None:
+    port = server.api.split(":")[2].split("/")[0]
+    server.faults.append(Fault(status=302, headers={"Location": target.format(port=port)}))
+    with pytest.raises(WikiError):
+        wiki.content(server.row(1))
+    assert len(server.requests) == 1
+
+
+def test_redirects_within_the_host_are_followed(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    server.faults.append(Fault(status=301, headers={"Location": "/w/api.php?action=parse&oldid=1001"}))
+    assert wiki.content(server.row(1)).strip() == "Text of page 1."
+    server.faults.extend([Fault(status=301, headers={"Location": "/w/api.php?action=parse&oldid=1"})] * 6)
+    with pytest.raises(WikiError, match="more than 5 redirects"):
+        wiki.content(server.row(2))
+
+
+def test_an_endless_answer_is_cut_off(server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LARGEST_ANSWER", 1 << 20)
+    server.faults.append(Fault(body=b"x" * (2 << 20)))
+    with pytest.raises(WikiError, match="larger than 1 MiB"):
+        wiki.content(server.row(1))
+    server.faults.append(Fault(body=b"[" * 100_000))
+    with pytest.raises(WikiError, match="nested deeper"):
+        wiki.content(server.row(1))
+
+
+@pytest.mark.parametrize("text", [None, 5, ["<p>x</p>"], {"*": "<p>x</p>"}])
+def test_a_text_that_is_not_text_is_refused(server: ScriptedWiki, wiki: MediaWiki, text: Any) -> None:
+    server.faults.append(Fault(body=json.dumps({"parse": {"text": text}}).encode()))
+    with pytest.raises(WikiError, match=r"no parse\.text of the type str"):
+        wiki.content(server.row(1))
+    assert wiki.cache.read(1) is None
+
+
+def replaced(answer: Any, path: list[int], junk: Any) -> Any:
+    """The answer with one value of the tree replaced."""
+    if not path or not isinstance(answer, dict | list) or not answer:
+        return junk
+    keys = list(answer) if isinstance(answer, dict) else range(len(answer))
+    key = keys[path[0] % len(keys)]
+    copy = answer.copy()
+    copy[key] = replaced(answer[key], path[1:], junk)
+    return copy
+
+
+class Scripted:
+    """A client that reads given answers."""
+
+    in_flight = 1
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers = answers
+
+    def get(self, url: str, params: Any, read: Any) -> Any:
+        body = json.dumps(self.answers.pop(0) if self.answers else {}).encode()
+        try:
+            return read(http.Answer(url, {}, body, body.decode()))
+        except http.TryAgain as error:
+            raise WikiError(error.reason) from None
+
+
+@given(st.integers(0, 2), st.lists(st.integers(0, 3), max_size=6), JUNK)
+def test_malformed_answers_are_wiki_errors(which: int, path: list[int], junk: Any) -> None:
+    answers = [SEARCHED, FOUND, PARSED]
+    answers[which] = replaced(answers[which], path, junk)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("QABENCH_OFFLINE", raising=False)
+        patch.delenv("HF_HUB_OFFLINE", raising=False)
+        wiki = MediaWiki("http://a", cache=WikiCache(Path("/nonexistent"), others=[]), client=Scripted(answers))  # type: ignore[arg-type]
+        for action in (lambda: wiki.search("A"), lambda: wiki.fetch(WikiPage("A"))):
+            with contextlib.suppress(WikiError):
+                action()
+
+
+BROKEN = ["<![é", "<td colspan='²'>x</td>", "<table><tr><td colspan='²'>x</td></tr></table>", "<p>\ud800</p>"]
+
+
+@pytest.mark.parametrize("html", [*BROKEN, "<!DOCTYPE [", "<![CDATA[", "<?", "&#x110000;", "<a\0b>", "<div>" * 5000])
+def test_broken_html_is_text_or_one_error(html: str) -> None:
+    try:
+        assert isinstance(to_markdown(html), str)
+    except PageUnreadable as error:
+        assert "Markdown" in str(error) or "more than" in str(error)
+
+
+def test_broken_pages_do_not_end_a_prefetch(server: ScriptedWiki, wiki: MediaWiki) -> None:
+    server.pages |= {f"Broken {n}": (100 + n, 2000 + n, "<![é") for n in range(8)}
+    rows = [{"title": f"Broken {n}", "pageid": 100 + n, "revid": 2000 + n} for n in range(8)]
+    done = prefetch([*rows, *(server.row(n) for n in (1, 2, 3))], wiki)
+    assert (done.fetched, len(done.failed), done.not_tried) == (3, 8, 0)
+
+
+@pytest.mark.parametrize(
+    "part", ["<", "<!--", "<![", "<a ", '<a x="', "<a href='", "</", "<li>", "<!DOCTYPE", "&", "*_"]
+)
+def test_html_takes_no_quadratic_time(part: str) -> None:
+    seconds = []
+    for size in (10_000, 100_000):
+        html = (part * size)[:size]
+        start = time.perf_counter()
+        with contextlib.suppress(PageUnreadable):
+            to_markdown(html)
+        seconds.append(time.perf_counter() - start)
+    assert seconds[1] < 15 * seconds[0] + 1.0
