@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qabench.hub.build import repository
+from qabench.limits import json_of
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -92,7 +92,7 @@ def _manifest(api: HfApi, repo_id: str, kind: Kind, revision: str) -> dict[str, 
             repo_id, repository.MANIFEST, repo_type=kind, revision=revision, cache_dir=folder, force_download=True
         )
         try:
-            manifest = json.loads(Path(path).read_text(encoding="utf-8"))
+            manifest = json_of(Path(path).read_bytes())
         except ValueError:
             return None
     ours = isinstance(manifest, dict) and str(manifest.get("format")).startswith("qabench ")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
 from qabench.hub.results.reports import Report, chosen, deviations_of, remarks, signature_of
+from qabench.limits import yaml_of
 from qabench.signature import version
 
 if TYPE_CHECKING:
@@ -126,13 +127,12 @@ def to_yaml(new: Sequence[EvalResultEntry], old: str = "") -> str:
 
 
 def _rows(text: str) -> list[dict[str, Any]]:
-    import yaml
     from huggingface_hub import parse_eval_result_entries
 
     try:
-        rows = yaml.safe_load(text) or []
+        rows = yaml_of(text) or []
         parse_eval_result_entries(rows)
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the existing file of results is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
         ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import ANSWERED
+from qabench.limits import json_of
 from qabench.official import deviations, signature_name
 
 Report = Mapping[str, Any]
@@ -104,8 +104,8 @@ def _of_logs(path: Path) -> list[Report]:
 
 def _load(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"))
+        return json_of(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
