@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,26 +37,41 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     """A builder whose splits are files of its folder's tables.
 
     A subclass sets ``BENCHMARK`` (its folder), ``BUILDER_CONFIGS = configs_of(...)``, ``DEFAULT_CONFIG_NAME``, and
-    has ``_info`` and ``_rows(path, split)``, which gives a file's rows as they stand in the dataset.
+    has ``_info`` and ``_rows(path, split)``, which yields a file's rows as they are in the dataset.
     """
 
     BENCHMARK: ClassVar[str]
 
+    def __init__(self, *args: Any, own_files: Mapping[str, Sequence[Path]] | None = None, **kwargs: Any) -> None:
+        """As ``datasets.DatasetBuilder``; ``own_files`` are a user's files by split, instead of the pinned ones."""
+        self._own_files = own_files
+        super().__init__(*args, **kwargs)
+
+    def split_names(self) -> list[str]:
+        """The names of the splits."""
+        return list(self._files())
+
+    def _files(self) -> Mapping[str, Sequence[Any]]:
+        return self._own_files or dataset_table(self.BENCHMARK).config(self.config.name).splits
+
+    def _path(self, file: Any) -> Path:
+        # Not dl_manager's downloads: their checksums are never checked, and they know no mirror.
+        # Not isinstance(file, Path): streaming replaces Path in this module.
+        return file if self._own_files is not None else open_path(self.BENCHMARK, file)
+
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        splits = dataset_table(self.BENCHMARK).config(self.config.name).splits
         if not dl_manager.is_streaming:  # which needs the files of the one split that is read, when it is read
-            for files in splits.values():
+            for files in self._files().values():
                 for file in files:
-                    open_path(self.BENCHMARK, file)
+                    self._path(file)
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"split": split, "files": list(files)})
-            for split, files in splits.items()
+            for split, files in self._files().items()
         ]
 
-    def _generate_examples(self, split: str, files: list[str]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    def _generate_examples(self, split: str, files: list[Any]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
         for number, file in enumerate(files):
-            # Not dl_manager's downloads: their checksums are never checked, and they know no mirror.
-            for i, row in enumerate(self._rows(open_path(self.BENCHMARK, file), split)):
+            for i, row in enumerate(self._rows(self._path(file), split)):
                 yield (number, i), row
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:

@@ -3,33 +3,65 @@
     import qabench
     dev = qabench.load_dataset("fanoutqa", "dev", split="validation")
     accuracy = qabench.load_metric("fanout_acc")
+    evaluation = qabench.evaluate_predictions("fanoutqa", "dev", "answers.jsonl")
 
-Submodules: ``answers``, ``generations``, ``scoring``, ``sources``, ``stats``, ``text``.
+Submodules: ``answers``, ``benchmarks``, ``evaluation``, ``official``, ``retrieval``, ``scoring``, ``stats``, ``text``.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from qabench.benchmarks import benchmark, benchmark_names
+    from qabench.evaluate import evaluate_predictions
+    from qabench.evaluation import Evaluation
     from qabench.loading import load_dataset, load_metric
+    from qabench.metrics import metric_names
+    from qabench.retrieval.bm25.attach import add_bm25_index
+    from qabench.retrieval.bm25.index import BM25Index
     from qabench.text import normalize
 
-__all__ = ["__version__", "load_dataset", "load_metric", "normalize"]
+    __version__: str
+
+# Imported on first use: datasets takes seconds, and ``qabench --help`` does not need it.
+_MODULES = {
+    "BM25Index": "qabench.retrieval.bm25.index",
+    "Evaluation": "qabench.evaluation",
+    "add_bm25_index": "qabench.retrieval.bm25.attach",
+    "benchmark": "qabench.benchmarks",
+    "benchmark_names": "qabench.benchmarks",
+    "evaluate_predictions": "qabench.evaluate",
+    "load_dataset": "qabench.loading",
+    "load_metric": "qabench.loading",
+    "metric_names": "qabench.metrics",
+    "normalize": "qabench.text",
+}
+__all__ = [
+    "BM25Index",
+    "Evaluation",
+    "__version__",
+    "add_bm25_index",
+    "benchmark",
+    "benchmark_names",
+    "evaluate_predictions",
+    "load_dataset",
+    "load_metric",
+    "metric_names",
+    "normalize",
+]
 
 
 def __getattr__(name: str) -> Any:
-    # Importing datasets takes seconds, and ``qabench --help`` needs none of it.
-    if name in ("load_dataset", "load_metric"):
-        from qabench import loading
-
-        return getattr(loading, name)
-    if name == "normalize":
-        from qabench.text import normalize
-
-        return normalize
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     if name == "__version__":
         from qabench.signature import version
 
         return version()
     raise AttributeError(f"module 'qabench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,27 +1,51 @@
-"""``qabench.load_dataset`` and ``qabench.load_metric``: the benchmarks by name with nothing to set up."""
+"""``qabench.load_dataset`` and ``qabench.load_metric``: benchmarks and metrics by name, without a setup."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
+    from datasets import (
+        Dataset,
+        DatasetDict,
+        DownloadMode,
+        IterableDataset,
+        IterableDatasetDict,
+        NamedSplit,
+        ReadInstruction,
+        VerificationMode,
+    )
+    from evaluate import EvaluationModule
+
     from qabench.loading_scripts.builder import BenchmarkBuilder
 
+    OneSplit = str | NamedSplit | ReadInstruction
+    Files = str | Path | Sequence[str | Path]
+    DataFiles = Files | Mapping[str, Files]
 
-def builder(name: str, config: str | None = None, **kwargs: Any) -> BenchmarkBuilder:
+_SPLIT = re.compile(r"[^\[+]+")  # the name in "validation[:10]", "train" and "test" in "train+test"
+
+
+def builder(
+    name: str, config: str | None = None, *, data_files: DataFiles | None = None, **kwargs: Any
+) -> BenchmarkBuilder:
     """The dataset builder of a benchmark, with a cache key made of the digests of its data and code.
 
     Args:
         name: "fanoutqa" or "qabench/fanoutqa".
         config: one of the benchmark's configs; None for its default.
+        data_files: see ``load_dataset``.
         **kwargs: for ``datasets.DatasetBuilder``, such as ``cache_dir``.
 
     Raises:
-        InputError: no such benchmark or config.
+        InputError: there is no such benchmark, config or file.
     """
     from qabench.loading_scripts import dataset_table
 
@@ -35,18 +59,54 @@ def builder(name: str, config: str | None = None, **kwargs: Any) -> BenchmarkBui
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, BenchmarkBuilder) and value is not BenchmarkBuilder
     )
-    return kind(config_name=config_name, hash=cache_hash(kind, config_name), **kwargs)
+    key = cache_hash(kind, config_name)
+    if data_files is not None:
+        kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))
+        key = _with_files(key, own)
+    return kind(config_name=config_name, hash=key, **kwargs)
+
+
+@overload
+def load_dataset(
+    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[False] = ..., **kwargs: Any
+) -> DatasetDict: ...
+
+
+@overload
+def load_dataset(
+    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[False] = ..., **kwargs: Any
+) -> Dataset: ...
+
+
+@overload
+def load_dataset(
+    path: str, name: str | None = ..., *, split: list[OneSplit], streaming: Literal[False] = ..., **kwargs: Any
+) -> list[Dataset]: ...
+
+
+@overload
+def load_dataset(
+    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[True], **kwargs: Any
+) -> IterableDatasetDict: ...
+
+
+@overload
+def load_dataset(
+    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[True], **kwargs: Any
+) -> IterableDataset: ...
 
 
 def load_dataset(
     path: str,
     name: str | None = None,
     *,
-    split: str | None = None,
+    split: Any = None,
     streaming: bool = False,
+    data_files: DataFiles | None = None,
     num_proc: int | None = None,
-    cache_dir: str | None = None,
-    download_mode: str | None = None,
+    cache_dir: str | Path | None = None,
+    download_mode: DownloadMode | str | None = None,
+    verification_mode: VerificationMode | str | None = None,
     keep_in_memory: bool = False,
 ) -> Any:
     """A benchmark as a dataset, from verified source files, with the arguments of ``datasets.load_dataset``.
@@ -54,48 +114,48 @@ def load_dataset(
     Args:
         path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
         name: its config, such as "dev"; None for the default one.
-        split: a split or a slice of one ("validation[:10]"); None for all splits in a dict.
-        streaming: read the rows one by one, without an Arrow file in the cache.
+        split: a split, a slice of one ("validation[:10]"), a ``datasets.ReadInstruction``, or a list of them; None for
+            all splits in a dict.
+        streaming: read the rows one by one, without an Arrow file in the cache; for whole splits only.
+        data_files: files in the benchmark's official format to be read instead of its own: a path or a list of paths
+            for the config's first split, or a dict {split: paths}. Their content is not verified.
         num_proc: processes that prepare the data; a benchmark of a single file uses one.
         cache_dir: where ``datasets`` keeps the Arrow files; by default below HF_HOME.
         download_mode: "force_redownload" prepares the data anew.
+        verification_mode: "no_checks" does not compare the number of rows with that of an earlier preparation. The
+            digests of the source files are always verified.
         keep_in_memory: load the Arrow data into memory.
 
     Returns:
-        A Dataset (or IterableDataset) for a split, else a dict of them by split.
+        A Dataset (IterableDataset with ``streaming``) for a split, a list of them for a list, else a dict by split.
 
     Raises:
-        InputError: unknown benchmark, config or split.
+        InputError: unknown benchmark, config, split or file.
         SourceUnavailable: the data is in no mirror and no cache, and cannot be downloaded.
         DigestMismatch: a source file is not the pinned one.
-        DataError: a row is not as the schema says; names file, row and field.
+        DataError: a row does not fit the schema; the message names file, row and field.
     """
     from datasets.exceptions import DatasetGenerationError
 
-    made = builder(path, name, cache_dir=cache_dir)
-    known = list(_splits(made))
-    if split is not None and split.split("[")[0].split("+")[0] not in (*known, "all"):
-        raise InputError(f"{path} {made.config.name} has no split {split!r}; allowed: {', '.join(known)}, or a slice")
+    made = builder(path, name, data_files=data_files, cache_dir=None if cache_dir is None else str(cache_dir))
+    _check_split(made, split)
     if streaming:
-        return made.as_streaming_dataset(split=split)
+        return made.as_streaming_dataset(split=_whole_split(made, split))
     try:
-        made.download_and_prepare(num_proc=num_proc, download_mode=download_mode)
+        made.download_and_prepare(num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode)
     except DatasetGenerationError as error:
-        # datasets hides what went wrong in a row behind an error of its own.
+        # datasets raises its own error and keeps the error of the row as its cause.
         if error.__cause__ is not None:
             raise error.__cause__ from None
         raise
-    return made.as_dataset(split=split, in_memory=keep_in_memory)
+    try:
+        return made.as_dataset(split=split, in_memory=keep_in_memory)
+    except ValueError as error:  # a slice that cannot be read, or a split in a ReadInstruction
+        raise InputError(f"split {split!r} of {path} {made.config.name}: {error}") from None
 
 
-def _splits(made: BenchmarkBuilder) -> dict[str, tuple[str, ...]]:
-    from qabench.loading_scripts import dataset_table
-
-    return dataset_table(made.BENCHMARK).config(made.config.name).splits
-
-
-def load_metric(path: str, **kwargs: Any) -> Any:
-    """A metric of this package as an ``evaluate`` module, with no Hub and no network.
+def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
+    """A metric of this package as an ``evaluate`` module, without the Hub and the network.
 
     Args:
         path: the metric, "fanout_acc" or "qabench/fanout_acc".
@@ -113,3 +173,50 @@ def load_metric(path: str, **kwargs: Any) -> Any:
         raise InputError(f"there is no metric {path!r}; allowed: {', '.join(metric_names())}")
     folder = Path(str(importlib.import_module(f"qabench.metrics.{name}").__path__[0]))
     return evaluate.load(str(folder), **kwargs)
+
+
+def _check_split(made: BenchmarkBuilder, split: Any) -> None:
+    """Checks the names in a split before anything is downloaded or prepared."""
+    if isinstance(split, list | tuple):
+        for one in split:
+            _check_split(made, one)
+        return
+    if split is None or not (isinstance(split, str) or type(split).__name__ == "NamedSplit"):
+        return
+    known = made.split_names()
+    names = [name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]]
+    if not names or set(names) - {*known, "all"}:
+        raise InputError(
+            f"{made.BENCHMARK} {made.config.name} has no split {str(split)!r}; allowed: {', '.join(known)}, or a slice"
+        )
+
+
+def _whole_split(made: BenchmarkBuilder, split: Any) -> str | None:
+    if split is None or str(split) in made.split_names():
+        return None if split is None else str(split)
+    raise InputError(
+        f"split {split!r} cannot be streamed; allowed: {', '.join(made.split_names())}. "
+        "Use .take(n) and .skip(n) of the streamed split"
+    )
+
+
+def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
+    by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
+    found = {
+        name: [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
+        for name, files in by_split.items()
+    }
+    every = [file for files in found.values() for file in files]
+    if missing := [file for file in every if not file.is_file()]:
+        raise InputError(f"data_files: there is no file {missing[0]}")
+    if not every or not all(found.values()):
+        raise InputError("data_files is empty; give a path, a list of paths, or {split: paths}")
+    return found
+
+
+def _with_files(key: str, own_files: Mapping[str, Sequence[Path]]) -> str:
+    total = hashlib.sha1(key.encode(), usedforsecurity=False)
+    for split, files in own_files.items():
+        for file in files:
+            total.update(f"{split} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()

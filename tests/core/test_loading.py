@@ -1,0 +1,96 @@
+"""``qabench``'s public names, and what ``load_dataset`` accepts."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import rlcompleter
+import typing
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from datasets import DownloadMode, ReadInstruction, Split, VerificationMode
+
+import qabench
+from qabench.errors import InputError
+from qabench.loading_scripts import FOLDER
+
+SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
+
+
+def test_public_names_complete() -> None:
+    assert {"load_dataset", "load_metric", "evaluate_predictions", "BM25Index"} <= set(dir(qabench))
+    assert dir(qabench) == sorted(qabench.__all__)
+    completer = rlcompleter.Completer({"qabench": qabench})
+    assert completer.complete("qabench.load_d", 0) == "qabench.load_dataset("
+    assert all(getattr(qabench, name) for name in qabench.__all__)
+
+
+def test_arguments_are_those_of_datasets() -> None:
+    theirs = inspect.signature(datasets.load_dataset).parameters
+    assert set(inspect.signature(qabench.load_dataset).parameters) <= set(theirs)
+    assert len(typing.get_overloads(qabench.load_dataset)) == 5
+
+
+@pytest.mark.parametrize(
+    ("split", "rows"),
+    [
+        (None, {"validation": 12}),
+        ("validation", 12),
+        (Split.VALIDATION, 12),
+        ("validation[:25%]", 3),
+        ("validation[:2]+validation[10:]", 4),
+        ("all", 12),
+        (ReadInstruction("validation", from_=6, unit="abs"), 6),
+        (["validation[:3]", Split.VALIDATION], [3, 12]),
+    ],
+)
+def test_splits(split: Any, rows: Any) -> None:
+    found: Any = qabench.load_dataset("fanoutqa", "sample", split=split)
+    if isinstance(found, dict):
+        assert {name: len(part) for name, part in found.items()} == rows
+    else:
+        assert ([len(part) for part in found] if isinstance(found, list) else len(found)) == rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"split": "nope"}, "fanoutqa sample has no split 'nope'; allowed: validation, or a slice"),
+        ({"split": "validation+nope[:3]"}, "no split 'validation\\+nope"),
+        ({"split": ["validation", "test"]}, "no split 'test'"),
+        ({"split": ReadInstruction("nope")}, 'Unknown split "nope"'),
+        ({"split": "validation[a"}, "Unrecognized instruction format"),
+        ({"split": "validation[:2]", "streaming": True}, "cannot be streamed; allowed: validation"),
+        ({"data_files": "nowhere.json"}, "data_files: there is no file nowhere.json"),
+        ({"data_files": {"test": []}}, "data_files is empty"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        qabench.load_dataset("fanoutqa", "sample", **arguments)
+
+
+def test_modes_are_passed_on(tmp_path: Path) -> None:
+    modes = {"download_mode": DownloadMode.FORCE_REDOWNLOAD, "verification_mode": VerificationMode.NO_CHECKS}
+    found = qabench.load_dataset("fanoutqa", "sample", split="validation", cache_dir=tmp_path, **modes)
+    assert len(found) == 12 and any(tmp_path.rglob("*.arrow"))
+    with pytest.raises(ValueError, match="nope"):
+        qabench.load_dataset("fanoutqa", "sample", cache_dir=tmp_path, verification_mode="nope")
+
+
+def test_files_of_a_user(tmp_path: Path) -> None:
+    questions = json.loads(SAMPLE.read_text(encoding="utf-8"))
+    first, rest = tmp_path / "first.json", tmp_path / "rest.json"
+    first.write_text(json.dumps(questions[:5]), encoding="utf-8")
+    rest.write_text(json.dumps(questions[5:]), encoding="utf-8")
+    whole = qabench.load_dataset("fanoutqa", "sample", split="validation")
+    assert qabench.load_dataset("fanoutqa", data_files=[first, rest])["validation"][:] == whole[:]
+    by_split = qabench.load_dataset("fanoutqa", data_files={"train": str(first), "test": rest})
+    assert {name: len(part) for name, part in by_split.items()} == {"train": 5, "test": 7}
+    streamed = qabench.load_dataset("fanoutqa", data_files=first, split="validation", streaming=True)
+    assert [row["id"] for row in streamed] == whole["id"][:5]
+    first.write_text(json.dumps(questions[:4]), encoding="utf-8")
+    assert len(qabench.load_dataset("fanoutqa", data_files=first, split="validation")) == 4
