@@ -1,16 +1,14 @@
-"""Tasks for lm-evaluation-harness: FanOutQA closed-book and FELM, with this package's data and scores.
+"""Tasks for lm-evaluation-harness with this package's data and scores.
 
-    lm_eval run --include_path "$(qabench path lm-eval)" --tasks qabench_fanoutqa_closed_book --model ...
+    lm_eval run --include_path "$(qabench path lm-eval)" --tasks qabench ...
 
-Tasks: ``qabench_fanoutqa_closed_book``; ``qabench_felm_raw`` and ``qabench_felm_cot`` over all of FELM, and
-``qabench_felm_DOMAIN_raw`` and ``..._cot``; on the shipped samples ``qabench_fanoutqa_closed_book_sample`` and
-``qabench_felm_sample_raw`` and ``..._cot``. Tags: ``qabench`` (the first three), ``qabench_felm``,
-``qabench_felm_domains_raw``, ``qabench_felm_domains_cot``, ``qabench_sample``.
+Each benchmark has its tasks in ``qabench/benchmarks/NAME/lm_eval``; ``lm_eval ls tasks --include_path ...`` lists them.
+The tag ``qabench`` selects one task per benchmark and method, ``qabench_sample`` those on the shipped samples.
 
-Data comes from mirror, cache or download as everywhere in qabench, never from the Hub. The figures are those of
-``qabench score`` and ``qabench.scoring.felm.felm_scores`` on the same replies, to the last digit; only
-where several processes share a run can the last digit of FanOutQA's means differ, for the harness adds up in another
-order. What they depend on stands in the results' ``configs``, below ``metadata``: the task's version, and signatures.
+Data comes from a mirror, the cache or a download as everywhere in qabench, never from the Hub. The scores are those of
+``qabench score`` on the same replies, to the last digit. Only if several processes share a run can the last digit of a
+mean differ, because the harness then adds up in another order. Everything that scores depend on is in the results'
+``configs``, under ``metadata``: the task's version and the signatures.
 
 Nothing imports the harness before the harness itself imports this.
 """

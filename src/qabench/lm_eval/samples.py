@@ -1,4 +1,4 @@
-"""The harness's logged samples as a file of answers."""
+"""The harness's logged samples as a file of predictions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from pathlib import Path
 from qabench.errors import DataError, InputError
 from qabench.rows import Row, read_json_lines
 
+ID_FIELDS = ("id", "index")
+
 
 def generations(path: str | Path) -> str:
-    """FanOutQA's answers that ``lm_eval --log_samples`` wrote, as JSONL for ``qabench score`` and the leaderboard.
+    """The answers that ``lm_eval --log_samples`` wrote, as predictions for ``qabench score``.
 
-    The harness writes a reply that is not there as the text "None".
+    The harness writes a missing reply as the string "None".
 
     Args:
-        path: a file ``samples_qabench_fanoutqa_closed_book_*.jsonl``.
+        path: a file ``samples_qabench_*.jsonl``.
 
     Returns:
-        A line ``{"id", "answer"}`` for each logged question, in the file's order.
+        One line ``{"id", "answer"}`` per sample, in the file's order.
 
     Raises:
-        InputError: the file cannot be read, holds nothing, or is that of another task.
+        InputError: the file cannot be read, is empty, or belongs to a task that is not qabench's.
     """
     try:
         rows = [_answer(row) for row in read_json_lines(Path(path))]
@@ -36,9 +38,10 @@ def _answer(row: Row) -> dict[str, str]:
     try:
         question = Row.of(row.get("doc", dict), f"{row.where}, field 'doc'")
         (answer,) = row.texts("filtered_resps")
-        return {"id": question.get("id", str), "answer": answer}
+        name = next((name for name in ID_FIELDS if name in question.fields), ID_FIELDS[0])
+        return {"id": question.get(name, str), "answer": answer}
     except (DataError, ValueError) as error:
         raise InputError(
-            f"{row.where} is no sample of FanOutQA ({error}); give a file samples_qabench_fanoutqa_... of "
+            f"{row.where} is not a sample of a qabench task ({error}); give a file samples_qabench_... of "
             "`lm_eval --log_samples --output_path ...`"
         ) from None

@@ -1,4 +1,4 @@
-"""What the tasks share: the data, and signatures. Only the harness imports this, for it imports the harness."""
+"""What all tasks share: data and signatures. Only the harness imports this module, because it imports the harness."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from qabench.loading_scripts import dataset_table, file_digest
 class QabenchTask(ConfigurableTask):
     """A YAML task on a dataset of this package: ``dataset_path`` is the benchmark, ``dataset_name`` its config.
 
-    A YAML file's functions do the rest. Its results' metadata hold ``signatures``: what each score depends on.
+    The functions that its YAML file names do the rest. The metadata of its results hold ``signatures``.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        # The harness leaves the key by which it found this class, and then refuses it.
+        # The harness passes the key that names this class, and refuses it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
         self.config.metadata["signatures"] = self.signatures()
 
@@ -26,11 +26,11 @@ class QabenchTask(ConfigurableTask):
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
 
     def signatures(self) -> dict[str, str]:
-        """By score, what it depends on; see ``qabench.signature``."""
+        """Family of scores -> everything that they depend on; see ``qabench.signature``."""
         raise NotImplementedError
 
     def data_fields(self) -> dict[str, str]:
-        """The fields of a signature that say which data it was."""
+        """The data's fields of a signature."""
         table = dataset_table(self.config.dataset_path)
         config = table.config(self.config.dataset_name)
         ((file,),) = config.splits.values()
