@@ -41,7 +41,7 @@ LAYERS = [
     ["loading_scripts"],
     ["retrieval", "llm", "neural"],
     ["loading", "citations", "tasks", "lm_eval"],
-    ["benchmarks", "published"],
+    ["benchmarks", "published", "reproduction"],
     ["metric_module"],
     ["metrics", "inspect_tasks", "evaluate"],
     ["runs", "report", "hub", "space"],

@@ -108,7 +108,7 @@ def _rows_table(config: str, counts: Counts, splits: list[str]) -> Table:
         notes = [
             "validation has one row less than that of random: the question whose revised answer is empty was left out."
         ]
-    return Table("Rows", ["split", "rows", "published"], rows, notes)
+    return Table("Rows", ["split", "here", "published"], rows, notes)
 
 
 def _fields_table(config: str, counts: Counts, splits: list[str]) -> Table:

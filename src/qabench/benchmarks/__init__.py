@@ -88,6 +88,8 @@ class Benchmark:
             which a report shows in addition; "" if there are none.
         published_with: "module:function" that returns the published scores, a list of ``PublishedScore``; "" if they
             are in the benchmark's ``leaderboard.json``, or if there are none.
+        reproduce_with: "module:function" that returns the ``Reproduction`` of published numbers; "" if these are the
+            statistics of the data alone.
         commands: names of the benchmark's own commands -> "module:function", as ``qabench NAME COMMAND``.
     """
 
@@ -107,6 +109,7 @@ class Benchmark:
     read_with: str = ""
     sections_with: str = ""
     published_with: str = ""
+    reproduce_with: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)
 
     def setting(self, name: str | None) -> Setting:

@@ -21,6 +21,7 @@ COMMANDS = {
         "list": ("qabench.cli.list:list_all", "List benchmarks with their configs, and metrics."),
         "fetch": ("qabench.cli.fetch:fetch", "Download the pinned source files and verify them."),
         "stats": ("qabench.cli.stats:stats", "Print a dataset's statistics next to the published ones."),
+        "reproduce": ("qabench.cli.reproduce:reproduce", "Compute published numbers again."),
         "register": ("qabench.cli.register:register", 'Make load_dataset("qabench/...") work on this machine.'),
         "build": ("qabench.cli.build:build", "Write Hub-ready dataset repositories."),
         "publish": ("qabench.cli.publish:publish", "Publish datasets and metrics to the Hugging Face Hub."),

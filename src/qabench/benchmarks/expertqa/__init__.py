@@ -27,6 +27,7 @@ BENCHMARK = Benchmark(
     groupings={"field": "field", "question type": "type of question", "system": "system"},
     evaluate_with="qabench.benchmarks.expertqa.predictions:evaluate",
     declarations="qabench.benchmarks.expertqa.official:DECLARATIONS",
+    reproduce_with="qabench.benchmarks.expertqa.reproduce:reproduce",
     options=(
         Option(
             "split", "A split of the config; by default test, if it has one.", choices=("train", "validation", "test")

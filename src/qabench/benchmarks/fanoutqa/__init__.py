@@ -50,5 +50,6 @@ BENCHMARK = Benchmark(
     groupings={"category": "category", "type": "type of answer", "evidence": "number of evidence documents"},
     evaluate_with="qabench.benchmarks.fanoutqa.predictions:evaluate",
     declarations="qabench.benchmarks.fanoutqa.official:DECLARATIONS",
+    reproduce_with="qabench.benchmarks.fanoutqa.reproduce:reproduce",
     published_with="qabench.loading_scripts.fanoutqa.leaderboard:published_scores",
 )

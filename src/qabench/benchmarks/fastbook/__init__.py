@@ -55,6 +55,7 @@ BENCHMARK = Benchmark(
     groupings={"chapter": "chapter"},
     evaluate_with="qabench.benchmarks.fastbook.predictions:evaluate",
     declarations="qabench.benchmarks.fastbook.official:DECLARATIONS",
+    reproduce_with="qabench.benchmarks.fastbook.reproduce:reproduce",
     options=(
         Option("k", "The cutoffs, separated by commas.", default="10"),
         Option(

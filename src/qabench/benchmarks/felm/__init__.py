@@ -33,4 +33,5 @@ BENCHMARK = Benchmark(
     groupings={"domain": "domain", "error type": "type of error"},
     evaluate_with="qabench.benchmarks.felm.predictions:evaluate",
     declarations="qabench.benchmarks.felm.official:DECLARATIONS",
+    reproduce_with="qabench.benchmarks.felm.reproduce:reproduce",
 )

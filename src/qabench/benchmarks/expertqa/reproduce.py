@@ -1,0 +1,41 @@
+"""Published numbers of ExpertQA that public data allows to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from qabench.loading_scripts import dataset_table
+from qabench.reproduction import Reproduction, available_splits, data_checks
+from qabench.scoring.autoais import autoais
+from qabench.tables import Table
+
+TABLES = ("Answers and claims by system, all splits", "Labels of claims")
+WITH_LABELS = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
+COLUMNS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions", "counted_claims")
+
+
+def reproduce() -> Reproduction:
+    """Rows by split; tables of labels and AutoAIS of the annotated files that are available."""
+    found = data_checks("expertqa", more=TABLES)
+    for config in WITH_LABELS:
+        splits, _ = available_splits("expertqa", config)
+        found.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in splits.items())
+    labeled = [dataset_table("expertqa").config(config).description for config in WITH_LABELS]
+    if not any(table.title.startswith("AutoAIS") for table in found.tables):
+        found.notes.append(f"AutoAIS is not computed: no file with its labels is available ({'; '.join(labeled)}).")
+    found.notes.append("The tables of labels and AutoAIS have no published values to compare with.")
+    return found
+
+
+def autoais_table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+    """AutoAIS of all systems and of each one, from the labels in the rows."""
+    references = list(rows)
+    scores = autoais(references, references).as_dict()
+    groups = {"all": scores, **scores["by_system"]}
+    lines = [[system, *(_shown(of[column]) for column in COLUMNS)] for system, of in groups.items()]
+    return Table(f"AutoAIS: {name}", ["system", *(column.replace("_", " ") for column in COLUMNS)], lines)
+
+
+def _shown(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

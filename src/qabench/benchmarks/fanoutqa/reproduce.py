@@ -1,0 +1,31 @@
+"""Published numbers of FanOutQA that public data allows to compute."""
+
+from __future__ import annotations
+
+from qabench.errors import SourceError
+from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
+from qabench.published import published
+from qabench.reproduction import Check, Reproduction, data_checks
+
+# Of these a question scores 0 or 1, so that a mean over the test questions is a whole number of them.
+WHOLE = ("acc.strict", "gpt")
+TEST_ANSWERS = (
+    "The scores of the leaderboard are not computed: the reference answers of the test questions are not public, and "
+    "no system's answers to the development questions are. The authors score what `qabench fanoutqa submit` prepares."
+)
+
+
+def reproduce() -> Reproduction:
+    """The statistics of the data, and whether the leaderboard's scores are means over all test questions."""
+    found = data_checks("fanoutqa")
+    try:
+        scores = [one for one in published("fanoutqa") if one.metric in WHOLE]
+    except SourceError as error:
+        found.notes.append(f"leaderboard: not computed. {error}")
+    else:
+        asked = PUBLISHED_QUESTIONS["test"]
+        whole = sum(abs(one.value * asked - round(one.value * asked)) < 1e-6 for one in scores)
+        what = f"leaderboard: strict accuracies and judge scores that are a whole number of {asked} answers"
+        found.checks.append(Check(what, len(scores), whole))
+    found.notes.append(TEST_ANSWERS)
+    return found

@@ -1,0 +1,37 @@
+"""Published numbers of FELM that public data allows to compute."""
+
+from __future__ import annotations
+
+from qabench.published import published
+from qabench.reproduction import Known, Reproduction, data_checks
+
+README = "the table of the authors' README differs from the data file that their script scores"
+_VALUES = {
+    "science, segments": 684,
+    "science, errors": 102,
+    "math, true": 474,
+    "math, errors": 125,
+    "reasoning, true": 879,
+    "reasoning, errors": 146,
+    "writing_rec, segments": 1586,
+    "writing_rec, true": 1319,
+    "all, segments": 4426,
+    "all, true": 3639,
+    "all, errors": 787,
+}
+
+
+def known() -> Known:
+    """The differences between the README's table and the data file."""
+    return {f"all: Segments by domain: {what}": (value, README) for what, value in _VALUES.items()}
+
+
+def reproduce() -> Reproduction:
+    """The statistics of the data. The scores of evaluators need their replies, which are not public."""
+    found = data_checks("felm", known())
+    systems = ", ".join(dict.fromkeys(one.system for one in published("felm")))
+    found.notes.append(
+        f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` asks a "
+        "model with the authors' prompts."
+    )
+    return found

@@ -1,0 +1,156 @@
+"""Published numbers computed again from public data: the published value, ours, and the reason for a difference."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from qabench.benchmarks import Benchmark, benchmark, load
+from qabench.errors import SourceError
+from qabench.loading import load_dataset
+from qabench.loading_scripts import dataset_table, open_path
+from qabench.loading_scripts.published import LEADERBOARD
+from qabench.tables import Table
+
+HERE, PUBLISHED, PUBLISHED_SUFFIX = "here", "published", " (published)"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One number.
+
+    Attributes:
+        what: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
+        published: the published value; None if there is none.
+        ours: the value computed here.
+        explanation: why they differ; "" if that is not known, or if they agree.
+    """
+
+    what: str
+    published: float | None
+    ours: float
+    explanation: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether our value, rounded as the published one, equals it; True if none is published."""
+        return self.published is None or round(self.ours, _digits(self.published)) == self.published
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether there is a difference without an explanation."""
+        return not self.agrees and not self.explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """All numbers of a benchmark that public data allows to compute, and what cannot be computed.
+
+    Attributes:
+        checks: one per number.
+        tables: further numbers, for which no values are published.
+        notes: sentences on published numbers that were not computed, with the reason.
+    """
+
+    checks: list[Check] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+Known = Mapping[str, tuple[float, str]]
+"""``Check.what`` -> our value where it is known to differ from the published one, and the reason."""
+
+
+def reproduce(name: str) -> Reproduction:
+    """Computes published numbers of a benchmark again.
+
+    Args:
+        name: such as "fanoutqa".
+
+    Raises:
+        InputError: there is no such benchmark.
+    """
+    of: Benchmark = benchmark(name)
+    if of.reproduce_with:
+        found: Reproduction = load(of.reproduce_with)()
+        return found
+    return data_checks(of.name)
+
+
+def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ()) -> Reproduction:
+    """The published statistics of a benchmark's data against those of ``qabench stats``.
+
+    Configs that are parts of the files of an earlier config are left out: their numbers are parts, too.
+
+    Args:
+        name: such as "felm".
+        known: differences that are understood. A value that is neither the published nor the known one stays
+            unexplained.
+        more: the titles of tables of which all numbers are wanted, published or not.
+    """
+    found = Reproduction()
+    module = importlib.import_module(f"qabench.loading_scripts.{name}.stats")
+    missing: list[str] = []
+    for config in _configs(name):
+        splits, unavailable = available_splits(name, config)
+        missing += unavailable
+        for table in module.tables(config, splits) if splits else ():
+            checks = _checks_of(table, f"{config}: {table.title}")
+            found.checks.extend(_explained(check, known or {}) for check in checks)
+            if table.title in more:
+                found.tables.append(replace(table, title=f"{config}: {table.title}"))
+    if missing:
+        splits_named = ", ".join(missing)
+        found.notes.append(
+            f"Not computed, because the files are not here (see `qabench fetch {name}`): {splits_named}."
+        )
+    return found
+
+
+def available_splits(name: str, config: str) -> tuple[dict[str, Any], list[str]]:
+    """The rows of a config by split where the files are available, and the names of the other splits."""
+    splits: dict[str, Any] = {}
+    missing = []
+    for split, files in dataset_table(name).config(config).splits.items():
+        try:
+            for file in files:
+                open_path(name, file)
+        except SourceError:
+            missing.append(f"{config} {split}")
+        else:
+            splits[split] = load_dataset(name, config, split=split, streaming=True)
+    return splits, missing
+
+
+def _configs(name: str) -> list[str]:
+    """The configs of upstream files, each file set once, without published scores."""
+    first: dict[frozenset[str], str] = {}
+    for config in dataset_table(name).configs.values():
+        if config.files and config.name != LEADERBOARD:
+            first.setdefault(frozenset(config.files), config.name)
+    return list(first.values())
+
+
+def _checks_of(table: Table, title: str) -> Iterator[Check]:
+    columns = {name: i for i, name in enumerate(table.columns)}
+    compared = {i for name, i in columns.items() if name == PUBLISHED or name.endswith(PUBLISHED_SUFFIX)}
+    for row in table.rows:
+        for name, i in columns.items():
+            if i == 0 or i in compared or not isinstance(row[i], int | float):
+                continue
+            at = columns.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
+            published = None if at is None else row[at]
+            if published is not None:
+                yield Check(f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, row[i])
+
+
+def _explained(check: Check, known: Known) -> Check:
+    value, why = known.get(check.what, (None, ""))
+    return replace(check, explanation=why) if check.ours == value and not check.agrees else check
+
+
+def _digits(value: float) -> int:
+    """The number of decimal places that a published value has."""
+    return len(str(value).partition(".")[2]) if isinstance(value, float) else 0
