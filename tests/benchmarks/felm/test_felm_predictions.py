@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import benchmark, load
 from qabench.benchmarks.felm.predictions import evaluate, load_responses
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -112,6 +113,27 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         scored(labels_of(ROWS), **options)
+
+
+def test_the_leaderboard_has_no_responses() -> None:
+    with pytest.raises(InputError, match="the config leaderboard of FELM has no responses"):
+        evaluate("leaderboard", read_predictions(labels_of(ROWS)))
+
+
+def test_recall_by_type_of_error() -> None:
+    all_wrong, nothing = ([{"id": row["index"], "labels": [verdict] * len(row["labels"])} for row in ROWS]
+                          for verdict in (False, True))  # fmt: skip
+    (section,) = load(FELM.sections_with)({"a": scored(all_wrong), "b": scored(nothing)})
+    assert {(row.system, row.interval.mean) for row in section.rows} == {("a", 1.0), ("b", 0.0)}
+    wanted = Counter(
+        kind or "type not given"
+        for row in ROWS
+        for label, kind in zip(row["labels"], row["type"] or [None] * len(row["labels"]), strict=True)
+        if not label
+    )
+    found = {row.at: row.n for row in section.rows if row.system == "a"}
+    assert found == {kind.replace("_", " "): n for kind, n in wanted.items()} and section.unit == "errors"
+    assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
 def test_progress_counts_responses() -> None:

@@ -34,4 +34,5 @@ BENCHMARK = Benchmark(
     evaluate_with="qabench.benchmarks.felm.predictions:evaluate",
     declarations="qabench.benchmarks.felm.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.felm.reproduce:reproduce",
+    sections_with="qabench.benchmarks.felm.sections:sections",
 )

@@ -16,6 +16,7 @@ from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
+from qabench.loading_scripts.published import LEADERBOARD
 from qabench.predictions import Prediction, Predictions, join, some
 from qabench.scoring.felm import ResponseScore, response_score
 from qabench.scoring.felm_replies import REPLY_FORMATS
@@ -45,6 +46,8 @@ def load_responses(config: str | None, questions: Path | None = None) -> Respons
         SourceError: the data is not available.
     """
     table = dataset_table("felm").config(config)
+    if table.name == LEADERBOARD:
+        raise InputError(f"the config {LEADERBOARD} of FELM has no responses; it holds published scores")
     if questions is not None:
         try:
             digest = hashlib.sha256(questions.read_bytes()).hexdigest()[:12]
