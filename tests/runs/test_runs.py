@@ -265,7 +265,7 @@ def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_p
 
 def test_what_is_no_log_of_ours_is_refused(tmp_path: Path, done: Evaluation) -> None:
     (tmp_path / "a.eval").write_bytes(b"no zip")
-    with pytest.raises(InputError, match="no log of Inspect AI, or is damaged"):
+    with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):
         read_run(tmp_path / "a.eval")
     with pytest.raises(InputError, match="no answers of epoch 7; it has the epochs 1"):
         generations(done, epoch=7)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
+from qabench.runs.archive import check_archive, damaged_log
 
 # Most of a log's bytes, and nothing that a record needs.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -16,16 +17,26 @@ _CUT_OFF_STOPS = ("max_tokens", "model_length")
 
 
 def read_run(path: str | Path) -> Evaluation:
-    """The run that a log holds; of a killed one the samples that were written before.
+    """The run in a log; of a killed run the samples that were written before.
 
     Args:
         path: a file that ``qabench run`` or ``inspect eval`` wrote (.eval or .json).
 
     Raises:
-        InputError: no such file, no log of Inspect, or the log of a task that is not qabench's.
+        InputError: no such file, not a log of Inspect, a damaged one, or the log of a task that is not qabench's.
         MissingExtra: inspect_ai is not installed (extra ``run``).
     """
     log = read_header(path)
+    check_archive(Path(path))
+    try:
+        return _evaluation(path, log)
+    except QabenchError:
+        raise
+    except Exception as error:  # whatever content of another shape causes in the reader, or here
+        raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error
+
+
+def _evaluation(path: str | Path, log: Any) -> Evaluation:
     about = log.metadata
     records: list[Record] = []
     signatures: dict[str, str] = {}
@@ -66,9 +77,10 @@ def read_header(path: str | Path) -> Any:
     inspect_log = _inspect_log()
     try:
         log = inspect_log.read_eval_log(file, header_only=True)
-    except Exception as error:  # whatever a file that is no log makes of its reader
-        raise InputError(f"{file} is no log of Inspect AI, or is damaged: {error}") from error
-    if lacking := [name for name in ("benchmark", "config", "setting") if name not in log.metadata]:
+        lacking = [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
+    except Exception as error:  # whatever a file that is not a log causes in the reader
+        raise damaged_log(file, f"{type(error).__name__}: {error}"[:300]) from error
+    if lacking:
         raise InputError(
             f"{file} is the log of the task {log.eval.task!r}, which is not qabench's (its metadata has no "
             f"{', '.join(lacking)}); give logs of `qabench run` or of `inspect eval qabench/...`"
