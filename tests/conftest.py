@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +32,9 @@ for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE", "FANOUTQA_JU
     os.environ.pop(name, None)
 
 
+SKIP_REASONS = 5  # that the summary lists
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--integration", action="store_true", help="also the tests that start real servers")
     parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
@@ -47,16 +51,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def compared(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Says how much a parity test compared; all such lines stand at the end of the run."""
+    """Called with how much a parity test compared; these lines are printed at the end of the run."""
     return lambda what: request.node.user_properties.append(("compared", what))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    _say_why_skipped(terminalreporter)
     reports = terminalreporter.stats.get("passed", [])
     lines = [f"{r.nodeid}: {value}" for r in reports for name, value in r.user_properties if name == "compared"]
     if lines:
         terminalreporter.section("compared, all equal")
         terminalreporter.write_line("\n".join(sorted(lines)))
+
+
+def _say_why_skipped(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line per reason, not one per test."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = [str(r.longrepr[2] if isinstance(r.longrepr, tuple) else r.longrepr) for r in reports]
+    counts = Counter(reason.removeprefix("Skipped: ").partition(": /")[0] for reason in reasons)
+    if len(counts) > SKIP_REASONS:
+        rest = sum(count for _, count in counts.most_common()[SKIP_REASONS:])
+        counts = Counter(dict(counts.most_common(SKIP_REASONS))) + Counter({"for other reasons: pytest -rs": rest})
+    for reason, count in counts.items():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from test_sources import make_source, put
+from pinned_files import make_source, put
 from typer.testing import CliRunner, Result
 
 import qabench.loading_scripts

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from scripted_wiki import ScriptedWiki, isolate
-from test_wiki_import import tarball
+from tarballs import tarball
 from typer.testing import CliRunner, Result
 
 from qabench.cli.wiki import wiki_app

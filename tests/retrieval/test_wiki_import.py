@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_wiki import isolate
+from tarballs import tarball
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki import tarball as wiki_import
@@ -27,21 +27,6 @@ from qabench.retrieval.wiki.tarball import Imported, import_cache
 @pytest.fixture(autouse=True)
 def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolate(tmp_path, monkeypatch)
-
-
-def tarball(path: Path, members: list[tuple[str, bytes | str]], mode: str = "w:gz", kind: bytes = b"") -> Path:
-    """A tarball of (name, content); ``kind`` makes all of them links (content is the target), devices and so on."""
-    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
-        for name, content in members:
-            data = content.encode() if isinstance(content, str) else content
-            member = tarfile.TarInfo(name)
-            if kind:
-                member.type, member.linkname = kind, data.decode()
-                tar.addfile(member)
-            else:
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-    return path
 
 
 def files(folder: Path) -> dict[str, str]:
