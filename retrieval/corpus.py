@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from qabench.errors import InputError
 from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.chunk import chunk_text
@@ -90,9 +92,19 @@ class Corpus:
         """The number of chunks."""
         return len(self._chunks)
 
-    def best(self, q: str) -> Iterator[Fragment]:
-        """Every chunk, the best for the query first; one whose terms are all unknown gives them in the pages' order."""
-        hits = self._index.search(q, k=len(self))
-        for position, score in zip(hits.positions, hits.scores, strict=True):
+    def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
+        """Every chunk, the best for the query first; if no term is known, in the order of the pages.
+
+        Args:
+            q: the query.
+            official_ties: order equal scores as the official retriever does on this machine, by NumPy's unstable sort.
+        """
+        if official_ties:
+            scores = self._index.scores(q)
+            order = np.argsort(scores)[::-1]
+        else:
+            hits = self._index.search(q, k=len(self))
+            order, scores = hits.positions, dict(zip(hits.positions, hits.scores, strict=True))
+        for position in order:
             title, chunk = self._chunks[position]
-            yield Fragment(title, chunk, score)
+            yield Fragment(title, chunk, float(scores[position]))

@@ -6,8 +6,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.benchmarks.fanoutqa.judge import judge_from
-from qabench.benchmarks.fanoutqa.judge_run import judge_answers
+from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_from
 from qabench.errors import InputError
 from qabench.metric_module import MetricModule, decoded
 from qabench.scoring.judge import is_judged
@@ -19,36 +18,37 @@ disagreement, irrelevant differences, no answer. Superset, same and irrelevant d
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: a list with the answer's text for each question; None for an unanswered one, which scores 0 without a
-        call. Of longer answers the first 4,000 characters are judged.
+    predictions: a list with the text of the answer to each question; None for an unanswered question, which scores 0
+        without a call. The judge gets the first 4,000 characters of an answer.
     references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-    questions: the questions' texts, one each (the dataset's `question` column); needed unless all are unanswered.
-    ids: the questions' ids, by which unscored ones are named; without them it is their positions.
-    model: by default the one that FANOUTQA_JUDGE_MODEL names, else gpt-4o-2024-11-20, the official one.
-    base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models. By default what
-        FANOUTQA_OPENAI_API_BASE names, else OpenAI.
+    questions: the text of each question (the dataset's `question` column); needed unless all are unanswered.
+    ids: the questions' ids, which name the unreadable ones; by default they are named by position.
+    model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official one.
+    base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models. By default FANOUTQA_OPENAI_API_BASE, or
+        OpenAI.
     api_key: by default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY; for "huggingface" the Hub's token.
-    prompt: "own", "official" (read from the installed fanoutqa distribution), or a file with the fields {question},
-        {reference} and {answer}.
-    judge: a dict of further options: parameters, llm_cache_key, reasks, concurrency, retries, timeout, max_calls,
-        max_tokens, prices; see qabench.benchmarks.fanoutqa.judge.judge_for.
-    per_question: also give each question's score, verdict and the judge's reply.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    prompt: "official" (read from the authors' pinned file), "qabench", "auto" (official if that file is available), or
+        a file with the fields {question}, {reference} and {answer}.
+    judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout, max_calls, max_tokens,
+        prices; see qabench.benchmarks.fanoutqa.judge.judge_for.
+    per_question: also return each question's score, verdict and the judge's reply.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
-    gpt: float in [0, 1], the mean over the questions that are scored.
-    official: float in [0, 1], the mean with 0 for the unscored ones: what the official scorer gives.
-    absent: only where there is no score: {"gpt": why}, such as that there is no key.
-    counts: questions, scored, unscored, unanswered, shortened (longer than what the judge gets). verdicts: how many
-        questions got each.
-    unscored: {"id" or "index", "reason"} of each question on which there is no verdict: a failed call, a refusal, a
+    gpt: float in [0, 1], the official score: the mean over all questions, in which unanswered questions and replies
+        without a verdict count as the official scorer counts them. Questions whose judge call failed are left out.
+    gpt_readable: float in [0, 1], the mean over readable verdicts and unanswered questions; not an official score.
+    absent: only if there is no score: {"gpt": why}, such as a missing key.
+    counts: questions, scored (the n of gpt), readable (the n of gpt_readable), unanswered, shortened (longer than what
+        the judge gets). verdicts: the number of questions with each verdict.
+    unreadable: {"id" or "index", "reason"} of each question without a readable verdict: a failed call, a refusal, a
         reply without a letter at its end, a limit that was reached.
-    model, models (what the server says it ran), prompt (name and digest), usage (calls, tokens, cost).
+    model, models (as the server reports them), prompt (name and digest), usage (calls, tokens, cost).
     signature: everything the score depends on, in one line.
     deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
-    per_question: with per_question=True, a list of {"score", "official", "verdict", "reason", "reply"}.
+    per_question: with per_question=True, a list of {"score", "readable", "verdict", "reason", "reply"}.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, an option that cannot be used.
-    MissingExtra: calls are needed without the openai package, or prompt="official" without fanoutqa.
+    InputError (a ValueError): nothing to score, lists of different lengths, an option that cannot be used.
+    MissingExtra: calls are needed without the openai package. SourceUnavailable: prompt="official" without the file.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("fanout_judge")
@@ -75,7 +75,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         model: str | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
-        prompt: str = "own",
+        prompt: str = "auto",
         judge: dict[str, Any] | None = None,
         per_question: bool = False,
         references_format: str = "auto",
@@ -91,6 +91,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         run = judge_answers(questions, answers, given, chosen)
         result = run.as_dict(ids)
         result |= self.provenance(answers, questions=digest(questions), **chosen.signature())
+        result["deviations"] += run.deviations()
         if per_question:
             result["per_question"] = run.per_question()
         return result

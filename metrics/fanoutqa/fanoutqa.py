@@ -7,39 +7,40 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fanoutqa.judge import judge_from
-from qabench.benchmarks.fanoutqa.judge_scores import all_scores
+from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, score_answers
+from qabench.errors import InputError
 from qabench.metric_module import MetricModule, decoded
-from qabench.signature import digest
+from qabench.signature import digest, parse
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
 
 _DESCRIPTION = """
 All of FanOutQA's scores in one call, in the shape of the official result: loose and strict accuracy, ROUGE, BLEURT and
-the factuality judge. A score that cannot be had is absent, and the result says why.
+the factuality judge. A score that is not available is absent, and the result says why.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: a list with the answer's text for each question; None for an unanswered one.
+    predictions: a list with the text of the answer to each question; None for an unanswered question.
     references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-    questions: the questions' texts, one each, which the judge needs; without them there is no judge score.
-    ids: the questions' ids, for `raw` and the unscored; without them it is their positions.
+    questions: the text of each question, for the judge; without them there is no judge score.
+    ids: the questions' ids, for `raw` and for unreadable verdicts; by default positions.
     lemmatizer: of the accuracy: "auto", "spacy" or "simplemma"; see the metric fanout_acc.
-    bleurt: a function (references, candidates) -> scores, two lists of texts to a list of floats, one a pair.
+    bleurt: a function (references, candidates) -> scores, two lists of strings to one float for each pair.
     judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
         False to leave the judge out. No call is made unless there are questions and a key.
-    per_question: also give each question's scores, as `raw`.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    per_question: also return each question's scores, as `raw`.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
     acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2", "rougeL"}.
-    bleurt: the mean of the BLEURT scores. gpt: the judge's mean over the questions that it scored.
-    absent: {"bleurt" or "gpt": why it is not there}; empty where nothing is missing.
-    judge: the judge's counts, verdicts, unscored questions, `official` score (0 for the unscored) and usage.
+    bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric fanout_judge.
+    absent: {"bleurt" or "gpt": why it is absent}; empty if nothing is.
+    judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; gpt is None where unscored.
+    raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; None for absent scores.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, a reference that is or holds an empty list or
-    dict, an option that cannot be used. MissingExtra: a backend that was asked for is not installed.
+    InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an empty
+    list or dict, an option that cannot be used. MissingExtra: a backend that was asked for is not installed.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("fanoutqa")
@@ -72,16 +73,42 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         references_format: str = "auto",
     ) -> dict[str, Any]:
         given, answers = decoded(predictions, references, references_format)
-        normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
-        scores = all_scores(
-            answers,
-            given,
-            None if questions is None else list(questions),
-            normalize=normalizer.batch,
-            bleurt=bleurt,
-            judge=None if judge is False else judge_from(judge),
-        )
-        result: dict[str, Any] = scores.as_dict(ids, raw=per_question)
-        asked = {"questions": digest(questions), **scores.judge.signature()} if questions and scores.judge else {}
-        parts = {"rouge": scores.rouge.backend, "bleurt": scores.bleurt_name, **normalizer.signature(), **asked}
-        return result | self.provenance(answers, **parts)
+        if ids is not None and len(ids) != len(answers):
+            raise InputError(f"{len(ids)} ids for {len(answers)} questions; give one for each, or none")
+        chosen = None if judge is False or questions is None else judge_from(judge)
+        scorers = Scorers(Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, chosen)
+        scores = score_answers(list(questions or []), answers, given, scorers, {})
+        result = official_shape(scores.rows) | {"absent": _absent(scores, questions, judge, bleurt)}
+        if scores.judged:
+            judged = scores.judged.as_dict(ids)
+            result["judge"] = {name: value for name, value in judged.items() if name not in ("gpt", "absent")}
+        if per_question:
+            result["raw"] = [_raw(row, ids[i] if ids else i) for i, row in enumerate(scores.rows)]
+        parts: dict[str, object] = {} if chosen is None else {"questions": digest(list(questions or []))}
+        for line in scores.signatures.values():
+            parts |= {name: value for name, value in parse(line)[1].items() if name != "qabench"}
+        result |= self.provenance(answers, **parts)
+        result["deviations"] += scores.judged.deviations() if scores.judged else []
+        return result
+
+
+def _absent(scores: Scores, questions: Any, judge: Any, bleurt: Any) -> dict[str, str]:
+    absent = dict(scores.absent)
+    if judge is False:
+        absent["gpt"] = "left out (judge=False)"
+    elif questions is None:
+        absent["gpt"] = "the judge needs the questions: give questions=[...]"
+    if bleurt is None:
+        absent["bleurt"] = "no BLEURT scorer was given: bleurt=..., a function (references, candidates) -> scores"
+    return absent
+
+
+def _raw(row: dict[str, float], name: Any) -> dict[str, Any]:
+    shape = official_shape([row])
+    return {
+        "question_id": name,
+        "acc": row["acc.loose"],
+        "rouge": shape["rouge"],
+        "bleurt": row.get("bleurt"),
+        "gpt": row.get("gpt"),
+    }

@@ -32,7 +32,18 @@ VARIABLES = (
 
 
 class Wikipedia(Protocol):
-    """What both kinds of Wikipedia do."""
+    """The interface of both kinds of Wikipedia."""
+
+    @property
+    def name(self) -> str:
+        """The source of the pages, for signatures: "dated" for Wikipedia at the dataset's epoch."""
+
+    def lookup(self, title: str) -> WikiPage | list[str]:
+        """The page of a title, redirects followed; or the titles that a disambiguation page lists, sorted.
+
+        Raises:
+            PageMissing: no page has this title. WikiError: the server could not be asked.
+        """
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """See ``wiki_search``."""

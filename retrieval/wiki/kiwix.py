@@ -47,6 +47,17 @@ class Kiwix:
                 raise WikiError(f"{error}; is {self.book!r} a book with a full-text index? {self._books()}") from None
             raise
 
+    @property
+    def name(self) -> str:
+        """The book, for signatures."""
+        return f"the Kiwix book {self.book}"
+
+    def lookup(self, title: str) -> WikiPage | list[str]:
+        """The page of exactly this title; see ``Wikipedia.lookup``. Disambiguation pages are pages like others."""
+        page = WikiPage(title)
+        self.content(page)
+        return page
+
     def content(self, evidence: Any) -> str:
         """A page's Markdown; see ``wiki_content``. A page that no search of this server gave is found by its title."""
         page = WikiPage.of(evidence)
@@ -89,13 +100,14 @@ def _read_xml(response: Answer) -> ElementTree.Element:
 
 
 def _read_feed(response: Answer) -> list[WikiPage]:
-    """The hits of a search: RSS from the servers that were tried, Atom according to the official package."""
+    """The hits of a search: RSS from real servers, Atom, with or without a namespace, as the official package reads."""
     feed = _read_xml(response)
     rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     atom = [
-        (entry.findtext(f"{ATOM}title"), link.get("href"))
-        for entry in feed.iter(f"{ATOM}entry")
-        if (link := entry.find(f"{ATOM}link")) is not None
+        (entry.findtext(f"{space}title"), link.get("href"))
+        for space in (ATOM, "")
+        for entry in feed.iter(f"{space}entry")
+        if (link := entry.find(f"{space}link")) is not None
     ]
     return [WikiPage(title, url=link) for title, link in [*rss, *atom] if title and link]
 

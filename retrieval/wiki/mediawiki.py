@@ -49,6 +49,28 @@ class MediaWiki:
         found = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
         return [_hit(hit) for hit in _member(found, list, "query", "search")]
 
+    name = "dated"
+
+    def lookup(self, title: str) -> WikiPage | list[str]:
+        """The page of a title; see ``Wikipedia.lookup``. Titles and redirects are today's, as upstream.
+
+        If the network is forbidden: the page of exactly this title, if it is cached.
+        """
+        if offline_variable() and (known := self.cache.pageid_of(title)) is not None:
+            return WikiPage(title, known)
+        asked = WikiPage(title)
+        if "|" in title:
+            raise PageMissing(asked, "no page's title has a '|'")
+        which: dict[str, str | int] = {"titles": title, "redirects": 1}
+        answer = self._ask({"action": "query", "prop": "pageprops", "ppprop": "disambiguation", **which})
+        pages = _member(answer, "query").get("pages", [])
+        if not pages or pages[0].get("missing") or pages[0].get("invalid") or "pageid" not in pages[0]:
+            raise PageMissing(asked, _why_missing(pages[0] if pages else {"missing": True}, asked))
+        found = WikiPage(pages[0]["title"], pages[0]["pageid"])
+        if "disambiguation" not in pages[0].get("pageprops", {}):
+            return found
+        return _options(self._html(asked, self._at_epoch(found)))
+
     def content(self, evidence: Any) -> str:
         """A page's Markdown at the epoch; see ``wiki_content``."""
         page = WikiPage.of(evidence)
@@ -196,6 +218,12 @@ def _redirect_target(html: str) -> str | None:
         return None
     link = parsed(html).select_one(".redirectMsg .redirectText a")
     return str(link.get_text()).partition("#")[0] if link else None
+
+
+def _options(html: str) -> list[str]:
+    """The titles that a disambiguation page lists, sorted: the first link of each list item, without its contents."""
+    items = [item for item in parsed(html).find_all("li") if "tocsection" not in "".join(item.get("class") or [])]
+    return sorted(item.a.get_text() for item in items if item.a)
 
 
 def _why_missing(answer: dict[str, Any], page: WikiPage) -> str:

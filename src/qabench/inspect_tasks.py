@@ -6,7 +6,6 @@ from qabench.benchmarks.expertqa.answers import answer_with_citations
 from qabench.benchmarks.expertqa.scorer import expertqa_scorer
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
-from qabench.benchmarks.fanoutqa.judge_scorer import fanoutqa_judge
 from qabench.benchmarks.fanoutqa.open_book import open_book
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
@@ -22,7 +21,6 @@ __all__ = [
     "expertqa_scorer",
     "fanoutqa_closed_book",
     "fanoutqa_evidence_provided",
-    "fanoutqa_judge",
     "fanoutqa_open_book",
     "fanoutqa_scorer",
     "fastbook_rag",

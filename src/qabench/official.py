@@ -19,12 +19,12 @@ class Field:
     Attributes:
         official: the official values, or a function that says whether a value is official. None: any value is, the
             field does not affect the score's being official (such as the model's name).
-        says: the sentence for another value, with ``{value}`` and ``{official}`` filled in.
+        says: the sentence for another value, with ``{value}`` and ``{official}`` filled in; or a function of the value.
         absent: whether the field may be absent.
     """
 
     official: tuple[str, ...] | Callable[[str], bool] | None
-    says: str = "{name}: {value} instead of {official}"
+    says: str | Callable[[str], str] = "{name}: {value} instead of {official}"
     absent: bool = False
 
     def accepts(self, value: str) -> bool:
@@ -35,6 +35,8 @@ class Field:
 
     def sentence(self, name: str, value: str) -> str:
         """The deviation in words."""
+        if callable(self.says):
+            return self.says(value)
         named = "" if self.official is None or callable(self.official) else " or ".join(self.official)
         return self.says.format(name=name.replace("_", " "), value=value, official=named)
 

@@ -44,7 +44,7 @@ def test_quickstart_ranks_the_sample_systems(tmp_path: Path) -> None:
     for part in (
         "careful",
         "is better than hasty",
-        "UNOFFICIAL",
+        "lemmatizer:simplemma",
         "qabench fetch fanoutqa",
         "qabench score fanoutqa dev",
     ):

@@ -9,8 +9,7 @@ import pytest
 from chat_server import served_model
 
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.judge import judge_for
-from qabench.benchmarks.fanoutqa.judge_run import judge_answers, plan_judging
+from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for, plan_judging
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
 from qabench.llm.endpoint import resolve_endpoint
@@ -62,11 +61,11 @@ def test_the_judge_says_what_a_real_model_s_replies_are_worth(served: tuple[str,
     run = judge_answers(questions, references, predictions, judge)
     counts = run.as_dict()["counts"]
     # Random weights: nearly no reply holds a verdict, and each without one is listed with the model's words.
-    assert counts["questions"] == 8 and counts["scored"] + counts["unscored"] == 8
+    assert counts["questions"] == counts["scored"] == 8
     assert run.score and all(q.reply for q in run.score.per_question[:7])
-    assert (run.calls, run.retried) == (7, 0)
+    assert (run.usage.calls, run.usage.retried) == (7, 0)
     again = judge_answers(questions, references, predictions, judge)
-    assert (again.calls, again.cached, again.score) == (0, 7, run.score)
+    assert (again.usage.calls, again.usage.cached, again.score) == (0, 7, run.score)
 
 
 def test_a_model_that_is_not_there_is_said_once(served: tuple[str, str], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from openai_server import OpenAIServer
 from typer.testing import CliRunner
 
-from qabench.benchmarks.fanoutqa.predictions import Questions, evaluate, load_questions
+from qabench.benchmarks.fanoutqa.old_predictions import Questions, evaluate, load_questions
 from qabench.benchmarks.fanoutqa.synthetic import imaginary_answers
 from qabench.errors import InputError, SourceUnavailable
 from qabench.generations import Generation, Generations, read_generations

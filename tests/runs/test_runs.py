@@ -22,7 +22,7 @@ from inspect_ai import eval as inspect_eval
 from openai_server import Fault, OpenAIServer
 from scripted_model import scripted, text
 
-from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions
+from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation

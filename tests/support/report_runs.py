@@ -12,7 +12,7 @@ from typing import Any
 from answer_styles import STYLES, answers
 
 from qabench.answers import UNANSWERED, loads, strings_of, text_of, type_name
-from qabench.benchmarks.fanoutqa.predictions import Questions, evaluate, load_questions
+from qabench.benchmarks.fanoutqa.old_predictions import Questions, evaluate, load_questions
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study
 from qabench.benchmarks.fastbook.study.study import run as retrieve

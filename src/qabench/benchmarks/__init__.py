@@ -84,6 +84,8 @@ class Benchmark:
         read_with: "module:function" that reads files of predictions in other formats, with the arguments of ``read``;
             "" if ``qabench.predictions.read_predictions`` reads all of them.
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
+        official_shape: "module:function" from an evaluation to its scores as the authors' scorer prints them, for
+            ``qabench score --json``; "" if they are printed in no particular shape.
         sections_with: "module:function" from {label: evaluation} to a list of ``qabench.evaluation.ExtraSection``,
             which a report shows in addition; "" if there are none.
         published_with: "module:function" that returns the published scores, a list of ``PublishedScore``; "" if they
@@ -107,6 +109,7 @@ class Benchmark:
     options: tuple[Option, ...] = ()
     prediction_fields: tuple[str, ...] = ("answer",)
     read_with: str = ""
+    official_shape: str = ""
     sections_with: str = ""
     published_with: str = ""
     reproduce_with: str = ""

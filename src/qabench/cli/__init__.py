@@ -43,10 +43,6 @@ COMMANDS = {
     "Retrieval": {
         "wiki": ("qabench.cli.wiki:wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
     },
-    "To be moved": {
-        "judge": ("qabench.cli.judge:judge", "Let a language model judge a file of answers."),
-        "submit": ("qabench.cli.submit:submit", "Check a submission to a leaderboard and write its files."),
-    },
 }
 
 

@@ -130,7 +130,7 @@ def _paths(arguments: list[str], scores: bool, cluster: str | None) -> dict[str,
 
 def _evaluate(benchmark: str, config: str, paths: dict[str, str], metric: str, lemmatizer: str) -> dict[str, Scores]:
     """The systems' scores on all questions of the config."""
-    from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions
+    from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
     from qabench.cli.output import plain_warnings, progress_bar
     from qabench.generations import read_generations
     from qabench.scoring.rouge import ROUGE_TYPES

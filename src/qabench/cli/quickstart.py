@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.predictions import Evaluation, Questions
+    from qabench.benchmarks.fanoutqa.old_predictions import Evaluation, Questions
     from qabench.generations import Generations
 
 
@@ -21,7 +21,7 @@ def quickstart(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Score three imaginary systems on FanOutQA questions and say which is better, and how surely."""
-    from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions
+    from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
     from qabench.cli.output import plain_warnings, print_json
     from qabench.text import Normalizer
     from qabench.text.cache import NormalizedTextCache

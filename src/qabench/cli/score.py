@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.predictions import Evaluation
+    from qabench.benchmarks.fanoutqa.old_predictions import Evaluation
 
 
 def score(
@@ -43,7 +43,7 @@ def score(
 
     Missing, unknown and repeated ids, null answers and unreadable lines are counted and named; the rest is scored.
     """
-    from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions, per_question_lines
+    from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions, per_question_lines
     from qabench.cli.output import plain_warnings, print_json, progress_bar
     from qabench.files import write_json, write_text
     from qabench.generations import read_generations

@@ -40,6 +40,10 @@ class Prompt:
         """The names of the fields in both texts."""
         return set(FIELD.findall(f"{self.system or ''}\n{self.user}"))
 
+    def filled(self, **values: str) -> str:
+        """The user message with the fields filled in; braces within a value stay as they are."""
+        return FIELD.sub(lambda m: values[m[1]], self.user)
+
     def messages(self, **values: str) -> tuple[tuple[str, str], ...]:
         """The (role, text) pairs with the fields filled in; braces within a value stay as they are."""
         filled = [("system", self.system), ("user", self.user)]

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from qabench.answers import UNANSWERED, loads, strings_of, text_of
-from qabench.benchmarks.fanoutqa.predictions import Evaluation as Scored
-from qabench.benchmarks.fanoutqa.predictions import evaluate, load_questions
+from qabench.benchmarks.fanoutqa.old_predictions import Evaluation as Scored
+from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.generations import read_generations
 from qabench.scoring.accuracy import found_strings

@@ -1,4 +1,4 @@
-"""FanOutQA's factuality judge: what a language model is asked about an answer, and what its reply is worth.
+"""FanOutQA's factuality judge: the fields of its prompt, and the scores of its replies.
 
 Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.scorer.score_gpt``.
 """
@@ -28,19 +28,19 @@ FIELDS = frozenset({"question", "reference", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One question's.
+    """The judgement of one answer.
 
     Attributes:
-        verdict: a value of ``VERDICTS``; None for an unanswered question and where there is no verdict.
-        score: 1 or 0; None where there is no verdict.
-        official: 1 or 0: what the official scorer makes of the same reply.
-        reason: why there is no verdict; None where there is one, or where none is needed.
-        reply: the judge's text; None where it was not asked or did not reply.
+        verdict: a value of ``VERDICTS``; None for an unanswered question and if there is no readable verdict.
+        score: 1 or 0: the official score of the reply, readable or not; None if the judge gave no reply.
+        readable: 1 or 0: the score of the verdict, 0 for an unanswered question; None if there is no readable verdict.
+        reason: why there is no readable verdict; None if there is one, or if the question is unanswered.
+        reply: the judge's text; None if it was not asked or did not reply.
     """
 
     verdict: str | None
     score: int | None
-    official: int
+    readable: int | None
     reason: str | None = None
     reply: str | None = None
 
@@ -53,51 +53,61 @@ class JudgeScore:
     """The judge's scores over all questions.
 
     Attributes:
-        gpt: the mean over the questions that are scored, unanswered ones among them as 0; None where none is.
-        official: the mean over all questions, 0 for the unscored: the official scorer's number.
-        verdicts: how many questions got each verdict, in the order of the letters.
-        unscored: (position, reason) of each question without a verdict.
+        gpt: the official score: the mean over all questions, in which unanswered questions and replies without a
+            readable verdict count as the official scorer counts them (mostly 0). Questions whose judge call failed are
+            not in it: there is no reply to count. None if every call failed.
+        gpt_readable: the mean over readable verdicts and unanswered questions (0); None if there are none.
+        n: the number of questions that ``gpt`` is a mean over.
+        n_readable: the number of questions that ``gpt_readable`` is a mean over.
+        verdicts: the number of questions with each verdict, in the order of the letters.
+        unreadable: (position, reason) of each question without a readable verdict, failed calls included.
         per_question: in the order of the input.
     """
 
     gpt: float | None
-    official: float
+    gpt_readable: float | None
+    n: int
+    n_readable: int
     verdicts: dict[str, int]
-    unscored: tuple[tuple[int, str], ...]
+    unreadable: tuple[tuple[int, str], ...]
     per_question: tuple[Judgement, ...]
 
 
 def is_judged(prediction: Any) -> bool:
-    """Whether a judge is asked about a prediction: not about ``UNANSWERED``, nor about None, on which the official
-    scorer fails; both score 0."""
+    """Whether the judge is asked about a prediction.
+
+    ``UNANSWERED`` scores 0 without a call. So does None, on which the official scorer fails.
+    """
     return prediction is not UNANSWERED and prediction is not None
 
 
 def judge_fields(question: str, reference: Any, prediction: Any) -> dict[str, str]:
-    """What stands in the prompt's fields: question, reference and the answer's first 4,000 characters, as texts.
+    """The values of the prompt's fields: question, reference, and the first 4,000 characters of the answer.
 
     Raises:
-        InputError: the question is not a text.
+        InputError: the question is not a string.
     """
     if not isinstance(question, str):
-        raise InputError(f"a question is {question!r:.80}; give its text")
+        raise InputError(f"a question is {question!r:.80}; it must be a string")
     answer = text_of(prediction)[:MAX_ANSWER_CHARACTERS]
     return {"question": question, "reference": text_of(reference), "answer": answer}
 
 
 def official_score(reply: str) -> int:
-    """1 where the reply's last character is b, c or e, in either case; else 0. As upstream, whatever else it says."""
+    """1 if the reply's last character is b, c or e, in either case; else 0. An empty reply scores 0."""
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
 def read_judgement(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgement:
-    """The judgement in a reply: its last character, if that is one of the six letters and stands alone.
+    """The judgement in a reply.
 
-    Stricter than upstream, where the last letter of any word counts: the end of "I cannot judge" is a full mark there.
+    The official score depends on the last character alone. A verdict is readable if that character is one of the six
+    letters and is not the end of a word: "I cannot judge" ends in a full mark officially.
 
     Args:
         reply: the text.
-        finish_reason, refusal: as the server gives them; a reply that was cut off or refused holds no verdict.
+        finish_reason: as the server reports it; a reply that was cut off has no readable verdict.
+        refusal: as the server reports it; a refusal has no readable verdict.
     """
     text = reply.strip()
     letter = text[-1:].lower()
@@ -111,13 +121,13 @@ def read_judgement(reply: str, finish_reason: str | None = None, refusal: str | 
     elif letter not in VERDICTS or text[-2:-1].isalnum():
         reason = f"the reply does not end with a letter from A to F: {text[-40:]!r}"
     if reason:
-        return Judgement(None, None, official_score(reply), reason, reply)
-    return Judgement(VERDICTS[letter], int(letter in FULL_MARKS), official_score(reply), None, reply)
+        return Judgement(None, official_score(reply), None, reason, reply)
+    return Judgement(VERDICTS[letter], official_score(reply), int(letter in FULL_MARKS), None, reply)
 
 
 def no_judgement(reason: str) -> Judgement:
     """The judgement of a question on which the judge gave no reply."""
-    return Judgement(None, None, 0, reason)
+    return Judgement(None, None, None, reason)
 
 
 def judge_score(judgements: Sequence[Judgement]) -> JudgeScore:
@@ -128,12 +138,15 @@ def judge_score(judgements: Sequence[Judgement]) -> JudgeScore:
     """
     if not judgements:
         raise InputError("nothing to score: there are no questions, and a mean over none is undefined")
-    scores = [judgement.score for judgement in judgements if judgement.score is not None]
-    counts = Counter(judgement.verdict for judgement in judgements)
+    scores = [one.score for one in judgements if one.score is not None]
+    readable = [one.readable for one in judgements if one.readable is not None]
+    counts = Counter(one.verdict for one in judgements)
     return JudgeScore(
         gpt=sum(scores) / len(scores) if scores else None,
-        official=sum(judgement.official for judgement in judgements) / len(judgements),
+        gpt_readable=sum(readable) / len(readable) if readable else None,
+        n=len(scores),
+        n_readable=len(readable),
         verdicts={verdict: counts[verdict] for verdict in VERDICTS.values()},
-        unscored=tuple((i, judgement.reason) for i, judgement in enumerate(judgements) if judgement.reason is not None),
+        unreadable=tuple((i, one.reason) for i, one in enumerate(judgements) if one.reason is not None),
         per_question=tuple(judgements),
     )

@@ -58,8 +58,7 @@ class Normalizer:
 
     def signature(self) -> dict[str, str]:
         """The fields by which a signature says what the normal forms depend on."""
-        lemmatizer = self.lemmatizer.name if self.lemmatizer.official else f"UNOFFICIAL {self.lemmatizer.name}"
-        return {"normalizer": self.name, "lemmatizer": lemmatizer}
+        return {"normalizer": self.name, "lemmatizer": self.lemmatizer.name}
 
     def __call__(self, text: Any) -> str:
         """One text, normalised."""

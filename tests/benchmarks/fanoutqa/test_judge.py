@@ -17,9 +17,8 @@ from typer.testing import CliRunner, Result
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.judge import judge_for
-from qabench.benchmarks.fanoutqa.judge_run import judge_answers
-from qabench.benchmarks.fanoutqa.predictions import load_questions
+from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
+from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.errors import InputError, MissingExtra
 from qabench.scoring.judge import (
     NOT_ANSWERED,
@@ -43,7 +42,8 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    """Replies as ``REPLIES`` say, by the answer that is judged."""
+    """Replies as ``REPLIES`` say, by the answer that is judged, to this project's prompt."""
+    monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.reply = lambda body: REPLIES.get(answer_in(body), "no letter here!")
@@ -61,7 +61,7 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
     for reply in (letter, letter.upper(), f"Because.\n\n{letter.upper()}\n ", f"({letter}", f"it is {letter}"):
         judgement = read_judgement(reply, "stop")
         assert judgement.verdict == VERDICTS[letter]
-        assert judgement.score == judgement.official == int(letter in "bce")
+        assert judgement.score == judgement.readable == int(letter in "bce")
         assert judgement.reason is None
 
 
@@ -80,9 +80,11 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
         ("", {"refusal": "I won't"}, 0, 'refused: "I won\'t"'),
     ],
 )
-def test_no_verdict_is_never_scored(reply: str, how: dict[str, str], official: int, reason: str) -> None:
+def test_unreadable_replies_have_the_official_score(
+    reply: str, how: dict[str, str], official: int, reason: str
+) -> None:
     judgement = read_judgement(reply, **how)
-    assert (judgement.verdict, judgement.score, judgement.official) == (None, None, official)
+    assert (judgement.verdict, judgement.score, judgement.readable) == (None, official, None)
     assert judgement.reason and reason in judgement.reason
 
 
@@ -91,11 +93,11 @@ def test_the_official_score_is_upstream_s(reply: str) -> None:
     assert official_score(reply) == int(reply.strip()[-1].lower() in "bce")
 
 
-def test_means_with_and_without_the_unscored() -> None:
+def test_official_and_readable_means() -> None:
     replies = [read_judgement(reply) for reply in ("C", "D", "?")]
     score = judge_score([*replies, NOT_ANSWERED, no_judgement("HTTP 500")])
-    assert (score.gpt, score.official) == (1 / 3, 1 / 5)
-    assert [i for i, _ in score.unscored] == [2, 4]
+    assert (score.gpt, score.n, score.gpt_readable, score.n_readable) == (1 / 4, 4, 1 / 3, 3)
+    assert [i for i, _ in score.unreadable] == [2, 4]
     assert score.verdicts["same"] == score.verdicts["disagreement"] == 1
     assert judge_score([no_judgement("x")]).gpt is None
     with pytest.raises(InputError, match="nothing to score"):
@@ -121,11 +123,12 @@ def test_official_parameters_and_every_verdict(server: OpenAIServer) -> None:
     body = server.calls[0].body
     assert (body["model"], body["temperature"], body["seed"]) == ("gpt-4o-2024-11-20", 0, 31415)
     assert len(server.calls) == 8  # the empty answer is judged, the unanswered are not
-    assert [q.score for q in run.score.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
-    assert (run.score.gpt, run.score.official) == (3 / 8, 3 / 10)
+    assert [q.score for q in run.score.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert [q.readable for q in run.score.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
+    assert (run.score.gpt, run.score.gpt_readable) == (3 / 10, 3 / 8)
     result = run.as_dict([f"id{i}" for i in range(10)])
-    assert result["counts"] == {"questions": 10, "scored": 8, "unscored": 2, "unanswered": 2, "shortened": 0}
-    assert [one["id"] for one in result["unscored"]] == ["id8", "id9"]
+    assert result["counts"] == {"questions": 10, "scored": 10, "readable": 8, "unanswered": 2, "shortened": 0}
+    assert [one["id"] for one in result["unreadable"]] == ["id8", "id9"]
     assert result["models"] == ["gpt-4o-2024-11-20"]
 
 
@@ -144,25 +147,13 @@ def test_failures_refusals_and_cut_replies_are_listed(server: OpenAIServer) -> N
     }
     server.fault = lambda number, body: faults.get(answer_in(body))
     run = judge(server, ["good", *faults])
-    assert (run.score.gpt, run.score.official) == (1.0, 0.5)
-    reasons = [one["reason"] for one in run.as_dict()["unscored"]]
+    # The failed call is left out; a refusal without text scores 0, the end of a cut reply counts officially.
+    assert (run.score.gpt, run.score.n, run.score.gpt_readable) == (2 / 3, 3, 1.0)
+    assert run.deviations() == ["1 of 4 answers are left out"]
+    reasons = [one["reason"] for one in run.as_dict()["unreadable"]]
     assert "HTTP 500: " in reasons[0] and "boom" in reasons[0]
     assert "refused: 'no'" in reasons[1]
     assert "cut off" in reasons[2]
-
-
-def test_a_reply_without_verdict_can_be_asked_for_again(server: OpenAIServer) -> None:
-    server.reply = lambda body: "C" if body["seed"] == 31417 else "hm."
-    assert judge(server, ["x"]).score.gpt is None
-    run = judge(server, ["x", "y"], reasks=3)
-    assert run.score.gpt == 1.0
-    assert [call.body["seed"] for call in server.calls].count(31417) == 2
-    assert (run.calls, run.cached) == (5, 1)
-    assert "reasks:3" in qabench_signature(run)
-
-
-def qabench_signature(run: Any) -> str:
-    return "|".join(f"{name}:{value}" for name, value in run.judge.signature().items())
 
 
 def test_nothing_is_served_for_another_model_prompt_reference_answer_or_system(
@@ -204,8 +195,7 @@ def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"speed": 1}, "unknown judge options speed"),
-        ({"reasks": -1}, "reasks is -1"),
+        ({"speed": 1}, "unknown limits speed"),
         ({"max_calls": -1}, "max_calls is -1"),
         ({"parameters": {"messages": []}}, "must not hold messages"),
         ({"parameters": {"x": object()}}, "must be JSON"),
@@ -225,15 +215,15 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
     given = {"predictions": ["good", None, "bad", "?"], "references": ["r", 2, [True], {"a": "b"}]}
     questions = ["q1", "q2", "q3", "q4"]
     result = metric.compute(**given, questions=questions, ids=list("abcd"), per_question=True)
-    assert (result["gpt"], result["official"]) == (1 / 3, 1 / 4)
-    assert result["unscored"] == [{"id": "d", "reason": result["per_question"][3]["reason"]}]
+    assert (result["gpt"], result["gpt_readable"]) == (1 / 4, 1 / 3)
+    assert result["unreadable"] == [{"id": "d", "reason": result["per_question"][3]["reason"]}]
     assert [row["verdict"] for row in result["per_question"]] == ["same", None, "disagreement", None]
-    for part in ("judge:gpt-4o-2024-11-20", "prompt:own-", "temperature:0", "seed:31415", server.base_url):
+    for part in ("judge:gpt-4o-2024-11-20", "judge_prompt:qabench-", "temperature:0", "seed:31415", server.base_url):
         assert part in result["signature"]
     for prediction, reference in zip(given["predictions"], given["references"], strict=True):
         metric.add(prediction=prediction, reference=reference)
     again = metric.compute(questions=questions)
-    assert (again["gpt"], again["usage"]["calls"], again["usage"]["cached"]) == (1 / 3, 0, 3)
+    assert (again["gpt"], again["usage"]["calls"], again["usage"]["cached"]) == (1 / 4, 0, 3)
     monkeypatch.setenv("FANOUTQA_JUDGE_MODEL", "other")
     assert metric.compute(**given, questions=questions)["model"] == "other"
     with pytest.raises(InputError, match="questions missing"):
@@ -242,7 +232,7 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
         ({"questions": ["q"]}, "1 questions for 4 references"),
         ({"questions": questions, "ids": ["a"]}, "1 ids for 4 questions"),
         ({"questions": questions, "judge": "gpt-4"}, "judge is 'gpt-4'; allowed: a dict"),
-        ({"questions": questions, "judge": {"speed": 1}}, "unknown judge options speed"),
+        ({"questions": questions, "judge": {"speed": 1}}, "unknown limits speed"),
     ):
         with pytest.raises(InputError, match=message):
             metric.compute(**given, **wrong)
@@ -272,13 +262,13 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
     assert result["acc"] == {"loose": 1 / 3, "strict": 1 / 3}
     assert set(result["rouge"]) == {"rouge1", "rouge2", "rougeL"}
     assert result["bleurt"] == 2 / 3
-    assert (result["gpt"], result["judge"]["official"], result["absent"]) == (1 / 2, 1 / 3, {})
+    assert (result["gpt"], result["judge"]["gpt_readable"], result["absent"]) == (1 / 3, 1 / 2, {})
     assert [row["question_id"] for row in result["raw"]] == ["i", "j", "k"]
-    assert [row["gpt"] for row in result["raw"]] == [1, 0, None]
+    assert [row["gpt"] for row in result["raw"]] == [1, 0, 0]
     assert [row["acc"] for row in result["raw"]] == [1, 0, 0]
     assert set(result["raw"][0]) == {"question_id", "acc", "rouge", "bleurt", "gpt"}
     assert result["raw"][0]["rouge"]["rouge1"] == {"precision": 1, "recall": 1, "fscore": 1}
-    assert "bleurt:length_ratio" in result["signature"] and "prompt:own-" in result["signature"]
+    assert "bleurt:length_ratio" in result["signature"] and "judge_prompt:qabench-" in result["signature"]
     alone = {name: qabench.load_metric(name) for name in ("fanout_acc", "fanout_rouge")}
     assert alone["fanout_acc"].compute(**given)["loose"] == result["acc"]["loose"]
     del given["lemmatizer"]
@@ -298,14 +288,14 @@ def test_scores_that_cannot_be_had_are_absent(server: OpenAIServer, monkeypatch:
     assert server.calls == []
     with pytest.raises(InputError, match="2 ids for 1 questions"):
         metric.compute(**given, ids=["a", "b"])
-    with pytest.raises(InputError, match="gave 0 scores for 1"):
+    with pytest.raises(InputError, match="returned 0 scores for 1"):
         metric.compute(**given, bleurt=lambda references, candidates: [])
 
 
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
     """A file of answers to the sample's questions: one of each kind, the last question unanswered."""
-    rows = load_questions("fanoutqa", "sample").rows
+    rows = read_questions("sample").rows
     texts = [*REPLIES, "gibberish"]
     lines = [{"id": row["id"], "answer": text} for row, text in zip(rows[:-1], texts, strict=False)]
     path = tmp_path / "answers.jsonl"
@@ -316,12 +306,12 @@ def answers(tmp_path: Path) -> Path:
 def command(*arguments: object) -> Result:
     import typer
 
-    from qabench.cli.judge import judge as judge_command
+    from qabench.benchmarks.fanoutqa.commands.judge import judge as judge_command
 
     app = typer.Typer()
     app.command("judge")(judge_command)
     app.callback()(lambda: None)
-    return CliRunner().invoke(app, ["judge", "fanoutqa", "sample", *map(str, arguments)])
+    return CliRunner().invoke(app, ["judge", *map(str, arguments), "--config", "sample"])
 
 
 def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> None:
@@ -333,19 +323,19 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     partly = command(answers, "--max-calls", 2, "--json")
     assert partly.exit_code == 1
     report = json.loads(partly.stdout)
-    assert report["counts"]["unscored"] == n - 2
-    assert "max_calls" in report["unscored"][0]["reason"] and report["unscored"][0]["id"]
+    assert report["counts"]["scored"] == report["counts"]["unanswered"] + 2
+    assert "max_calls" in report["unreadable"][0]["reason"] and report["unreadable"][0]["id"]
+    assert f"{n - 2} of 12 answers are left out" in report["deviations"]
     lines = tmp_path / "out" / "lines.jsonl"
-    done = command(answers, "--per-question", lines, "--output", tmp_path / "report.json")
+    done = command(answers, "--per-item", lines, "--output", tmp_path / "report.json")
     assert len(server.calls) == n
     assert set(server.paid.values()) == {1}
-    unscored = sum(answer_in(call.body) == "gibberish" for call in server.calls)
-    assert done.exit_code == (1 if unscored else 0)
-    assert "official, the unscored as 0" in done.stdout and "questions without an answer" in done.stdout
+    assert done.exit_code == 0
+    assert "not official: judge: a model at http" in done.stdout and "questions without a prediction" in done.stdout
     written = json.loads((tmp_path / "report.json").read_text())
     assert written["signature"].startswith("fanout_judge|benchmark:fanoutqa|config:sample|")
     assert [json.loads(line)["id"] for line in lines.read_text().splitlines()] == [
-        row["id"] for row in load_questions("fanoutqa", "sample").rows
+        row["id"] for row in read_questions("sample").rows
     ]
     planned = json.loads(command(answers, "--dry-run", "--json").stdout)
     assert (planned["calls"], planned["cached"], planned["cost"]) == (0, n, None)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from qabench.benchmarks.fanoutqa import submission, submission_metadata
+from qabench.benchmarks.fanoutqa.commands.submit import submit
 from qabench.benchmarks.fanoutqa.submission_metadata import SETTINGS
-from qabench.cli.submit import submit
 from qabench.errors import InputError, QabenchError
 
 IDS = [f"q{i}" for i in range(4)]
@@ -58,7 +58,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result
 def invoke(*arguments: Any) -> Result:
     app = typer.Typer()
     app.command()(submit)
-    return CliRunner().invoke(app, ["fanoutqa", *map(str, arguments)])
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def metadata_file(folder: Path, **changes: Any) -> Path:

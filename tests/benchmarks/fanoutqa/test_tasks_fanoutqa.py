@@ -29,7 +29,15 @@ from qabench.tasks.context_window import how_many_fit, prompt_tokens
 from qabench.tasks.token_counting import ESTIMATE, TokenCounter, estimated_tokens, token_counter
 
 PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
-ALL_ZERO = dict.fromkeys(("acc.loose", "acc.strict", "rouge1.fscore", "rouge2.fscore", "rougeL.fscore"), 0.0)
+ROUGE = [f"{kind}.{part}" for kind in ("rouge1", "rouge2", "rougeL") for part in ("precision", "recall", "fscore")]
+ALL_ZERO = dict.fromkeys(("acc.loose", "acc.strict", *ROUGE), 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _no_official_files(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Without the fixture ``mirror`` the prompts are this project's."""
+    if "mirror" not in request.fixturenames:
+        monkeypatch.delenv("QABENCH_MIRROR", raising=False)
 
 
 def paragraphs(about: str, count: int) -> str:
@@ -63,12 +71,9 @@ def test_closed_book_asks_the_question_alone_and_scores_the_reply(tmp_path: Path
     assert sample.metadata["question"] in message.text
     assert "11-20-2023" in message.text
     assert (log.plan.config.temperature, log.plan.config.max_tokens) == (0, 520)
-    assert log.eval.metadata | {"data": None} == {
-        "benchmark": "fanoutqa",
-        "config": "sample",
-        "setting": "closed-book",
-        "data": None,
-    }
+    about = log.eval.metadata or {}
+    assert (about["benchmark"], about["config"], about["setting"]) == ("fanoutqa", "sample", "closed-book")
+    assert about["available"] == 12 and "|prompt:qabench-" in about["signatures"]["run"]
     assert (sample.id, sample.metadata["groups"]["type"]) == (PLANETS, ["dict"])
     score = (sample.scores or {})["fanoutqa"]
     assert score.value["acc.loose"] == 4 / 8
@@ -76,8 +81,8 @@ def test_closed_book_asks_the_question_alone_and_scores_the_reply(tmp_path: Path
         "found": ["Jupiter", "Saturn", "1326", "0687"],
         "missing": ["Uranus", "Neptune", "127", "1638"],
     }
-    assert "UNOFFICIAL simplemma" in score.metadata["signatures"]["acc"]
-    assert score.metadata["unofficial"].startswith("simplemma")
+    for part in ("lemmatizer:simplemma", "protocol:qabench", "temperature:0", "max_tokens:520"):
+        assert part in score.metadata["signatures"]["acc"]
 
 
 def test_what_a_model_does_wrong_is_recorded_scored_0_and_failures_are_asked_again(tmp_path: Path) -> None:
@@ -122,16 +127,14 @@ def test_what_a_model_does_wrong_is_recorded_scored_0_and_failures_are_asked_aga
 def test_ids_categories_epochs_and_metrics_choose(tmp_path: Path) -> None:
     log = run(fanoutqa_closed_book("sample", ids=[PLANETS], metrics="rouge"), lambda m: "x", tmp_path, epochs=2)
     assert [(s.id, s.epoch) for s in log.samples or []] == [(PLANETS, 1), (PLANETS, 2)]
-    assert list(figures(log)) == ["rouge1.fscore", "rouge2.fscore", "rougeL.fscore"]
+    assert list(figures(log)) == ROUGE
     (category,) = {sample.metadata["groups"]["category"][0] for sample in log.samples or []}
     chosen = run(fanoutqa_closed_book("sample", category=category), lambda m: "x", tmp_path)
     assert all(category in sample.metadata["groups"]["category"] for sample in chosen.samples or [])
     assert 1 <= len(chosen.samples or []) < 12
 
 
-def test_the_judge_scores_beside_the_others_and_says_where_it_cannot(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_judge_scores_next_to_the_others(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai", reason="needs the extra judge")
     replies = iter(["good", "bad", "no verdict", TimeoutError()])
     with OpenAIServer() as server:
@@ -144,13 +147,13 @@ def test_the_judge_scores_beside_the_others_and_says_where_it_cannot(
         task = fanoutqa_closed_book("sample", metrics="rouge,judge")
         log = run(task, lambda messages: next(replies), tmp_path, limit=4, max_samples=1)
         asked = len(server.calls)
-        scores = [(sample.scores or {})["fanoutqa_judge"] for sample in in_order(log)]
-        assert [score.value for score in scores[:2]] == [{"gpt": 1.0}, {"gpt": 0.0}]
-        assert math.isnan(float(scores[2].value)) and "does not end with a letter" in (scores[2].explanation or "")
-        assert scores[3].value == {"gpt": 0.0}
-        # The one without a verdict is in no mean; a failed sample is, as 0, and is not judged.
-        assert (figures(log)["gpt"], asked) == (1 / 3, 3)
-        assert list(figures(log)) == ["rouge1.fscore", "rouge2.fscore", "rougeL.fscore", "gpt"]
+        scores = [(sample.scores or {})["fanoutqa"] for sample in in_order(log)]
+        assert [score.value["gpt"] for score in scores] == [1.0, 0.0, 0.0, 0.0]
+        assert math.isnan(scores[2].value["gpt_readable"])
+        assert "does not end with a letter" in (scores[2].explanation or "")
+        # A failed sample scores 0 and is not judged.
+        assert asked == 3
+        assert list(figures(log)) == [*ROUGE, "gpt", "gpt_readable"]
         again = iter(["good", "bad"])
         run(task, lambda messages: next(again), tmp_path, limit=2, max_samples=1)
         assert len(server.calls) == asked
@@ -158,7 +161,7 @@ def test_the_judge_scores_beside_the_others_and_says_where_it_cannot(
         monkeypatch.delenv(f"FANOUTQA_OPENAI_API_{name}")
     bare = run(fanoutqa_closed_book("sample", metrics="judge"), lambda messages: "new", tmp_path, limit=1)
     (sample,) = bare.samples or []
-    assert "FANOUTQA_OPENAI_API_KEY" in ((sample.scores or {})["fanoutqa_judge"].explanation or "")
+    assert "FANOUTQA_OPENAI_API_KEY" in ((sample.scores or {})["fanoutqa"].explanation or "")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +170,7 @@ def test_the_judge_scores_beside_the_others_and_says_where_it_cannot(
         ({"config": "nope"}, "no config 'nope'; allowed: dev"),
         ({"ids": "nope"}, "no question has the id 'nope'"),
         ({"category": "nope"}, "no question is in 'nope'; allowed: "),
-        ({"metrics": "acc,bleu"}, "metrics are 'acc,bleu'; allowed: acc, rouge, judge"),
+        ({"metrics": "acc,bleu"}, "metrics are 'acc,bleu'; allowed: acc, rouge, bleurt, judge"),
         ({"metrics": ""}, "metrics are ''"),
     ],
 )
@@ -345,11 +348,11 @@ def test_open_book_with_tools(wiki: ScriptedWiki, tmp_path: Path) -> None:
     results = [message.text for message in sample.messages if message.role == "tool"]
     assert "1.326" in results[0] and "rings are of ice" in results[2]
     assert "There is no Wikipedia page 'sat'" in results[1] and "- Saturn" in results[1]
-    assert "nothing to look up" in results[3]
+    assert "The query is empty" in results[3]
     # A result has at most half the window, and the first one gives way when the third comes.
     assert 1300 < max(len(result.split()) for result in results) <= 1500
     assert seen[1][2] > 500 > 20 > seen[3][2]
-    assert [(entry["title"], entry["fragments"] > 0) for entry in sample.metadata["looked_up"]] == [
+    assert [(entry["title"], entry["fragments"] > 0) for entry in sample.metadata["searches"]] == [
         ("Jupiter", True),
         ("sat", False),
         ("Saturn", True),
@@ -357,8 +360,8 @@ def test_open_book_with_tools(wiki: ScriptedWiki, tmp_path: Path) -> None:
     assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
 
 
-@pytest.mark.parametrize("protocol", ["text", "auto"])
-def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize("search", ["text", "auto"])
+def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, search: str) -> None:
     refused = []
 
     def script(messages: Any, tools: Any) -> Any:
@@ -368,9 +371,9 @@ def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, protocol: s
         replies = ["Let me look.\n<search>Jupiter</search>\nThe result is: 7", "<search> Saturn", "Jupiter - 1.326"]
         return replies[len(messages) // 2]
 
-    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, protocol=protocol)
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, search=search)
     (sample,) = run(task, script, tmp_path).samples or []
-    assert len(refused) == (protocol == "auto")
+    assert len(refused) == (search == "auto")
     assert [message.role for message in sample.messages] == ["user", "assistant"] * 3
     assert "<search>" in sample.messages[0].text
     assert [message.text for message in sample.messages[1::2]] == [
@@ -383,23 +386,23 @@ def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, protocol: s
 
 
 def test_tools_that_were_asked_for_are_not_given_up(wiki: ScriptedWiki, tmp_path: Path) -> None:
-    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, protocol="tools")
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, search="tools")
     (sample,) = run(task, lambda m: RuntimeError("no tools here"), tmp_path).samples or []
     assert sample.error and "no tools here" in sample.error.message
 
 
-@pytest.mark.parametrize("protocol", ["text", "tools"])
-def test_after_its_turns_a_model_is_asked_for_the_answer(wiki: ScriptedWiki, tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize("search", ["text", "tools"])
+def test_after_its_turns_a_model_must_answer(wiki: ScriptedWiki, tmp_path: Path, search: str) -> None:
     def script(messages: Any) -> Any:
-        if "Answer the question now" in messages[-1].text:
+        if "cannot search any more" in messages[-1].text:
             return "Saturn - 0.687"
-        return "<search>Jupiter</search>" if protocol == "text" else call("search", query="Jupiter")
+        return "<search>Jupiter</search>" if search == "text" else call("search", query="Jupiter")
 
-    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, protocol=protocol, turns=3)
+    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, search=search, turns=3)
     (sample,) = run(task, script, tmp_path).samples or []
-    assert len(sample.metadata["looked_up"]) == 3
+    assert len(sample.metadata["searches"]) == 3
     assert (sample.scores or {})["fanoutqa"].answer == "Saturn - 0.687"
-    assert "had its 3 turns" in sample.metadata["problems"][0]
+    assert "after 3 turns" in sample.metadata["problems"][0]
 
 
 def test_a_conversation_that_breaks_off_is_no_answer(wiki: ScriptedWiki, tmp_path: Path) -> None:
@@ -420,11 +423,12 @@ def test_a_page_that_is_younger_than_the_epoch_is_not_offered_as_found(wiki: Scr
     wiki.pages = {}
     (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []
     assert sample.error is None
-    assert "Nothing similar was found" in sample.messages[2].text
+    assert "No similar pages were found" in sample.messages[2].text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"), [({"protocol": "smoke"}, "protocol is 'smoke'"), ({"turns": 0}, "turns")]
+    ("arguments", "said"),
+    [({"search": "smoke"}, "search is 'smoke'"), ({"turns": 0}, "turns"), ({"protocol": "x"}, "protocol is 'x'")],
 )
 def test_wrong_ways_to_talk(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Setting
-from qabench.evaluation.metric import Metric
+from qabench.benchmarks import Benchmark, Option, Setting
+from qabench.evaluation.metric import Metric, mean_in_order
 
-_ROUGE = tuple(
-    Metric(f"{kind}.fscore", f"{title} F", f"F-measure of {title} between answer and reference.", "rouge")
-    for kind, title in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
-)
+_KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+_PARTS = {"fscore": ("F", "F-measure"), "precision": ("precision", "Precision"), "recall": ("recall", "Recall")}
+
+
+def _rouge(part: str) -> list[Metric]:
+    short, name = _PARTS[part]
+    return [
+        Metric(
+            f"{kind}.{part}",
+            f"{title} {short}",
+            f"{name} of {title} between answer and reference.",
+            "rouge",
+            mean=mean_in_order,
+        )
+        for kind, title in _KINDS.items()
+    ]
+
+
 BENCHMARK = Benchmark(
     name="fanoutqa",
     title="FanOutQA",
@@ -24,6 +38,7 @@ BENCHMARK = Benchmark(
             "Loose accuracy",
             "Mean share of the reference's strings found in the answer.",
             "acc",
+            mean=mean_in_order,
             graded=True,
         ),
         Metric(
@@ -31,13 +46,30 @@ BENCHMARK = Benchmark(
             "Strict accuracy",
             "Share of answers in which every string of the reference is found.",
             "acc",
+            mean=mean_in_order,
             graded=True,
         ),
-        *_ROUGE,
-        Metric("bleurt", "BLEURT", "Learned similarity of answer and reference.", "bleurt"),
+        *_rouge("fscore"),
+        Metric("bleurt", "BLEURT", "Learned similarity of answer and reference.", "bleurt", mean=mean_in_order),
         Metric(
-            "gpt", "LLM judge", "Share of answers that a model judges to agree with the reference.", "gpt", graded=True
+            "gpt",
+            "LLM judge",
+            "Share of answers that a model judges to agree with the reference.",
+            "judge",
+            mean=mean_in_order,
+            graded=True,
         ),
+        Metric(
+            "gpt_readable",
+            "LLM judge, readable",
+            "The same share without the questions on which the judge's reply has no readable verdict.",
+            "judge",
+            mean=mean_in_order,
+            graded=True,
+            official=False,
+        ),
+        *_rouge("precision"),
+        *_rouge("recall"),
     ),
     headline=("acc.loose",),
     families={
@@ -49,7 +81,28 @@ BENCHMARK = Benchmark(
     default_families=("acc", "rouge"),
     groupings={"category": "category", "type": "type of answer", "evidence": "number of evidence documents"},
     evaluate_with="qabench.benchmarks.fanoutqa.predictions:evaluate",
+    options=(
+        Option(
+            "lemmatizer",
+            "Lemmatizer of the accuracy; only spacy is official.",
+            str,
+            "auto",
+            ("auto", "spacy", "simplemma"),
+        ),
+        Option("only_score_answered", "Average over the answered questions only.", bool, False),
+        Option("ignore_unknown", "With only_score_answered, ignore answers to unknown questions.", bool, False),
+        Option("bleurt_model", "A BLEURT model: a name on the Hub or a folder; by default BLEURT-20."),
+        Option("judge_model", "The judge; by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."),
+        Option("judge_base_url", "An OpenAI-compatible server for the judge, or huggingface; by default OpenAI."),
+        Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
+        Option("judge_max_calls", "The most calls to the judge.", int),
+    ),
+    official_shape="qabench.benchmarks.fanoutqa.predictions:official_result",
     declarations="qabench.benchmarks.fanoutqa.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.fanoutqa.reproduce:reproduce",
     published_with="qabench.loading_scripts.fanoutqa.leaderboard:published_scores",
+    commands={
+        "judge": "qabench.benchmarks.fanoutqa.commands.judge:judge",
+        "submit": "qabench.benchmarks.fanoutqa.commands.submit:submit",
+    },
 )

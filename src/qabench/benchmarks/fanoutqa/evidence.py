@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -14,11 +16,12 @@ from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
+from qabench.prompts.template import Prompt
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import note_problem
-from qabench.tasks.context_window import how_many_fit, prompt_tokens
+from qabench.tasks.context_window import context_window, how_many_fit, prompt_tokens
 from qabench.tasks.token_counting import counters
 from qabench.text import Normalizer
 
@@ -36,18 +39,30 @@ class Ranked:
 
 @solver
 def evidence_provided(
-    answer_tokens: int, context_length: int | None = None, tokenizer: str | None = None, lemmatizer: str = "auto"
+    prompt: Prompt,
+    document: Prompt | None,
+    official: bool,
+    answer_tokens: int,
+    context_length: int | None = None,
+    tokenizer: str | None = None,
+    lemmatizer: str = "auto",
 ) -> Solver:
-    """Writes the prompt: as many of the best fragments of ``metadata["necessary_evidence"]`` as fit, and the question.
+    """Fills the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
 
-    The sample's metadata["evidence"] says what the model got: fragments and of how many, the prompt's tokens, the
-    budget and how they were counted, the fragments of each page that were left out, and the pages that are missing.
-    A page that Wikipedia did not have at the epoch is a problem that is noted; a wiki that cannot be asked makes the
-    sample fail.
+    The sample's metadata["evidence"] says what the model gets: the number of fragments shown and of all, the prompt's
+    tokens, the budget and how tokens were counted, the number of fragments of each page that were left out, and the
+    pages that are missing. A page that Wikipedia did not have at the epoch is noted as a problem; if Wikipedia cannot
+    be reached, the sample fails.
 
     Args:
-        answer_tokens: see ``prompt_tokens``. context_length: the window; by default what Inspect knows of the model.
-        tokenizer: see ``token_counter``. lemmatizer: of the retriever.
+        prompt: the user message; its fields are documents and question.
+        document: one fragment; its fields are title and content. None for this project's format.
+        official: fill the prompt as the authors' runner does: the list of evidence as it is, with repeated pages and
+            empty ones, up to the window less ``answer_tokens``.
+        answer_tokens: see ``prompt_tokens``.
+        context_length: the window; by default what Inspect knows about the model.
+        tokenizer: see ``token_counter``.
+        lemmatizer: of the retriever.
     """
     normalizer = run_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
@@ -58,22 +73,28 @@ def evidence_provided(
         question = state.metadata["question"]
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
             ranked = await anyio.to_thread.run_sync(
-                rank_evidence, question, state.metadata["necessary_evidence"], normalizer, abandon_on_cancel=True
+                rank_evidence,
+                question,
+                state.metadata["necessary_evidence"],
+                normalizer,
+                official,
+                abandon_on_cancel=True,
             )
 
-        def prompt(n: int) -> str:
-            return prompts.evidence_provided(question, prompts.fragments(ranked.fragments[:n]))
+        def filled(n: int) -> str:
+            return fill(prompt, document, question, ranked.fragments[:n])
 
-        budget = prompt_tokens(model, context_length, answer_tokens)
+        if official:
+            budget = context_window(model, context_length) - answer_tokens
+        else:
+            budget = prompt_tokens(model, context_length, answer_tokens)
         texts = [text for _, text in ranked.fragments]
-        n, tokens = await how_many_fit(texts, budget, counter, prompt)
-        state.user_prompt.text = prompt(n)
+        n, tokens = await how_many_fit(texts, budget, counter, filled)
+        state.user_prompt.text = filled(n)
         for reason in ranked.missing:
             note_problem(state, reason)
         if tokens > budget:
-            note_problem(
-                state, f"the prompt has {tokens} tokens without any evidence, and the window room for {budget}"
-            )
+            note_problem(state, f"the prompt has {tokens} tokens without any evidence, and there is room for {budget}")
         state.metadata["evidence"] = {
             "fragments": n,
             "of": len(texts),
@@ -83,37 +104,74 @@ def evidence_provided(
             "left_out": dict(Counter(title for title, _ in ranked.fragments[n:])),
             "missing": list(ranked.missing),
         }
+        state.metadata["signed"] = retrieval_signature(counter.name, normalizer)
         return state
 
     return solve
 
 
-def rank_evidence(question: str, evidence: Sequence[Mapping[str, Any]], normalizer: Normalizer) -> Ranked:
-    """The fragments of a question's pages by BM25+; a page that is named twice counts once. Blocks.
+def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[tuple[str, str]]) -> str:
+    """The user message with these fragments, each a title and a text."""
+    if document is None:
+        documents = prompts.fragments(fragments)
+    else:
+        documents = "".join(document.filled(title=title, content=text) for title, text in fragments)
+    return prompt.filled(documents=documents, question=question)
+
+
+def retrieval_signature(counter: str, normalizer: Normalizer) -> dict[str, str]:
+    """What the retrieval depends on, for the signatures of a sample's scores."""
+    return {
+        "tokenizer": counter,
+        "retriever": normalizer.lemmatizer.name,
+        "wikipedia": wikipedia().name,
+        "markdownify": version("markdownify") if find_spec("markdownify") else "none",
+    }
+
+
+def rank_evidence(
+    question: str, evidence: Sequence[Mapping[str, Any]], normalizer: Normalizer, official: bool = False
+) -> Ranked:
+    """The fragments of a question's pages by BM25+. Blocks.
+
+    Args:
+        question: what the fragments are ranked for.
+        evidence: rows of ``necessary_evidence``.
+        normalizer: of the retriever.
+        official: repeated pages are repeated, and a missing page is an empty one, as upstream.
 
     Raises:
-        WikiError: a page is in no cache and could not be asked for.
+        WikiError: a page is not in the cache and cannot be requested.
     """
     wiki = wikipedia()
-    pages = list({page.key: page for page in map(WikiPage.of, evidence)}.values())
+    pages = [WikiPage.of(row) for row in evidence]
     contents: dict[int | str, str] = {}
     missing = []
-    for page in pages:
+    for page in {page.key: page for page in pages}.values():
         try:
             contents[page.key] = wiki.content(page)
         except PageMissing as error:
             missing.append(str(error))
-    there = [page for page in pages if page.key in contents]
-    return Ranked(rank(question, there, contents, normalizer), missing)
+            if official:
+                contents[page.key] = ""
+    chosen = pages if official else list({page.key: page for page in pages if page.key in contents}.values())
+    return Ranked(rank(question, chosen, contents, normalizer, official), missing)
 
 
 def rank(
-    question: str, pages: Sequence[WikiPage], contents: Mapping[int | str, str], normalizer: Normalizer
+    question: str,
+    pages: Sequence[WikiPage],
+    contents: Mapping[int | str, str],
+    normalizer: Normalizer,
+    official: bool = False,
 ) -> list[tuple[str, str]]:
-    """The fragments of pages, each a title and a text, the best for the question first; nothing for no pages."""
+    """The fragments of pages, each a title and a text, the best for the question first; [] for no pages.
+
+    Among equal scores the first fragment comes first; with ``official`` in the order of the authors' retriever.
+    """
     if not pages:
         return []
     corpus = Corpus(
         pages, FRAGMENT_CHARACTERS, normalizer=normalizer, content=lambda page: contents[WikiPage.of(page).key]
     )
-    return [(fragment.title, fragment.content) for fragment in corpus.best(question)]
+    return [(fragment.title, fragment.content) for fragment in corpus.best(question, official_ties=official)]

@@ -1,9 +1,9 @@
-"""The open-book setting: a conversation in which the model looks things up, by tool calls or in plain text."""
+"""The open-book setting: a conversation in which the model searches Wikipedia, by tool calls or in plain text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from inspect_ai.model import (
@@ -11,22 +11,27 @@ from inspect_ai.model import (
     ChatMessageAssistant,
     ChatMessageTool,
     ChatMessageUser,
+    Model,
     execute_tools,
     get_model,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from qabench.benchmarks.fanoutqa import prompts
+from qabench.benchmarks.fanoutqa.evidence import retrieval_signature
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
-from qabench.benchmarks.fanoutqa.wikipedia_tool import LookingUp
+from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
+from qabench.benchmarks.fanoutqa.official_search import OfficialSearch, converse
+from qabench.benchmarks.fanoutqa.wikipedia_tool import WikipediaTool
 from qabench.errors import InputError
+from qabench.prompts.template import Prompt
 from qabench.tasks.common import note_problem, timeouts_fail
 from qabench.tasks.context_window import context_window, prompt_tokens
 from qabench.tasks.token_counting import TokenCounter, counters
 
-PROTOCOLS = ("auto", "tools", "text")
-TOOL_TOKENS = 256  # what the descriptions of the tools take of the window, about
-CALL_TOKENS = 128  # a reply that looks something up, about
+SEARCHES = ("auto", "tools", "text")
+TOOL_TOKENS = 256  # an estimate of what the descriptions of the tools take of the window
+CALL_TOKENS = 128  # an estimate of a reply that searches
 _SEARCH = re.compile(r"<search>(.*?)(?:</search>|\n|$)", re.DOTALL)
 
 Act = Callable[[ChatMessageAssistant], Awaitable[list[ChatMessage]]]
@@ -34,29 +39,37 @@ Act = Callable[[ChatMessageAssistant], Awaitable[list[ChatMessage]]]
 
 @solver
 def open_book(
+    by_search: Mapping[str, Prompt],
+    official: SearchPrompts | None,
     answer_tokens: int,
-    protocol: str = "auto",
+    search: str = "auto",
     turns: int = 20,
     context_length: int | None = None,
     tokenizer: str | None = None,
     lemmatizer: str = "auto",
 ) -> Solver:
-    """Lets the model look things up until it answers, or has had its turns; then it is asked for the answer.
+    """Lets the model search until it answers.
 
-    A result has at most half the window; the oldest results give way where the conversation has no more room. The
-    sample's metadata["looked_up"] has what was looked up, in order, and how many fragments of how many were shown.
+    The sample's metadata["searches"] lists the searches, in order, and how many fragments of how many were shown.
 
     Args:
-        answer_tokens: see ``prompt_tokens``. protocol: "tools", "text" (``<search>query</search>``), or "auto": tools,
-            and text for a model whose provider refuses them. turns: the most replies before the last one.
-        context_length: the window; by default what Inspect knows of the model. tokenizer: see ``token_counter``.
+        by_search: the user messages for "tools" and for "text"; their field is question.
+        official: the authors' strings, for their protocol; None for this project's: two tools, results of at most half
+            the window, the oldest of which are dropped from a full conversation, and a limit of turns, after which the
+            model is asked for the answer.
+        answer_tokens: see ``prompt_tokens``.
+        search: "tools", "text" (``<search>query</search>``), or "auto": tools, and text for a model whose provider
+            refuses them.
+        turns: the maximum number of replies before the last one; not with the authors' protocol.
+        context_length: the window; by default what Inspect knows about the model.
+        tokenizer: see ``token_counter``.
         lemmatizer: of the retriever.
 
     Raises:
-        InputError: an unknown protocol, or no turns.
+        InputError: an unknown search, or no turns.
     """
-    if protocol not in PROTOCOLS:
-        raise InputError(f"protocol is {protocol!r}; allowed: {', '.join(PROTOCOLS)}")
+    if search not in SEARCHES:
+        raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
     if turns < 1:
         raise InputError(f"turns is {turns}; allowed: 1 or more")
     normalizer = run_normalizer(lemmatizer)
@@ -66,55 +79,75 @@ def open_book(
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
         counter = await counter_of(model)
-        looked_up = state.metadata["looked_up"] = []
-        room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
-        talk = _Talk(state, generate, room, counter)
-        half = context_window(model, context_length) // 2
-        library = LookingUp(
-            question=state.metadata["question"],
-            budget=min(half, room - await counter(state.input_text) - CALL_TOKENS),
-            counter=counter,
-            normalizer=normalizer,
-            seen=lambda title, n, of: looked_up.append({"title": title, "fragments": n, "of": of}),
-        )
-        if protocol == "tools" or (protocol == "auto" and str(model) not in refusing):
+        state.metadata["searches"] = []
+        retrieval = retrieval_signature(counter.name, normalizer)
+        window = context_window(model, context_length)
+
+        async def attempt(how: str) -> TaskState:
+            prompt = by_search[how]
+            state.user_prompt.text = prompt.filled(question=state.metadata["question"])
+            state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
+            if official:
+                return await converse(state, generate, official_search(state, counter, window), window, how == "text")
+            conversation, tool = await _prepared(state, generate, model, counter, normalizer)
+            return await (_in_text if how == "text" else _with_tools)(conversation, tool, turns)
+
+        if search == "tools" or (search == "auto" and str(model) not in refusing):
             try:
-                return await _with_tools(talk, library, turns)
+                return await attempt("tools")
             except Exception as error:
-                if protocol == "tools" or not talk.unheard() or "tool" not in str(error).lower():
+                said_nothing = not any(isinstance(message, ChatMessageAssistant) for message in state.messages)
+                if search == "tools" or not said_nothing or "tool" not in str(error).lower():
                     raise
                 refusing.add(str(model))
-        return await _in_text(talk, library, turns)
+        return await attempt("text")
+
+    def official_search(state: TaskState, counter: TokenCounter, window: int) -> OfficialSearch:
+        assert official
+        question = state.metadata["question"]
+        return OfficialSearch(official, question, window // 2, counter, normalizer, _seen(state))
+
+    async def _prepared(
+        state: TaskState, generate: Generate, model: Model, counter: TokenCounter, normalizer: Any
+    ) -> tuple[_Conversation, WikipediaTool]:
+        room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
+        half = context_window(model, context_length) // 2
+        budget = min(half, room - await counter(state.input_text) - CALL_TOKENS)
+        tool = WikipediaTool(state.metadata["question"], budget, counter, normalizer, _seen(state))
+        return _Conversation(state, generate, room, counter), tool
 
     return solve
 
 
-async def _with_tools(talk: _Talk, library: LookingUp, turns: int) -> TaskState:
-    talk.state.tools = library.tools()
+def _seen(state: TaskState) -> Callable[[str, int, int], None]:
+    return lambda title, n, of: state.metadata["searches"].append({"title": title, "fragments": n, "of": of})
+
+
+async def _with_tools(conversation: _Conversation, tool: WikipediaTool, turns: int) -> TaskState:
+    conversation.state.tools = tool.tools()
 
     async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
-        return (await execute_tools([reply], talk.state.tools)).messages if reply.tool_calls else []
+        return (await execute_tools([reply], conversation.state.tools)).messages if reply.tool_calls else []
 
-    return await talk.through(act, turns)
+    return await conversation.run(act, turns)
 
 
-async def _in_text(talk: _Talk, library: LookingUp, turns: int) -> TaskState:
-    talk.state.tools = []
-    talk.state.user_prompt.text = prompts.open_book_as_text(library.question)
+async def _in_text(conversation: _Conversation, tool: WikipediaTool, turns: int) -> TaskState:
+    conversation.state.tools = []
 
     async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
         asked = _SEARCH.search(reply.text)
         if asked is None:
             return []
-        # Models go on and make the result up.
+        # Models continue and invent the result.
         reply.text = f"{reply.text[: asked.start()]}<search>{asked[1].strip()}</search>"
-        return [ChatMessageUser(content=await library.search(asked[1]))]
+        return [ChatMessageUser(content=await tool.search(asked[1]))]
 
-    return await talk.through(act, turns)
+    return await conversation.run(act, turns)
 
 
-class _Talk:
-    """A sample's conversation, of which the model sees what fits into its window."""
+class _Conversation:
+    """A sample's conversation; the model sees what fits into its window."""
 
     def __init__(self, state: TaskState, generate: Generate, room: int, counter: TokenCounter) -> None:
         self.state = state
@@ -122,12 +155,8 @@ class _Talk:
         self._generate = generate
         self._counter = counter
 
-    def unheard(self) -> bool:
-        """Whether the model has not said anything yet."""
-        return not any(isinstance(message, ChatMessageAssistant) for message in self.state.messages)
-
-    async def through(self, act: Act, turns: int) -> TaskState:
-        """Replies and what ``act`` makes of them, until it makes nothing of one: that is the answer."""
+    async def run(self, act: Act, turns: int) -> TaskState:
+        """Replies and the messages that ``act`` returns for them, until it returns none: that reply is the answer."""
         for _ in range(turns):
             results = await act(await self._reply())
             if not results:
@@ -139,7 +168,7 @@ class _Talk:
         else:
             self.state.messages.append(ChatMessageUser(content=prompts.ANSWER_NOW))
         self.state.tool_choice = "none"
-        note_problem(self.state, f"the model had its {turns} turns and was then asked for the answer")
+        note_problem(self.state, f"the model was asked for the answer after {turns} turns, the limit")
         await self._reply()
         return self.state
 
@@ -155,7 +184,7 @@ class _Talk:
         return everything[-1]
 
     async def _fitting(self, messages: list[ChatMessage]) -> list[ChatMessage]:
-        """The messages, the oldest results replaced by a note where all of them are too long; the last one stays."""
+        """The messages; if they are too long, the oldest results are replaced by a note. The last one stays."""
         of_others = (ChatMessageTool, ChatMessageUser)
         results = [i for i, message in enumerate(messages[:-1]) if i > 0 and isinstance(message, of_others)]
         fitting = list(messages)

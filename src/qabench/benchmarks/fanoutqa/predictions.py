@@ -1,222 +1,187 @@
-"""Scoring a file of generated answers: read, join, score, and say how sure the figures are.
-
-The scores are those of ``qabench.scoring``, the same that the ``evaluate`` metrics give.
-"""
+"""Scoring files of predictions for FanOutQA."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from qabench.answers import UNANSWERED, loads, type_name
+from qabench.answers import UNANSWERED, text_of
+from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
+from qabench.benchmarks.fanoutqa.scores import FAMILIES, Scorers, Scores, official_shape, score_answers
 from qabench.errors import InputError
-from qabench.generations import Generations, Joined, join
-from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.fanoutqa.parse import read_rows
-from qabench.scoring.accuracy import AccuracyScore, accuracy
-from qabench.scoring.rouge import RougeScore, rouge
-from qabench.signature import digest, signature
-from qabench.stats import Interval, bootstrap_mean
-from qabench.text import Normalizer
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.llm.client import Progress
+from qabench.predictions import Joined, Predictions, join, some
+from qabench.signature import digest
 
-METRICS = ("acc", "rouge")
-GROUPINGS = ("category", "type", "evidence")
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Questions:
-    """A config's questions with answers, in order, and the digest of the file they come from."""
-
-    benchmark: str
-    config: str
-    rows: Sequence[Mapping[str, Any]]
-    data_digest: str
-
-    @cached_property
-    def by_id(self) -> dict[str, Mapping[str, Any]]:
-        """The rows by question id."""
-        return {row["id"]: row for row in self.rows}
-
-    def groups(self, question_id: str) -> dict[str, list[str]]:
-        """The groups of each of ``GROUPINGS`` that a question is in."""
-        return {grouping: _groups(self.by_id[question_id], grouping) for grouping in GROUPINGS}
-
-
-def load_questions(name: str, config: str | None = None) -> Questions:
-    """The questions of a config that answers can be scored on.
-
-    Raises:
-        InputError: an unknown benchmark or config, one without public answers, or a benchmark without scores yet.
-        SourceError: the data cannot be had.
-    """
-    table = dataset_table(name)
-    if table.name != "fanoutqa":
-        raise InputError(f"qabench cannot score {table.title} yet; allowed: fanoutqa")
-    chosen = table.config(config)
-    public = [config.name for config in table.configs.values() if "test" not in config.splits]
-    if chosen.name not in public:
-        raise InputError(
-            f"the answers of {table.title} {chosen.name} are not public; its authors score submissions for their "
-            f"leaderboard. Configs with answers: {', '.join(public)}"
-        )
-    ((file,),) = chosen.splits.values()
-    rows = list(read_rows(open_path(table.name, file), chosen.name))
-    return Questions(table.name, chosen.name, rows, file_digest(table.name, file))
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of one file of answers, and all that they depend on.
-
-    ``acc`` and ``rouge`` are None where they were not asked for.
-    """
-
-    questions: Questions
-    path: str
-    joined: Joined
-    acc: AccuracyScore | None
-    rouge: RougeScore | None
-    signatures: dict[str, str]
-    unofficial: str | None
-
-    def columns(self) -> dict[str, list[float]]:
-        """Each figure's score a question, in the order of ``joined.ids``: acc.loose, acc.strict, rouge1.fscore, ..."""
-        columns: dict[str, list[float]] = {}
-        if self.acc:
-            columns["acc.loose"] = [question.loose for question in self.acc.per_question]
-            columns["acc.strict"] = [float(question.strict) for question in self.acc.per_question]
-        if self.rouge:
-            for kind in self.rouge.mean:
-                columns[f"{kind}.fscore"] = [question[kind].fscore for question in self.rouge.per_question]
-        return columns
-
-    def scores(self) -> dict[str, Any]:
-        """The official result's shape: {"acc": {"loose", "strict"}, "rouge": {"rouge1": {...}, ...}}."""
-        scores: dict[str, Any] = {}
-        if self.acc:
-            scores["acc"] = {"loose": self.acc.loose, "strict": self.acc.strict}
-        if self.rouge:
-            scores["rouge"] = self.rouge.as_dict()
-        return scores
-
-    def intervals(self) -> dict[str, Interval]:
-        """A 95 % bootstrap interval over questions for each figure of ``columns``."""
-        return {name: bootstrap_mean(values) for name, values in self.columns().items()}
-
-    def by(self, grouping: str) -> dict[str, dict[str, float]]:
-        """Means by group: "category" (a question counts in each of its own), "type" (of answer), "evidence" (pages).
-
-        Returns:
-            {group: {"questions": n, "acc.loose": mean, ...}}, the largest group first.
-
-        Raises:
-            InputError: an unknown grouping.
-        """
-        groups: dict[str, list[int]] = {}
-        for i, question_id in enumerate(self.joined.ids):
-            for group in _groups(self.questions.by_id[question_id], grouping):
-                groups.setdefault(group, []).append(i)
-        columns = self.columns()
-        ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-        return {
-            group: {"questions": len(of)}
-            | {name: sum(values[i] for i in of) / len(of) for name, values in columns.items()}
-            for group, of in ordered
-        }
-
-    def per_question(self) -> Iterable[dict[str, Any]]:
-        """A JSON object a question: id, answered, and its scores with what was missed."""
-        for i, question_id in enumerate(self.joined.ids):
-            row: dict[str, Any] = {"id": question_id, "answered": self.joined.predictions[i] is not UNANSWERED}
-            if self.acc:
-                row["acc"] = asdict(self.acc.per_question[i])
-            if self.rouge:
-                row["rouge"] = {kind: asdict(prf) for kind, prf in self.rouge.per_question[i].items()}
-            yield row
-
-    def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
-        """The report as JSON data."""
-        report: dict[str, Any] = {
-            "benchmark": self.questions.benchmark,
-            "config": self.questions.config,
-            "file": self.path,
-            "scores": self.scores(),
-            "intervals": {name: asdict(interval) for name, interval in self.intervals().items()},
-            "counts": self.joined.counts(),
-            "problems": self.joined.problems(),
-            "signatures": self.signatures,
-        }
-        if self.unofficial:
-            report["unofficial"] = self.unofficial
-        if by:
-            report["by"] = {grouping: self.by(grouping) for grouping in by}
-        return report
+DEFAULT_FAMILIES = ("acc", "rouge")
 
 
 def evaluate(
-    generations: Generations,
-    questions: Questions,
+    config: str | None,
+    predictions: Predictions,
     *,
-    metrics: Sequence[str] = METRICS,
-    normalizer: Normalizer | None = None,
+    families: Sequence[str] | None = None,
+    questions: str | Path | None = None,
+    progress: Progress | None = None,
     only_score_answered: bool = False,
     ignore_unknown: bool = False,
-    progress: Progress | None = None,
+    lemmatizer: Any = "auto",
+    bleurt_model: str | None = None,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    judge_prompt: str = "auto",
+    judge_max_calls: int | None = None,
+    judge: Mapping[str, Any] | None = None,
 ) -> Evaluation:
-    """Scores answers against the questions of a config.
+    """Scores the answers of one system, as the official scorer does.
+
+    A question without a prediction is unanswered: it scores 0 in accuracy, ROUGE and judge, and is the empty string
+    for BLEURT. A prediction of null is the string "None" for accuracy and the empty string for ROUGE, as upstream.
 
     Args:
-        generations: a file's answers; see ``qabench.generations.read_generations``.
-        questions: see ``load_questions``.
-        metrics: of "acc" and "rouge".
-        normalizer: for "acc"; by default the "auto" lemmatizer without a cache.
-        only_score_answered: average over the given answers only, as the official scorer's option of that name.
-        ignore_unknown: with it, pass over answers to unknown questions instead of refusing the file.
-        progress: is told of the characters normalised so far and in all.
+        config: the config; by default "dev".
+        predictions: objects with "id" and "answer".
+        families: of "acc", "rouge", "bleurt" and "judge"; by default the first two.
+        questions: a file of questions in the official format, instead of a config.
+        progress: called with the amount of work done and the whole.
+        only_score_answered: average over the given answers only, in their order, as the official option of that name.
+        ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of refusing the file.
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``; only spaCy's ``en_core_web_sm`` is official.
+        bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
+        judge_model: see ``qabench.benchmarks.fanoutqa.judge.judge_for``, like the other ``judge_`` options.
+        judge_base_url: an OpenAI-compatible server.
+        judge_prompt: "auto", "official", "qabench" or a file.
+        judge_max_calls: the most calls.
+        judge: all other options of ``judge_for``.
 
     Raises:
-        InputError: an unknown metric, or a file that does not fit (see ``qabench.generations.join``).
-        MissingExtra: the lemmatizer asked for is not installed.
+        InputError: unknown families, questions without public answers, or predictions for other questions.
+        MissingExtra: the lemmatizer or the BLEURT backend is not installed. QabenchError: BLEURT cannot be loaded.
+        SourceError: the questions are not available.
     """
-    if unknown := set(metrics) - set(METRICS):
-        raise InputError(f"unknown metrics {', '.join(sorted(unknown))}; allowed: {', '.join(METRICS)}")
-    ids = [row["id"] for row in questions.rows]
-    joined = join(ids, generations, only_score_answered=only_score_answered, ignore_unknown=ignore_unknown)
-    references = [loads(questions.by_id[i]["answer"]) for i in joined.ids]
-    common = {
-        "benchmark": questions.benchmark,
-        "config": questions.config,
-        "data": questions.data_digest,
+    wanted = tuple(families or DEFAULT_FAMILIES)
+    if unknown := [name for name in wanted if name not in FAMILIES]:
+        raise InputError(f"unknown metrics {', '.join(unknown)}; allowed: {', '.join(FAMILIES)}")
+    asked = with_answers(read_questions(config, questions))
+    joined = _join(asked, predictions, only_score_answered, ignore_unknown)
+    options = {"model": judge_model, "base_url": judge_base_url, "prompt": judge_prompt, "max_calls": judge_max_calls}
+    scorers = _scorers(wanted, lemmatizer, bleurt_model, options | dict(judge or {}))
+    answers = [UNANSWERED if row is None else row.fields.get("answer") for row in joined.rows]
+    references = [asked.reference(id) for id in joined.ids]
+    signed = {
+        "benchmark": "fanoutqa",
+        "config": asked.config,
+        "data": asked.data_digest,
         "references": digest(references),
         "only_score_answered": only_score_answered,
     }
-    signatures: dict[str, str] = {}
-    acc = rouges = unofficial = None
-    if "acc" in metrics:
-        normalizer = normalizer or Normalizer()
-        acc = accuracy(references, joined.predictions, lambda texts: normalizer.batch(texts, progress))
-        signatures["acc"] = signature("fanout_acc", **common, **normalizer.signature())
-        unofficial = None if normalizer.lemmatizer.official else normalizer.lemmatizer.name
-    if "rouge" in metrics:
-        rouges = rouge(references, joined.predictions)
-        signatures["rouge"] = signature("fanout_rouge", **common, rouge=rouges.backend, stemmer="porter")
-    return Evaluation(questions, generations.path, joined, acc, rouges, signatures, unofficial)
+    texts = [asked.by_id[id]["question"] for id in joined.ids]
+    scores = score_answers(texts, references, answers, scorers, signed, progress)
+    return Evaluation(
+        path=predictions.path,
+        task="predictions",
+        benchmark="fanoutqa",
+        config=asked.config,
+        setting="predictions",
+        model=Path(predictions.path.removesuffix(".gz")).stem,
+        created=_created(predictions.path),
+        status="success",
+        expected=len(joined.ids),
+        records=[_record(asked, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
+        signatures=scores.signatures,
+        unscored="; ".join(scores.absent.values()) if wanted == ("judge",) and scores.absent else None,
+        problems=[*joined.problems(), *_answer_problems(joined, answers), *judge_problems(scores, joined.ids)],
+        available=len(asked.rows),
+    )
 
 
-def per_question_lines(evaluation: Evaluation) -> str:
-    """The per-question scores as JSONL."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in evaluation.per_question())
+def official_result(evaluation: Evaluation) -> dict[str, Any]:
+    """The scores of an evaluation in the shape of the official result; see ``official_shape``."""
+    return official_shape([record.scores for record in evaluation.records])
 
 
-def _groups(row: Mapping[str, Any], grouping: str) -> list[str]:
-    if grouping == "category":
-        return list(row["categories"])
-    if grouping == "type":
-        return [type_name(loads(row["answer"]))]
-    if grouping == "evidence":
-        return [f"{len(row['necessary_evidence'])} pages"]
-    raise InputError(f"unknown grouping {grouping!r}; allowed: {', '.join(GROUPINGS)}")
+def judge_problems(scores: Scores, ids: Sequence[str]) -> list[str]:
+    """One sentence if there is no judge score, if calls failed, and if replies have no readable verdict."""
+    if scores.absent:
+        return [f"{name} is absent: {why}" for name, why in scores.absent.items()]
+    rows = list(zip(ids, scores.details, scores.rows, strict=True))
+    failed = [f"{id}: {d['judge_problem']}" for id, d, row in rows if d.get("judge_problem") and "gpt" not in row]
+    unread = [f"{id}: {d['judge_problem']}" for id, d, row in rows if d.get("judge_problem") and "gpt" in row]
+    kinds = (("judge calls that failed", failed), ("judge replies without a readable verdict", unread))
+    return [f"{kind}: {len(items)} ({some(items)})" for kind, items in kinds if items]
+
+
+def _join(questions: Questions, predictions: Predictions, only_score_answered: bool, ignore_unknown: bool) -> Joined:
+    joined = join([row["id"] for row in questions.rows], predictions)
+    if not only_score_answered:
+        return joined
+    if joined.unknown and not ignore_unknown:
+        named = some([f"{row.id} (line {row.line})" for row in joined.unknown])
+        raise InputError(
+            f"{len(joined.unknown)} predictions of {predictions.path} are for unknown questions: {named}. With "
+            "only_score_answered the official scorer fails on them: remove the lines, or use ignore_unknown "
+            "(--ignore-unknown)"
+        )
+    # The official order is that of the answers; a mean's last digit depends on it.
+    last = {row.id: row for row in predictions.rows if row.id in questions.by_id}
+    return Joined(tuple(last), tuple(last.values()), joined.missing, joined.unknown, joined.repeated, joined.bad_lines)
+
+
+def _scorers(families: Sequence[str], lemmatizer: Any, bleurt_model: str | None, judge: Mapping[str, Any]) -> Scorers:
+    normalizer = bleurt = chosen = None
+    if "acc" in families:
+        from qabench.text import Normalizer
+        from qabench.text.cache import NormalizedTextCache
+
+        normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
+    if "bleurt" in families:
+        from qabench.neural.bleurt import load_bleurt
+
+        bleurt = load_bleurt(model=bleurt_model)
+    if "judge" in families:
+        from qabench.benchmarks.fanoutqa.judge import judge_for
+
+        chosen = judge_for(**judge)
+    return Scorers(normalizer, "rouge" in families, bleurt, chosen)
+
+
+def _record(questions: Questions, id: str, answer: Any, reference: Any, scores: Scores, i: int) -> Record:
+    row = questions.by_id[id]
+    given = answer is not UNANSWERED and answer is not None
+    text = text_of(answer) if given else None
+    status = ANSWERED if text and text.strip() else EMPTY if given else FAILED
+    problem = "the answer is null" if answer is None else "there is no prediction" if not given else None
+    said = [Message("assistant", text)] if text is not None else []
+    return Record(
+        id=id,
+        epoch=1,
+        question=row["question"],
+        reference=text_of(reference),
+        messages=[Message("user", row["question"]), *said],
+        answer=text,
+        status=status,
+        problem="; ".join(filter(None, [problem, scores.details[i].get("judge_problem")])) or None,
+        scores=scores.rows[i],
+        groups=groups_of(row),
+        detail=scores.details[i],
+    )
+
+
+def _answer_problems(joined: Joined, answers: Sequence[Any]) -> list[str]:
+    pairs = list(zip(joined.ids, answers, strict=True))
+    other = [id for id, answer in pairs if answer is not None and not isinstance(answer, str)]
+    kinds = (
+        ("null answers", [id for id, answer in pairs if answer is None]),
+        ("empty answers", [id for id, answer in pairs if isinstance(answer, str) and not answer.strip()]),
+        ("answers that are not strings", [id for id in other if id not in joined.missing]),
+    )
+    return [f"{kind}: {len(ids)} ({some(ids)})" for kind, ids in kinds if ids]
+
+
+def _created(path: str) -> str:
+    file = Path(path)
+    when = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file.is_file() else datetime.now(UTC)
+    return when.isoformat(timespec="seconds")

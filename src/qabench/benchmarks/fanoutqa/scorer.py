@@ -1,95 +1,97 @@
-"""FanOutQA's scores of a sample: the same functions, normaliser and figures as ``qabench score``."""
+"""FanOutQA's scorer for Inspect: the same functions as for files of predictions, one sample at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import anyio
 from inspect_ai.scorer import Score, Scorer, Target, scorer, stderr
 from inspect_ai.solver import TaskState
+from inspect_ai.util import concurrency
 
 from qabench.answers import UNANSWERED, loads
+from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
-from qabench.benchmarks.fanoutqa.predictions import METRICS
+from qabench.benchmarks.fanoutqa.scores import FAMILIES, Scorers, Scores, score_answers
 from qabench.errors import InputError
-from qabench.scoring.accuracy import accuracy, found_strings
-from qabench.scoring.rouge import rouge
-from qabench.signature import signature
+from qabench.signature import digest
 from qabench.tasks.common import answer_of, texts
 from qabench.tasks.metrics import mean
-from qabench.text import Normalizer
+from qabench.tasks.replies import asked_with
 
 
 @scorer(name="fanoutqa", metrics={"*": [mean(), stderr()]})
 def fanoutqa_scorer(
-    metrics: str = "acc,rouge", lemmatizer: str = "auto", signed: Mapping[str, Any] | None = None
+    metrics: str = "acc,rouge",
+    lemmatizer: str = "auto",
+    judge: dict[str, Any] | None = None,
+    bleurt_model: str | None = None,
+    signed: Mapping[str, Any] | None = None,
 ) -> Scorer:
-    """Loose and strict accuracy and ROUGE F-scores of a reply, as fractions; what was found and what was missed.
+    """The scores of a reply as ``qabench score`` computes them; what was found and missed, and the judge's reply.
 
-    A sample without an answer (an error, a refusal, no reply) scores 0 in all, as the official scorer has it; an empty
-    reply is an empty answer.
+    A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an empty answer. If the
+    judge's call fails, or it has no key, the sample has no judge score, and its explanation says why.
 
     Args:
-        metrics: of "acc" and "rouge", with commas.
+        metrics: of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
-        signed: what the signatures say of the data: config, data, references. The task fills it.
+        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
+        bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
+        signed: the first fields of the signatures: data, prompt and protocol. The task fills it.
 
     Raises:
-        InputError: an unknown metric. MissingExtra: the lemmatizer is not installed.
+        InputError: an unknown metric or option. MissingExtra: the lemmatizer is not installed.
     """
-    wanted = _wanted(metrics)
-    scoring = _Scoring(wanted, lemmatizer, dict(signed or {}))
+    scorers = _scorers(metrics, lemmatizer, judge, bleurt_model)
+    limit = scorers.judge.caller.concurrency if scorers.judge else 16
 
     async def score(state: TaskState, target: Target) -> Score:
         answer = answer_of(state)
-        reference = loads(state.metadata["answer"])
-        return await anyio.to_thread.run_sync(scoring.score, reference, answer)
+        prediction = UNANSWERED if answer is None else answer
+        items = [state.metadata["question"]], [loads(state.metadata["answer"])], [prediction]
+        retrieval = state.metadata.get("signed", {})
+        data = {"benchmark": "fanoutqa", **(signed or {}), **retrieval, "only_score_answered": False, **_generation()}
+        async with concurrency("qabench scoring", limit):
+            scores = await anyio.to_thread.run_sync(score_answers, *items, scorers, data)
+        return _score(scores, answer)
 
     return score
 
 
-def _wanted(metrics: str) -> list[str]:
+def _score(scores: Scores, answer: str | None) -> Score:
+    # Inspect wants the same names in each sample's value; readers of logs leave out what is not a number.
+    values = dict.fromkeys(scores.columns(), nan) | scores.rows[0]
+    detail = scores.details[0]
+    about: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}
+    if scores.judged:
+        about["usage"] = scores.judged.usage.as_dict()
+    said = scores.absent.get("gpt") or detail.get("judge_problem") or detail.get("judge")
+    if not scores.rows[0]:
+        return Score.unscored(reason="grader_failed", explanation=said, answer=answer, metadata=about)
+    return Score(value=values, answer=answer, explanation=said, metadata=about)
+
+
+def _scorers(metrics: str, lemmatizer: str, judge: dict[str, Any] | None, bleurt_model: str | None) -> Scorers:
     wanted = texts(metrics)
-    if not wanted or set(wanted) - set(METRICS):
-        raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(METRICS)}, with commas")
-    return wanted
+    if not wanted or set(wanted) - set(FAMILIES):
+        raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(FAMILIES)}, separated by commas")
+    bleurt = None
+    if "bleurt" in wanted:
+        from qabench.neural.bleurt import load_bleurt
+
+        bleurt = load_bleurt(model=bleurt_model)
+    return Scorers(
+        run_normalizer(lemmatizer) if "acc" in wanted else None,
+        "rouge" in wanted,
+        bleurt,
+        judge_from(judge) if "judge" in wanted else None,
+    )
 
 
-@dataclass
-class _Scoring:
-    metrics: list[str]
-    lemmatizer: str
-    signed: dict[str, Any]
-
-    @cached_property
-    def normalizer(self) -> Normalizer:
-        return run_normalizer(self.lemmatizer)
-
-    def score(self, reference: Any, answer: str | None) -> Score:
-        prediction = UNANSWERED if answer is None else answer
-        values: dict[str, float] = {}
-        detail: dict[str, list[str]] = {}
-        signatures: dict[str, str] = {}
-        unofficial = None
-        data = {"benchmark": "fanoutqa", **self.signed, "only_score_answered": False}
-        if "acc" in self.metrics:
-            forms: dict[str, str] = {}
-
-            def normalize(strings: Iterable[Any]) -> Mapping[str, str]:
-                forms.update(self.normalizer.batch(strings))
-                return forms
-
-            (acc,) = accuracy([reference], [prediction], normalize).per_question
-            values |= {"acc.loose": float(acc.loose), "acc.strict": float(acc.strict)}
-            detail = {"found": found_strings(reference, forms, acc.missing), "missing": list(acc.missing)}
-            signatures["acc"] = signature("fanout_acc", **data, **self.normalizer.signature())
-            unofficial = None if self.normalizer.lemmatizer.official else self.normalizer.lemmatizer.name
-        if "rouge" in self.metrics:
-            rouges = rouge([reference], [prediction])
-            values |= {f"{kind}.fscore": float(prf.fscore) for kind, prf in rouges.per_question[0].items()}
-            signatures["rouge"] = signature("fanout_rouge", **data, rouge=rouges.backend, stemmer="porter")
-        about = {"detail": detail, "signatures": signatures, "unofficial": unofficial}
-        return Score(value=values, answer=answer, metadata=about)
+def _generation() -> dict[str, Any]:
+    """The generation parameters of the sample's last call, for the signature."""
+    plain = str | int | float
+    return {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}

@@ -1,9 +1,9 @@
-"""Handing answers in to FanOutQA's leaderboard: what is wrong with them, and the files of the pull request.
+"""Submissions to FanOutQA's leaderboard: their problems, and the files of the pull request.
 
-The leaderboard's own check looks for an "id" and an "answer" of type text in each line, and for the keys of the
-metadata. What it forgets is checked here too: ids that are missing, unknown or repeated, empty answers, answers that
-the judge reads in part, the same answers for two settings. What would make it fail, or whose score would be anyone's
-guess, is an error; what only costs points is a warning.
+The leaderboard's own check looks for an "id" and a string "answer" in each line, and for the keys of the metadata.
+More is checked here: ids that are missing, unknown or repeated, empty answers, answers that the judge reads in part,
+the same answers for two settings, runs that differ from the authors'. What would make the leaderboard's check fail, or
+a score unpredictable, is an error; what only costs points is a warning.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from qabench import official
+from qabench.benchmarks.fanoutqa.official import DECLARATIONS, GENERATION
 from qabench.benchmarks.fanoutqa.submission_metadata import SETTINGS, Problem, read_metadata
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation import Evaluation
 from qabench.files import write_text
-from qabench.generations import Generation, Generations, read_generations
+from qabench.predictions import Prediction, Predictions, read_predictions
 from qabench.scoring.judge import MAX_ANSWER_CHARACTERS
+from qabench.signature import parse, signature
 
-# Answered by most submissions, and no question any more: the corrections of 2026 took it out of the test questions.
+# Most submissions answer it, but the corrections of 2026 removed it from the test questions.
 DROPPED = {"36146d2306ce9ca3": "test_nov23"}
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -32,14 +36,15 @@ class Submission:
     """A checked submission.
 
     Attributes:
-        name: of its files. metadata: as they are handed in.
-        answers: for each setting that takes part, what its file holds.
-        problems: everything that is wrong, errors and warnings.
+        name: the name of its files.
+        metadata: as they are submitted.
+        answers: for each setting that takes part, the content of its file.
+        problems: errors and warnings.
     """
 
     name: str
     metadata: Mapping[str, Any]
-    answers: Mapping[str, Generations]
+    answers: Mapping[str, Predictions]
     problems: Sequence[Problem] = field(default=())
 
     @property
@@ -60,12 +65,12 @@ class Submission:
 
 
 def answers_path(name: str, setting: str) -> str:
-    """Where the answers of a setting stand in the leaderboard's folder."""
+    """The path of a setting's answers in the leaderboard's folder."""
     return f"{setting}-generations/{name}.jsonl"
 
 
 def metadata_path(name: str) -> str:
-    """Where the metadata stand in the leaderboard's folder."""
+    """The path of the metadata in the leaderboard's folder."""
     return f"metadata/{name}.json"
 
 
@@ -73,7 +78,7 @@ def leaderboard_ids() -> list[str]:
     """The ids of the questions that the leaderboard asks: FanOutQA's test questions.
 
     Raises:
-        SourceError: the questions cannot be had.
+        SourceError: the questions are not available.
     """
     from qabench.loading_scripts import dataset_table, open_path
     from qabench.loading_scripts.fanoutqa.parse import read_rows
@@ -82,14 +87,23 @@ def leaderboard_ids() -> list[str]:
     return [row["id"] for row in read_rows(open_path("fanoutqa", file), "test")]
 
 
-def check(name: str, metadata: Path, answers: Mapping[str, Path], question_ids: Sequence[str]) -> Submission:
+def check(
+    name: str,
+    metadata: Path,
+    answers: Mapping[str, Path | Predictions],
+    question_ids: Sequence[str],
+    deviations: Mapping[str, Sequence[str]] | None = None,
+    allow_unofficial: bool = False,
+) -> Submission:
     """A submission made of the files that a user gives, with all that is wrong with it.
 
     Args:
         name: the name of the files to be handed in.
         metadata: a JSON file, see ``submission_metadata``.
-        answers: for each of ``SETTINGS`` that takes part, a JSONL file, one {"id", "answer"} a line.
+        answers: for each of ``SETTINGS`` that takes part, a file of predictions, {"id", "answer"}, or its content.
         question_ids: of the leaderboard's questions.
+        deviations: for each setting, what distinguishes the run from the authors' runs; see ``run_deviations``.
+        allow_unofficial: deviations are warnings, and the metadata's details list them, instead of errors.
 
     Raises:
         InputError: a name of other characters than letters, digits, dash and underscore; no answers.
@@ -101,23 +115,47 @@ def check(name: str, metadata: Path, answers: Mapping[str, Path], question_ids: 
         )
     if not answers:
         raise InputError("a submission needs the answers of at least one of --closed-book, --open-book, ...")
-    read: dict[str, Generations] = {}
+    read: dict[str, Predictions] = {}
     problems: list[Problem] = []
     for setting in filter(answers.__contains__, SETTINGS):
         try:
-            read[setting] = read_generations(answers[setting])
+            given = answers[setting]
+            read[setting] = given if isinstance(given, Predictions) else read_predictions(given, ("answer",))
         except InputError as error:
             problems.append(Problem("no answers", str(answers[setting]), None, str(error)))
         else:
             problems += _of_answers(read[setting], question_ids)
+            for said in (deviations or {}).get(setting, ()):
+                problems.append(Problem("not official", read[setting].path, None, said, error=not allow_unofficial))
     problems += _same_answers(read)
     written = {s: Path(answers_path(name, s)).name if s in answers else None for s in SETTINGS}
     complete, of_metadata = read_metadata(metadata, written)
+    if noted := [f"{setting}: {'; '.join(said)}" for setting, said in (deviations or {}).items() if said]:
+        notes = f"Differs from the authors' runs. {'. '.join(noted)}."
+        complete["details"] = " ".join(filter(None, [complete.get("details"), notes]))
     return Submission(name, complete, read, (*of_metadata, *problems))
 
 
+def run_deviations(evaluation: Evaluation) -> list[str]:
+    """What distinguishes a run from the authors' runs: prompt, protocol, parameters, questions; empty if nothing."""
+    said = []
+    if line := evaluation.signatures.get("run"):
+        parameters = {name: value for name, value in evaluation.arguments.items() if name in GENERATION}
+        score, fields = parse(line)
+        fields.pop("qabench", None)
+        said = official.deviations(signature(score, **fields | parameters), DECLARATIONS[score])
+    else:
+        said = ["the log does not say which prompt and protocol were used"]
+    answered = {record.id for record in evaluation.records}
+    if evaluation.available is not None and len(answered) < evaluation.available:
+        said.append(f"{len(answered)} of {evaluation.available} questions were asked")
+    if evaluation.status != "success":
+        said.append(f"the run did not finish ({evaluation.status})")
+    return said
+
+
 def write(submission: Submission, out: Path) -> list[Path]:
-    """Writes the files of a submission below ``out``, all of them or none; the metadata come last.
+    """Writes the files of a submission below ``out``, all of them or none; the metadata last.
 
     Raises:
         InputError: it has errors, or files of that name with other content are there.
@@ -157,12 +195,12 @@ def _check_free(submission: Submission, out: Path) -> None:
         )
 
 
-def _of_answers(given: Generations, question_ids: Sequence[str]) -> Iterator[Problem]:
+def _of_answers(given: Predictions, question_ids: Sequence[str]) -> Iterator[Problem]:
     for bad in given.bad_lines:
-        yield Problem("unreadable line", given.path, bad.line, f"{bad.reason}; mend or remove the line")
+        yield Problem("unreadable line", given.path, bad.line, f"{bad.reason}; fix or remove the line")
     first: dict[str, int] = {}
     known = set(question_ids)
-    for one in given.answers:
+    for one in given.rows:
         if one.id in first:
             said = f"{one.id} was answered in line {first[one.id]} already; leave one of the two"
             yield Problem("repeated id", given.path, one.line, said)
@@ -176,25 +214,25 @@ def _of_answers(given: Generations, question_ids: Sequence[str]) -> Iterator[Pro
         yield Problem("missing answers", given.path, None, said, error=False)
 
 
-def _unknown(path: str, one: Generation) -> Problem:
+def _unknown(path: str, one: Prediction) -> Problem:
     if config := DROPPED.get(one.id):
         said = (
-            f"{one.id} is a question of {config} that the corrected test questions dropped; the answer is handed in, "
-            "and no score counts it"
+            f"{one.id} is a question of {config} that the corrected test questions dropped; the answer is submitted, "
+            "but no score counts it"
         )
         return Problem("dropped question", path, one.line, said, error=False)
-    said = f"{one.id!r:.60} is the id of no test question; remove the line (are these answers to other questions?)"
+    said = f"{one.id!r:.60} is not the id of a test question; remove the line (are these answers to other questions?)"
     return Problem("unknown id", path, one.line, said)
 
 
-def _of_text(path: str, one: Generation) -> Problem | None:
-    where, answer = f"the answer to {one.id}", one.answer
+def _of_text(path: str, one: Prediction) -> Problem | None:
+    where, answer = f"the answer to {one.id}", one.fields["answer"]
     if not isinstance(answer, str):
         got = "null" if answer is None else f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
         said = f'{where} is {got}; it must be text, such as "1998" or "" (put list items in lines of their own)'
         return Problem("answer is not text", path, one.line, said)
     if not _storable(answer) or not _storable(one.id):
-        return Problem("not Unicode", path, one.line, f"{where} holds a lone surrogate, which is no character")
+        return Problem("not Unicode", path, one.line, f"{where} contains a lone surrogate, which is not a character")
     if not answer.strip():
         return Problem("empty answer", path, one.line, f"{where} is empty and counts 0", error=False)
     if len(answer) > MAX_ANSWER_CHARACTERS:
@@ -211,8 +249,10 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _same_answers(read: Mapping[str, Generations]) -> Iterator[Problem]:
-    contents = {setting: tuple((one.id, str(one.answer)) for one in given.answers) for setting, given in read.items()}
+def _same_answers(read: Mapping[str, Predictions]) -> Iterator[Problem]:
+    contents = {
+        setting: tuple((one.id, str(one.fields["answer"])) for one in given.rows) for setting, given in read.items()
+    }
     counts = Counter(contents.values())
     same = [setting for setting, content in contents.items() if counts[content] > 1]
     if same:
@@ -220,6 +260,6 @@ def _same_answers(read: Mapping[str, Generations]) -> Iterator[Problem]:
         yield Problem("same answers", read[same[-1]].path, None, said, error=False)
 
 
-def _lines(given: Generations) -> str:
-    rows = ({"id": one.id, "answer": one.answer} for one in given.answers)
+def _lines(given: Predictions) -> str:
+    rows = ({"id": one.id, "answer": one.fields["answer"]} for one in given.rows)
     return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)

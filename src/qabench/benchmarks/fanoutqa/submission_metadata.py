@@ -28,7 +28,7 @@ class Problem:
     Attributes:
         kind: what it is, in two or three words; problems of a kind are shown together.
         file: where. line: from 1; None where it is the whole file.
-        message: what is wrong, what is allowed and how to mend it.
+        message: what is wrong, what is allowed and how to fix it.
         error: whether the submission must not be handed in like this; False: it is written with a warning.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from inspect_ai import Task, task
@@ -11,174 +11,236 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver
 
-from qabench.answers import loads, text_of, type_name
-from qabench.benchmarks.fanoutqa import prompts
+from qabench.answers import loads, text_of
+from qabench.benchmarks.fanoutqa import official_prompts, prompts
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
-from qabench.benchmarks.fanoutqa.judge_scorer import fanoutqa_judge
+from qabench.benchmarks.fanoutqa.official_prompts import AUTO, OFFICIAL, chosen_prompt, chosen_protocol
 from qabench.benchmarks.fanoutqa.open_book import open_book
-from qabench.benchmarks.fanoutqa.predictions import METRICS
+from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
-from qabench.errors import InputError
-from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.fanoutqa.parse import read_rows
-from qabench.signature import digest
-from qabench.tasks.common import ask, chosen, sample, task_metadata, texts
+from qabench.prompts.template import Prompt
+from qabench.signature import digest, signature
+from qabench.tasks.common import ask, chosen, sample, task_metadata
 from qabench.tasks.context_window import check_window
 
 ANSWER_TOKENS = 520
-"""The tokens that the official settings keep free for the answer."""
-JUDGE = "judge"
+"""The number of tokens that are kept free for the answer."""
 
 Names = str | list[str] | None
 
 
 @task
 def fanoutqa_closed_book(
-    config: str = "dev",
+    config: str | None = None,
+    questions: str | None = None,
     ids: Names = None,
     category: Names = None,
     metrics: str = "acc,rouge",
     lemmatizer: str = "auto",
+    judge: dict[str, Any] | None = None,
+    prompt: str = AUTO,
+    protocol: str = AUTO,
 ) -> Task:
     """FanOutQA from memory: the question alone.
 
     Args:
-        config: dev, dev_nov23, test, test_nov23 or sample. The answers of test questions are not public: they are
-            asked and not scored, for a submission to the leaderboard (``qabench export``).
-        ids: ids of questions to ask; by default all. A list, or a text with commas.
-        category: categories of questions to ask; likewise.
-        metrics: of "acc", "rouge" and "judge", with commas. The judge is the one that FANOUTQA_OPENAI_API_KEY,
-            FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL name; see ``qabench.benchmarks.fanoutqa.judge``.
+        config: dev (the default), dev_nov23, test, test_nov23 or sample. The answers to test questions are not public:
+            they are asked and not scored, for a submission to the leaderboard (``qabench fanoutqa submit``).
+        questions: a file of questions in the official format, instead of a config.
+        ids: ids of questions to ask, a list or a string with commas; by default all.
+        category: categories of questions to ask, likewise.
+        metrics: of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc": "auto", "spacy" (official) or "simplemma".
+        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default FANOUTQA_OPENAI_API_KEY,
+            FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL choose the judge.
+        prompt: "official": the authors', read from their file; "qabench": this project's; "auto": official if the file
+            is available.
+        protocol: "official": the authors' parameters (temperature 0, no limit of tokens); "qabench": temperature 0 and
+            at most 520 tokens; "auto": as the prompt.
 
     Raises:
-        InputError: an unknown config, id, category or metric.
-        SourceError: the questions cannot be had.
+        InputError: an unknown config, id, category, metric, prompt or protocol.
+        SourceError: the questions, or with "official" the prompt, are not available.
     """
-    data = _Data(config, ids, category)
-    return data.task("closed-book", ask(), metrics, lemmatizer, prompts.closed_book)
+    which = chosen_prompt(prompt, official_prompts.CLOSED_BOOK)
+    asked = official_prompts.closed_book() if which == OFFICIAL else prompts.CLOSED_BOOK
+    data = _Data(config, questions, ids, category, "closed-book", asked, chosen_protocol(protocol, which))
+    return data.task(ask(), metrics, lemmatizer, judge)
 
 
 @task
 def fanoutqa_open_book(
-    config: str = "dev",
+    config: str | None = None,
+    questions: str | None = None,
     ids: Names = None,
     category: Names = None,
     metrics: str = "acc,rouge",
     lemmatizer: str = "auto",
-    protocol: str = "auto",
+    judge: dict[str, Any] | None = None,
+    prompt: str = AUTO,
+    protocol: str = AUTO,
+    search: str = AUTO,
     turns: int = 20,
     context_length: int | None = None,
     tokenizer: str | None = None,
 ) -> Task:
-    """FanOutQA with Wikipedia at hand: the model looks up what it needs, then answers.
+    """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
 
-    Which Wikipedia that is (live at the dataset's epoch with a cache, or a Kiwix server) is said by the environment:
-    see ``qabench.retrieval.wiki.client``.
+    The environment chooses the Wikipedia (live at the dataset's epoch with a cache, or a Kiwix server): see
+    ``qabench.retrieval.wiki.client``.
 
     Args:
-        config, ids, category, metrics, lemmatizer: see ``fanoutqa_closed_book``; the retriever has the same lemmatizer.
-        protocol: how the model looks things up: "tools", "text" (it writes ``<search>query</search>``), or "auto":
-            tools, and text for a model whose provider refuses them.
-        turns: the most replies before the model must answer.
-        context_length: the model's window in tokens; by default what Inspect knows of the model.
-        tokenizer: what counts tokens: a folder or file with a tokenizer.json, or a repository of the Hub; by default
-            the model's own where it can be had, else a stated estimate.
+        config: see ``fanoutqa_closed_book``.
+        questions: see ``fanoutqa_closed_book``.
+        ids: see ``fanoutqa_closed_book``.
+        category: see ``fanoutqa_closed_book``.
+        metrics: see ``fanoutqa_closed_book``.
+        lemmatizer: see ``fanoutqa_closed_book``; the retriever uses the same one.
+        judge: see ``fanoutqa_closed_book``.
+        prompt: see ``fanoutqa_closed_book``.
+        protocol: "official": one tool, ``search``, and the authors' handling of the conversation; "qabench": a second
+            tool that reads a page again, a limit of turns, and the oldest results dropped first; "auto": as the prompt.
+        search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or "auto": tools, and
+            text for a model whose provider refuses them.
+        turns: with protocol "qabench", the maximum number of replies before the model must answer.
+        context_length: the model's window in tokens; by default what Inspect knows about the model.
+        tokenizer: counts tokens: a folder or file with a tokenizer.json, or a repository on the Hub; by default the
+            model's own if it is available, or else a stated estimate.
 
     Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown protocol, no turns, an unknown window.
-        SourceError: the questions cannot be had.
+        InputError: as ``fanoutqa_closed_book``; an unknown search, no turns, an unknown window.
+        SourceError: as ``fanoutqa_closed_book``.
     """
-    data = _Data(config, ids, category)
+    which = chosen_prompt(prompt, official_prompts.OPEN_BOOK)
+    how = chosen_protocol(protocol, which)
+    strings = official_prompts.open_book() if OFFICIAL in (which, how) else None
+    own = {"tools": prompts.OPEN_BOOK, "text": prompts.OPEN_BOOK_TEXT}
+    by_search = {"tools": strings.tools, "text": strings.text} if strings and which == OFFICIAL else own
     check_window(context_length)
-    solver = open_book(ANSWER_TOKENS, protocol, turns, context_length, tokenizer, lemmatizer)
-    return data.task("open-book", solver, metrics, lemmatizer, prompts.open_book)
+    solver = open_book(
+        by_search,
+        strings if how == OFFICIAL else None,
+        ANSWER_TOKENS,
+        search,
+        turns,
+        context_length,
+        tokenizer,
+        lemmatizer,
+    )
+    first = by_search["text" if search == "text" else "tools"]
+    data = _Data(config, questions, ids, category, "open-book", first, how)
+    return data.task(solver, metrics, lemmatizer, judge)
 
 
 @task
 def fanoutqa_evidence_provided(
-    config: str = "dev",
+    config: str | None = None,
+    questions: str | None = None,
     ids: Names = None,
     category: Names = None,
     metrics: str = "acc,rouge",
     lemmatizer: str = "auto",
+    judge: dict[str, Any] | None = None,
+    prompt: str = AUTO,
+    protocol: str = AUTO,
     context_length: int | None = None,
     tokenizer: str | None = None,
 ) -> Task:
-    """FanOutQA with the necessary pages given: their best fragments by BM25+ until the model's window is full.
+    """FanOutQA with the necessary pages: their best fragments by BM25+, until the model's window is full.
 
     Args:
-        config, ids, category, metrics, lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
+        config: see ``fanoutqa_closed_book``.
+        questions: see ``fanoutqa_closed_book``.
+        ids: see ``fanoutqa_closed_book``.
+        category: see ``fanoutqa_closed_book``.
+        metrics: see ``fanoutqa_closed_book``.
+        lemmatizer: see ``fanoutqa_open_book``.
+        judge: see ``fanoutqa_closed_book``.
+        prompt: see ``fanoutqa_closed_book``.
+        protocol: "official": the list of evidence as it is, with repeated pages, and no limit of tokens; "qabench":
+            each page once, and at most 520 tokens; "auto": as the prompt.
+        context_length: see ``fanoutqa_open_book``.
+        tokenizer: see ``fanoutqa_open_book``.
 
     Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown window. SourceError: the questions cannot be had.
+        InputError: as ``fanoutqa_closed_book``; an unknown window. SourceError: as ``fanoutqa_closed_book``.
     """
-    data = _Data(config, ids, category)
+    which = chosen_prompt(prompt, official_prompts.EVIDENCE_PROVIDED)
+    how = chosen_protocol(protocol, which)
+    asked, document = prompts.EVIDENCE_PROVIDED, None
+    if which == OFFICIAL:
+        asked, document = official_prompts.evidence_provided().prompt, official_prompts.evidence_provided().document
     check_window(context_length)
-    solver = [evidence_provided(ANSWER_TOKENS, context_length, tokenizer, lemmatizer), ask()]
-    return data.task("evidence-provided", solver, metrics, lemmatizer, str, with_evidence=True)
+    data = _Data(config, questions, ids, category, "evidence-provided", asked, how)
+    solver = evidence_provided(asked, document, how == OFFICIAL, ANSWER_TOKENS, context_length, tokenizer, lemmatizer)
+    return data.task([solver, ask()], metrics, lemmatizer, judge)
 
 
 class _Data:
-    """A config's questions, those that were chosen, and what a score says of them."""
+    """The chosen questions of a config or a file, and what the signatures of their scores begin with."""
 
-    def __init__(self, config: str, ids: Names, category: Names) -> None:
-        table = dataset_table("fanoutqa")
-        self.config = table.config(config)
-        ((split, (file,)),) = self.config.splits.items()
-        self.public = split != "test"
-        self.digest = file_digest(table.name, file)
-        self._rows = {row["id"]: row for row in read_rows(open_path(table.name, file), self.config.name)}
-        self.samples = chosen((_sample(row) for row in self._rows.values()), ids, category)
-
-    def task(
+    def __init__(
         self,
+        config: str | None,
+        questions: str | None,
+        ids: Names,
+        category: Names,
         setting: str,
-        solver: Solver | list[Solver],
-        metrics: str,
-        lemmatizer: str,
-        prompt: Callable[[str], str],
-        with_evidence: bool = False,
-    ) -> Task:
-        """The task of a setting."""
-        for one in self.samples:
-            row = self._rows[str(one.id)]
-            one.input = prompt(row["question"])
-            if with_evidence:
-                one.metadata = (one.metadata or {}) | {"necessary_evidence": row["necessary_evidence"]}
-        about = task_metadata("fanoutqa", self.config.name, setting, self.digest)
-        if not self.public:
+        prompt: Prompt,
+        protocol: str,
+    ) -> None:
+        self.questions = read_questions(config, questions)
+        self.setting = setting
+        self.prompt = prompt
+        self.protocol = protocol
+        self.samples = chosen((_sample(row, prompt) for row in self.questions.rows), ids, category)
+
+    def task(self, solver: Solver | list[Solver], metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Task:
+        """The task of the setting."""
+        about = task_metadata("fanoutqa", self.questions.config, self.setting, self.questions.data_digest)
+        about["available"] = len(self.questions.rows)
+        about["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **self._signed())}
+        if not self.questions.public:
             about["unscored"] = (
-                "the answers to test questions are not public; `qabench export` gives the model's, for the leaderboard"
+                "the answers to test questions are not public; submit the model's with `qabench fanoutqa submit`"
             )
+        limit = None if self.protocol == OFFICIAL else ANSWER_TOKENS
         return Task(
-            dataset=MemoryDataset(self.samples, name=f"qabench/fanoutqa/{self.config.name}"),
+            dataset=MemoryDataset(self.samples, name=f"qabench/fanoutqa/{self.questions.config}"),
             solver=solver,
-            scorer=self._scorers(metrics, lemmatizer),
-            config=GenerateConfig(temperature=0, max_tokens=ANSWER_TOKENS),
+            scorer=self._scorer(metrics, lemmatizer, judge),
+            config=GenerateConfig(temperature=0, max_tokens=limit),
             metadata=about,
-            # A question that fails is an unanswered one: the others go on, it scores 0, and a retry asks it again.
+            # A failed question is an unanswered one: the others continue, it scores 0, and a retry asks it again.
             fail_on_error=False,
             score_on_error=True,
         )
 
-    def _scorers(self, metrics: str, lemmatizer: str) -> list[Scorer] | None:
-        wanted = texts(metrics)
-        if not wanted or set(wanted) - {*METRICS, JUDGE}:
-            raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(METRICS)}, {JUDGE}, with commas")
-        if not self.public:
-            return None
-        references = [loads(self._rows[str(one.id)]["answer"]) for one in self.samples]
-        signed = {"config": self.config.name, "data": self.digest, "references": digest(references)}
-        pure = ",".join(name for name in wanted if name != JUDGE)
-        scorers = [fanoutqa_scorer(pure, lemmatizer, signed)] if pure else []
-        return [*scorers, fanoutqa_judge(signed=signed)] if JUDGE in wanted else scorers
+    def _signed(self) -> dict[str, Any]:
+        return {
+            "config": self.questions.config,
+            "data": self.questions.data_digest,
+            "setting": self.setting,
+            "prompt": self.prompt.label,
+            "protocol": self.protocol,
+        }
+
+    def _scorer(self, metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Scorer | None:
+        references = [loads((one.metadata or {})["answer"]) for one in self.samples if self.questions.public]
+        signed = self._signed() | {"references": digest(references)}
+        scorer = fanoutqa_scorer(metrics, lemmatizer, judge, signed=signed)
+        return scorer if self.questions.public else None
 
 
-def _sample(row: Mapping[str, Any]) -> Sample:
-    groups = {"category": row["categories"], "evidence": [f"{len(row['necessary_evidence'])} pages"]}
-    if "answer" not in row:
-        return sample(row["id"], "", row["question"], "", groups)
-    answer = loads(row["answer"])
-    groups["type"] = [type_name(answer)]
-    return sample(row["id"], "", row["question"], text_of(answer), groups, answer=row["answer"])
+def _sample(row: Mapping[str, Any], prompt: Prompt) -> Sample:
+    answer = {"answer": row["answer"]} if "answer" in row else {}
+    with_evidence = "documents" in prompt.fields()
+    return sample(
+        row["id"],
+        row["question"] if with_evidence else prompt.filled(question=row["question"]),
+        row["question"],
+        text_of(loads(row["answer"])) if answer else "",
+        groups_of(row),
+        **answer,
+        **({"necessary_evidence": row["necessary_evidence"]} if with_evidence else {}),
+    )

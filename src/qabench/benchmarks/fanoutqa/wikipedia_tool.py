@@ -1,4 +1,4 @@
-"""Looking things up in Wikipedia for a model: a page's best fragments, or the titles of similar pages."""
+"""This project's Wikipedia tools for models: a page's best fragments, or the titles of similar pages."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ QUERY_CHARACTERS = 300  # Wikipedia's search refuses longer ones
 
 
 @dataclass
-class LookingUp:
-    """What one sample's model may look up.
+class WikipediaTool:
+    """The tools of one sample.
 
     Args:
-        question: what a page's fragments are ranked for, unless the model says otherwise.
-        budget: the most tokens of a result. counter: counts them. normalizer: of the retriever.
-        seen: is told the title, or the query where no page has it, and how many fragments of how many are shown.
+        question: what a page's fragments are ranked for, unless the model names something else.
+        budget: the maximum number of tokens of a result.
+        counter: counts tokens.
+        normalizer: of the retriever.
+        seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
     """
 
     question: str
@@ -38,7 +40,7 @@ class LookingUp:
     seen: Callable[[str, int, int], None]
 
     def tools(self) -> list[Tool]:
-        """``search`` and ``page`` as Inspect gives them to a model. Their results are never cut: they fit."""
+        """``search`` and ``page`` for Inspect, which never cuts their results: they fit."""
 
         async def search(query: str) -> str:
             return await self.search(query)
@@ -46,10 +48,10 @@ class LookingUp:
         async def page(title: str, about: str = "") -> str:
             return await self._result(title, about.strip() or self.question)
 
-        texts = {"query": "The page's title, or words to search for."}
-        search_tool = ToolDef(search, "search", prompts.SEARCH_TOOL, texts, max_output=0)
-        texts = {"title": "The page's title.", "about": "What to look for on the page."}
-        page_tool = ToolDef(page, "page", prompts.PAGE_TOOL, texts, max_output=0)
+        about = {"query": "The page's title, or words to search for."}
+        search_tool = ToolDef(search, "search", prompts.SEARCH_TOOL, about, max_output=0)
+        about = {"title": "The page's title.", "about": "What to look for on the page."}
+        page_tool = ToolDef(page, "page", prompts.PAGE_TOOL, about, max_output=0)
         return [search_tool.as_tool(), page_tool.as_tool()]
 
     async def search(self, query: str) -> str:
@@ -87,7 +89,7 @@ class _Similar:
 
 
 def _find(query: str, wanted: str, normalizer: Normalizer) -> _Page | _Similar:
-    """Raises WikiError where the wiki cannot be asked."""
+    """Raises WikiError if the wiki cannot be asked."""
     wiki = wikipedia()
     try:
         return _fragments(WikiPage(query), wiki.content(WikiPage(query)), wanted, normalizer)

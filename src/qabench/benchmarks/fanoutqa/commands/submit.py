@@ -1,7 +1,8 @@
-"""``qabench submit``: answers for a benchmark's own leaderboard, checked and laid out for the pull request."""
+"""``qabench fanoutqa submit``: check a submission to the leaderboard and write the files of its pull request."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,8 @@ from qabench.errors import InputError
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.submission import Submission
     from qabench.benchmarks.fanoutqa.submission_metadata import Problem
+    from qabench.evaluation import Evaluation
+    from qabench.predictions import Predictions
 
 SHOWN = 10  # problems of a kind, before the rest is counted
 LONGEST = 240  # characters of a problem
@@ -21,36 +24,37 @@ FOLDER = "leaderboard-submissions"
 
 
 def submit(
-    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark: fanoutqa.")],
-    metadata: Annotated[
-        Path, typer.Option(metavar="FILE", help="What the leaderboard wants to know of the system, as JSON.")
-    ],
+    metadata: Annotated[Path, typer.Option(metavar="FILE", help="The system's metadata, as JSON; see --init.")],
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")
     ] = None,
     closed_book: Annotated[
-        Path | None, typer.Option(metavar="FILE", help='Answers from memory: {"id", "answer"} a line.')
+        Path | None,
+        typer.Option(metavar="FILE", help='Closed-book answers: a log of qabench run, or {"id", "answer"} per line.'),
     ] = None,
-    open_book: Annotated[Path | None, typer.Option(metavar="FILE", help="Answers with a search of Wikipedia.")] = None,
+    open_book: Annotated[Path | None, typer.Option(metavar="FILE", help="Open-book answers, likewise.")] = None,
     evidence_provided: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Answers with the pages that hold the evidence.")
+        Path | None, typer.Option(metavar="FILE", help="Evidence-provided answers, likewise.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder to write, such as that of a clone of the repository.")
+        Path, typer.Option(metavar="DIR", help="The folder to write to, such as a clone of the repository.")
     ] = Path(FOLDER),
     init: Annotated[bool, typer.Option("--init", help="Only write a template of the metadata to FILE.")] = False,
+    allow_unofficial: Annotated[
+        bool,
+        typer.Option("--allow-unofficial", help="Submit runs that differ from the authors'; the metadata say how."),
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 after warnings, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, all problems in full.")] = False,
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
 
-    Exit code: 0 written; 1 the test questions cannot be had, or the files not written; 2 refused, so that nothing is
+    A run with other prompts, protocols or parameters than the authors' is refused without --allow-unofficial.
+    Exit code: 0 written; 1 the test questions are not available, or the files cannot be written; 2 refused, nothing is
     written, or written with warnings and --strict.
     """
     from qabench.benchmarks.fanoutqa import submission, submission_metadata
 
-    if benchmark.removeprefix("qabench/") != "fanoutqa":
-        raise InputError(f"{benchmark!r} has no leaderboard that qabench writes submissions for; allowed: fanoutqa")
     if init:
         submission_metadata.write_template(metadata)
         _print_template(metadata, as_json)
@@ -58,12 +62,32 @@ def submit(
     if name is None:
         raise InputError("a submission needs a name for its files: --name NAME")
     given = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
-    answers = {setting: path for setting, path in given.items() if path}
-    checked = submission.check(name, metadata, answers, submission.leaderboard_ids())
+    runs = {setting: _run(path, setting) for setting, path in given.items() if path and path.suffix == ".eval"}
+    answers = {setting: _answers(runs[setting]) if setting in runs else path for setting, path in given.items() if path}
+    deviations = {setting: submission.run_deviations(run) for setting, run in runs.items()}
+    ids = submission.leaderboard_ids()
+    checked = submission.check(name, metadata, answers, ids, deviations, allow_unofficial)
     paths = [] if checked.errors else submission.write(checked, out)
     _report(checked, paths, out, as_json)
     if checked.errors or (strict and checked.warnings):
         raise typer.Exit(2)
+
+
+def _run(path: Path, setting: str) -> Evaluation:
+    from qabench.runs.log import read_run
+
+    run = read_run(path)
+    if run.benchmark != "fanoutqa" or run.setting.replace("-", "") != setting:
+        raise InputError(f"{path} is a run of {run.benchmark} {run.setting}, not of fanoutqa {setting}")
+    return run
+
+
+def _answers(run: Evaluation) -> Predictions:
+    from qabench.predictions import read_predictions
+
+    # A failed question has no answer: the leaderboard counts it as unanswered.
+    rows = [{"id": record.id, "answer": record.answer} for record in run.records if record.answer is not None]
+    return dataclasses.replace(read_predictions(rows, ("answer",)), path=run.path)
 
 
 def _print_template(path: Path, as_json: bool) -> None:
@@ -105,7 +129,7 @@ def _as_dict(checked: Submission, paths: list[Path], steps: list[str]) -> dict[s
         "name": checked.name,
         "written": bool(paths),
         "files": [str(path) for path in paths],
-        "answers": {setting: len(given.answers) for setting, given in checked.answers.items()},
+        "answers": {setting: len(given.rows) for setting, given in checked.answers.items()},
         "errors": [problem.as_dict() for problem in checked.errors],
         "warnings": [problem.as_dict() for problem in checked.warnings],
         "next": steps,

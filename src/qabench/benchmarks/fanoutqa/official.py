@@ -1,0 +1,142 @@
+"""The official values of the fields of FanOutQA's signatures.
+
+Official is what the package ``fanoutqa`` (1.1) computes with the packages that it allows, and what the runners of the
+paper's experiments send to models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from qabench.loading_scripts import dataset_table, file_digest
+from qabench.official import IRRELEVANT, Declaration, Field
+
+# Of the authors' prompts, in the form of ``Prompt.label``. A test compares them with the pinned files.
+JUDGE_PROMPT = "official-b60545761d84"
+PROMPTS = {
+    "closed-book": "official-421a2040e293",
+    "open-book": "official-c8965c122d16",
+    "open-book-text": "official-820758faab47",
+    "evidence-provided": "official-1562cf34c9bf",
+}
+
+# Parameters of generation that are part of a run's signatures if they are set.
+GENERATION = (
+    *("temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop_seqs"),
+    *("system_message", "logit_bias", "best_of", "reasoning_effort", "reasoning_tokens", "effort", "extra_body"),
+)
+
+
+def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Callable[[str], bool]:
+    """Whether a value contains a version in ``low <= version < high``; the pattern's first group is the version."""
+
+    def accepts(value: str) -> bool:
+        found = re.fullmatch(pattern, value)
+        return found is not None and low <= tuple(map(int, found[1].split("."))) < high
+
+    return accepts
+
+
+def _is_lemmatizer(value: str) -> bool:
+    in_range = _versions(r"en_core_web_sm-3[\d.]*\+spacy-([\d.]+)\+[0-9a-f]+", (3, 7, 2), (4,))
+    return in_range(value)
+
+
+def _is_official_data(value: str) -> bool:
+    table = dataset_table("fanoutqa")
+    files = [file for name in _CONFIGS for (file,) in table.config(name).splits.values()]
+    return value in {file_digest("fanoutqa", file) for file in files}
+
+
+def _prompt_sentence(what: str) -> Callable[[str], str]:
+    def says(value: str) -> str:
+        name = "qabench's own" if value.startswith("qabench-") else value
+        return f"{what}: {name}, not the authors'"
+
+    return says
+
+
+def _optional(declaration: Declaration) -> Declaration:
+    return {name: replace(field, absent=True) for name, field in declaration.items()}
+
+
+_CONFIGS = ("dev", "dev_nov23", "test", "test_nov23")
+_ZERO = ("0", "0.0")
+_NO_EFFECT = ("top_p", "top_k", "seed")  # at temperature 0
+_MODEL = ("reasoning_effort", "reasoning_tokens", "effort", "context_length")  # part of what is evaluated
+
+_COMMON: Declaration = {
+    "benchmark": IRRELEVANT,  # the same in all signatures
+    "config": Field(_CONFIGS, "config: {value} instead of the benchmark's questions", absent=True),
+    "data": Field(_is_official_data, "data: the questions are not those of the authors' repository", absent=True),
+    "references": IRRELEVANT,  # they follow from the data and the number of questions asked
+    "questions": IRRELEVANT,  # likewise
+    "only_score_answered": Field(("no",), "unanswered questions are left out instead of counting 0", absent=True),
+    "setting": IRRELEVANT,  # part of the score's name
+    "prompt": Field(tuple(PROMPTS.values()), _prompt_sentence("prompt"), absent=True),
+    "protocol": Field(("official",), "protocol: {value}'s own, not the authors'", absent=True),
+    "search": Field(("tools", "text"), "search: {value} instead of tool calls or <search> tags", absent=True),
+    "tokenizer": Field(
+        lambda value: not value.startswith(("an estimate", "Inspect's estimate")),
+        "the model's tokenizer is not available: room in the context window was measured by {value}",
+        absent=True,
+    ),
+    "wikipedia": Field(("dated",), "Wikipedia: {value} instead of the pages at the dataset's epoch", absent=True),
+    "markdownify": Field(
+        _versions(r"([\d.]+)", (0, 11, 6), (0, 12)), "markdownify: {value} instead of 0.11.6", absent=True
+    ),
+    "retriever": Field(_is_lemmatizer, "retriever: lemmas by {value} instead of en_core_web_sm", absent=True),
+    "pages": Field(("all",), "evidence: {value}", absent=True),
+    "temperature": Field(_ZERO, "temperature: {value} instead of 0", absent=True),
+    # The authors' engines send no limit, except the one for Claude.
+    "max_tokens": Field(("512",), "max tokens: {value}, where the authors set no limit", absent=True),
+    "frequency_penalty": Field(_ZERO, absent=True),
+    "presence_penalty": Field(_ZERO, absent=True),
+    "best_of": Field(("1",), absent=True),
+    "stop_seqs": Field((), "stop sequences: {value}, where the authors set none", absent=True),
+    "system_message": Field((), "a system message was added", absent=True),
+    "logit_bias": Field((), "a logit bias was set", absent=True),
+    "extra_body": Field((), "additional parameters were sent to the model's server", absent=True),
+    **dict.fromkeys((*_NO_EFFECT, *_MODEL), IRRELEVANT),
+}
+_ACCURACY: Declaration = {
+    "normalizer": Field(
+        _versions(r"fanoutqa-1\+ftfy-([\d.]+)", (6, 1, 3), (7, 0, 1)), "normalizer: {value} instead of ftfy 6.1.3 to 7"
+    ),
+    "lemmatizer": Field(_is_lemmatizer, "lemmatizer: {value} instead of en_core_web_sm with spaCy 3.7.2 or later"),
+}
+_ROUGE: Declaration = {
+    "rouge": Field(
+        # rouge-score-rs equals rouge-score to the last bit; a test compares them.
+        lambda value: re.fullmatch(r"rouge-score-0\.1\.\d+|rouge-score-rs-[\d.]+", value) is not None,
+        "ROUGE: {value} instead of rouge-score 0.1.2",
+    ),
+    "stemmer": Field(("porter",)),
+}
+_BLEURT: Declaration = {
+    "bleurt": Field(
+        lambda value: re.search(r"(^|/)BLEURT-20(@[0-9a-f]*)?$", value) is not None,
+        "BLEURT: {value} instead of BLEURT-20",
+    )
+}
+_JUDGE: Declaration = {
+    "judge": Field(("gpt-4o-2024-11-20",), "judge: {value} instead of {official}"),
+    "judge_endpoint": Field(("https://api.openai.com/v1",), "judge: a model at {value} instead of OpenAI's"),
+    "judge_prompt": Field((JUDGE_PROMPT,), _prompt_sentence("judge prompt")),
+    "judge_temperature": Field(_ZERO, "judge temperature: {value} instead of 0"),
+    "judge_seed": Field(("31415",), "judge seed: {value} instead of {official}"),
+    "judge_cache_key": IRRELEVANT,  # only separates cached replies
+}
+
+DECLARATIONS: Mapping[str, Declaration] = {
+    # What every run records, scored or not.
+    "fanout_run": {**_COMMON, **{name: replace(_COMMON[name], absent=False) for name in ("prompt", "protocol")}},
+    "fanout_acc": {**_COMMON, **_ACCURACY},
+    "fanout_rouge": {**_COMMON, **_ROUGE},
+    "fanout_bleurt": {**_COMMON, **_BLEURT},
+    "fanout_judge": {**_COMMON, **_JUDGE},
+    # All of them together, as the metric of that name reports them; BLEURT and the judge are optional there.
+    "fanoutqa": {**_COMMON, **_ACCURACY, **_ROUGE, **_optional({**_BLEURT, **_JUDGE})},
+}

@@ -1,0 +1,101 @@
+"""FanOutQA's questions as they are scored: a config's, or those of a file in the official format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from qabench.answers import loads, type_name
+from qabench.errors import InputError
+from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.fanoutqa.parse import read_rows
+
+GROUPINGS = ("category", "type", "evidence")
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions in order.
+
+    Attributes:
+        config: the config's name; "file:NAME" for a file.
+        rows: as the dataset has them; without ``answer`` if the answers are not public.
+        data_digest: twelve hex digits of the file.
+        public: whether the questions have answers.
+    """
+
+    config: str
+    rows: Sequence[Mapping[str, Any]]
+    data_digest: str
+    public: bool = True
+
+    @cached_property
+    def by_id(self) -> dict[str, Mapping[str, Any]]:
+        """The rows by question id."""
+        return {row["id"]: row for row in self.rows}
+
+    def reference(self, question_id: str) -> Any:
+        """The reference answer of a question."""
+        return loads(self.by_id[question_id]["answer"])
+
+
+def read_questions(config: str | None = None, file: str | Path | None = None) -> Questions:
+    """The questions of a config, or of a file in the format of ``fanout-final-dev.json``.
+
+    Args:
+        config: by default "dev"; not with a file.
+        file: a JSON list of questions, each with id, question, decomposition, answer and categories.
+
+    Raises:
+        InputError: an unknown config, both arguments, or a file that is not in the format.
+        SourceError: the data is not available.
+    """
+    if file is not None:
+        if config is not None:
+            raise InputError(f"give either the config ({config!r}) or a file of questions ({file}), not both")
+        return _of_file(Path(file))
+    table = dataset_table("fanoutqa")
+    chosen = table.config(config)
+    ((split, (path,)),) = chosen.splits.items()
+    rows = list(read_rows(open_path(table.name, path), chosen.name))
+    return Questions(chosen.name, rows, file_digest(table.name, path), split != "test")
+
+
+def with_answers(questions: Questions) -> Questions:
+    """The same questions.
+
+    Raises:
+        InputError: their answers are not public.
+    """
+    if questions.public:
+        return questions
+    table = dataset_table("fanoutqa")
+    public = [config.name for config in table.configs.values() if "test" not in config.splits]
+    raise InputError(
+        f"the answers of {table.title} {questions.config} are not public; its authors score submissions for their "
+        f"leaderboard. Configs with answers: {', '.join(public)}"
+    )
+
+
+def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The groups of a question, by grouping: its categories, its answer's type, its number of evidence pages."""
+    groups = {"category": list(row["categories"]), "evidence": [f"{len(row['necessary_evidence'])} pages"]}
+    return groups | ({"type": [type_name(loads(row["answer"]))]} if "answer" in row else {})
+
+
+def _of_file(file: Path) -> Questions:
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise InputError(f"cannot read the questions {file}: {error.strerror or error}") from None
+    rows = list(read_rows(file, "dev"))
+    if not rows:
+        raise InputError(f"{file} holds no questions")
+    ids = [row["id"] for row in rows]
+    if repeated := next((id for i, id in enumerate(ids) if id in ids[:i]), None):
+        raise InputError(f"{file}: the id {repeated!r} occurs more than once; ids must be unique")
+    return Questions(f"file:{file.name}", rows, digest)

@@ -1,0 +1,67 @@
+"""Prompt templates, and prompts in users' files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench.benchmarks.fanoutqa.judge import judge_for
+from qabench.errors import InputError
+from qabench.prompts.template import Prompt, read_prompt
+
+
+@given(st.text(), st.text(), st.text())
+def test_fields_are_filled_once_and_braces_in_values_stay(question: str, reference: str, answer: str) -> None:
+    prompt = Prompt("x", "{question}|{reference}|{answer}|{answer}", "about {question}")
+    assert prompt.messages(question=question, reference=reference, answer=answer) == (
+        ("system", f"about {question}"),
+        ("user", f"{question}|{reference}|{answer}|{answer}"),
+    )
+
+
+def test_values_are_no_templates() -> None:
+    prompt = Prompt("x", "{question} {answer}")
+    assert prompt.messages(question="{answer}", answer="{question}") == (("user", "{answer} {question}"),)
+
+
+def test_the_digest_is_of_both_texts() -> None:
+    prompts = [Prompt("x", "a"), Prompt("x", "b"), Prompt("x", "a", "s"), Prompt("x", "sa"), Prompt("x", "as")]
+    assert len({prompt.digest for prompt in prompts}) == 5
+    assert Prompt("x", "a").digest == Prompt("y", "a").digest
+    assert Prompt("x", "a").label == f"x-{Prompt('x', 'a').digest}"
+
+
+def test_a_user_s_file(tmp_path: Path) -> None:
+    text = tmp_path / "mine.txt"
+    text.write_text("{question}\n{reference}\n{answer}\n")
+    assert judge_for(prompt=text).prompt == Prompt("file:mine.txt", "{question}\n{reference}\n{answer}\n")
+    toml = tmp_path / "mine.toml"
+    toml.write_text('system = "s"\nuser = "{question}{reference}{answer}"\n')
+    assert judge_for(prompt=str(toml)).prompt == Prompt("file:mine.toml", "{question}{reference}{answer}", "s")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"{question} {answer}", r"lacks \{reference\}"),
+        ("a.txt", b"{question} {answer} {reference} {refrence}", r"has unknown \{refrence\}"),
+        ("a.txt", b" \n", "no user message"),
+        ("a.txt", b"\xff", "not UTF-8"),
+        ("a.toml", b"user = ", "not TOML"),
+        ("a.toml", b"user = 1", "must hold the texts"),
+        ("a.toml", b"user = 'x'\nmodel = 'y'", "must hold the texts"),
+        ("a.toml", b"system = 'x'", "no user message"),
+    ],
+)
+def test_a_user_s_file_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        judge_for(prompt=path)
+    with pytest.raises(InputError, match="allowed: official, qabench, auto, or a file"):
+        judge_for(prompt=str(tmp_path / "missing"))
+    with pytest.raises(InputError, match="cannot read"):
+        read_prompt(tmp_path / "missing")
