@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import runpy
 import subprocess
 import sys
-import tomllib
 from collections.abc import Container
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -139,10 +139,13 @@ def test_cycles_are_found() -> None:
 
 
 def test_the_packaging_lists_every_package() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    packages = {name.rpartition(".")[0] if path.name != "__init__.py" else name for name, path in modules().items()}
-    assert sorted(packages) == settings["packages"]
-    assert settings["package-dir"] == {package: folder for folder, package in FOLDERS.items()}
+    found = runpy.run_path(str(ROOT / "setup.py"), run_name="setup_file")
+    assert found["packages"]() == sorted({package_of(name, modules()) for name in modules() if _in_package(name)})
+    assert found["ROOTS"] == {package: folder for folder, package in FOLDERS.items()}
+
+
+def _in_package(name: str) -> bool:
+    return modules()[name].name == "__init__.py" or name.count(".") > 1
 
 
 def test_folders_have_no_hyphens_and_the_core_no_twin() -> None:

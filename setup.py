@@ -1,0 +1,31 @@
+"""Lists the packages; everything else is in pyproject.toml.
+
+The package has four roots, which setuptools cannot search from pyproject.toml. A new benchmark or metric is a new
+folder, found here.
+"""
+
+from pathlib import Path
+
+from setuptools import setup
+
+ROOTS = {
+    "qabench": "src/qabench",
+    "qabench.loading_scripts": "loading_scripts",
+    "qabench.metrics": "metrics",
+    "qabench.retrieval": "retrieval",
+}
+
+
+def packages() -> list[str]:
+    """Every folder with Python files below the roots."""
+    here = Path(__file__).parent
+    found = {
+        ".".join([package, *path.parent.relative_to(here / folder).parts])
+        for package, folder in ROOTS.items()
+        for path in (here / folder).rglob("*.py")
+    }
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    setup(packages=packages(), package_dir=ROOTS)
