@@ -11,6 +11,7 @@ import pytest
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook.sections import sections
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import Study, load_study, run
 from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
@@ -83,6 +84,21 @@ def test_imperfect_files_keep_every_question() -> None:
         "unreadable lines: 1 (line 2: the passages are not a list of strings: 'one string')",
     ]
     assert FASTBOOK.scores(scored)["mrr@10"].n == 12
+
+
+def test_curves_of_the_report() -> None:
+    study = load_study("sample", chunk_size=60)
+    scored = evaluate("sample", read(passages_of(study)), k="1,3")
+    (section,) = sections({"a": scored, "b": evaluate("sample", read(passages_of(study, 2)), k=2)})
+    values = {(row.system, row.score, row.at): row.interval.mean for row in section.rows}
+    assert set(values) == {("a", f"{name}@k", k) for name in ("MRR", "Recall") for k in (1, 2, 3)} | {
+        ("b", f"{name}@k", k) for name in ("MRR", "Recall") for k in (1, 2)
+    }
+    for k in (1, 3):
+        assert values["a", "MRR@k", k] == pytest.approx(means(scored)[f"mrr@{k}"])
+        assert values["a", "Recall@k", k] == pytest.approx(means(scored)[f"recall@{k}"])
+    assert "answer components are not in the first 3 passages" in section.note
+    assert sections({"empty": evaluate("sample", read([{"id": "1-1", "answer": "x"}]), families=["rouge"])}) == []
 
 
 def test_rouge_of_answers_is_not_official() -> None:

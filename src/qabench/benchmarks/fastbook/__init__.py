@@ -67,5 +67,6 @@ BENCHMARK = Benchmark(
     ),
     prediction_fields=("passages", "answer"),
     read_with="qabench.benchmarks.fastbook.predictions:read",
+    sections_with="qabench.benchmarks.fastbook.sections:sections",
     commands={"retrieve": "qabench.benchmarks.fastbook.commands:retrieve"},
 )

@@ -1,0 +1,56 @@
+"""Every field of fastbook's signatures is declared: a change is a deviation, or the field is irrelevant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qabench.benchmarks.fastbook.official import DECLARATIONS
+from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook.study.methods import parse_method
+from qabench.benchmarks.fastbook.study.study import load_study, run
+from qabench.official import IRRELEVANT, deviations
+from qabench.signature import parse
+
+
+def signatures() -> list[str]:
+    """Of a file of predictions and of each method of the study, on the real questions."""
+    study = load_study()
+    rows = [{"id": row["id"], "passages": [], "answer": "x"} for row in study.questions]
+    scored = evaluate(None, read(rows), families=["retrieval", "rouge"])
+    return [*scored.signatures.values(), run(study, parse_method("bm25")).signature]
+
+
+def test_official_signatures_have_no_deviations(mirror: Path) -> None:
+    assert [deviations(line, DECLARATIONS[parse(line)[0]]) for line in signatures()] == [[], [], []]
+
+
+def test_each_changed_field_deviates_or_is_irrelevant(mirror: Path) -> None:
+    for line in signatures():
+        name, fields = parse(line)
+        declaration = DECLARATIONS[name]
+        for field, value in fields.items():
+            if field == "qabench":
+                continue
+            changed = line.replace(f"|{field}:{value}", f"|{field}:other")
+            removed = line.replace(f"|{field}:{value}", "")
+            said = deviations(changed, declaration), deviations(removed, declaration)
+            assert [len(one) for one in said] == ([0, 0] if declaration[field] is IRRELEVANT else [1, 1]), field
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("options:skip_empty_contexts", "options: skip_empty_contexts, which the official scores do not have"),
+        ("config:sample", "config: sample, not the benchmark's questions"),
+        ("repair:ftfy-5.9", "text repair: ftfy-5.9 instead of ftfy 6"),
+        ("new:1", "new: 1 (qabench does not know an official value)"),
+    ],
+)
+def test_deviations_are_named(change: str, sentence: str, mirror: Path) -> None:
+    line = signatures()[0]
+    name, _, value = change.partition(":")
+    fields = parse(line)[1] | {name: value}
+    changed = "|".join(["fastbook_retrieval", *(f"{key}:{of}" for key, of in fields.items())])
+    assert deviations(changed, DECLARATIONS["fastbook_retrieval"]) == [sentence]
