@@ -11,20 +11,20 @@ from qabench.scoring.answer_components import answer_component_scores
 
 _DESCRIPTION = """
 Answer Component Recall@k: the mean over questions of the share of the answer's components that are retrieved in the
-top k. A component is retrieved by a passage that contains one of its contexts. A fraction; equal to the official figure
+top k. A component is retrieved by a passage that contains one of its contexts. A fraction; equal to the official score
 of fastbook-benchmark to the last digit.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: for each question the list of its passages (texts), the best first; None where nothing was retrieved.
+    predictions: for each question the list of its passages (strings), best first; None if nothing was retrieved.
     references: the dataset's `answer_context` column: for each question the list of its components, dicts with
-        `context` (list of texts), `explicit_context` and `extraneous_answer` (truth values); or JSON text of such.
-    k: the cutoff, 10 by default, or a list of several.
+        `context` (list of strings), `explicit_context` and `extraneous_answer` (booleans); or the same as JSON.
+    k: the cutoff, or a list of several; 10 by default.
     skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
     skip_extraneous: unofficial: leave out components that go beyond the question.
-    explicit_only: unofficial: leave out components that their contexts do not say outright.
-    per_question: also give each question's score.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    explicit_only: unofficial: leave out components that their contexts only imply.
+    per_question: also return each question's score.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are.
 Returns:
     recall@10 (and so on for each k): float in [0, 1].
     signature: everything the score depends on, in one line.

@@ -128,7 +128,7 @@ def test_options_leave_components_out_and_are_named() -> None:
         ([[]], [["x", 1]], {}, r"predictions\[0\] is \['x', 1\]"),
         (["x"], [[]], {}, r"references\[0\] is a str; give a question's answer_context"),
         ([["x"]], [[]], {}, r"references\[0\]: a component is 'x'; allowed: a dict"),
-        ([[{"context": "x"}]], [[]], {}, "allowed: a dict with 'context', a list of texts"),
+        ([[{"context": "x"}]], [[]], {}, "allowed: a dict with 'context', a list of strings"),
         ([[]], [[]], {"k": 0}, "k is 0; allowed: an integer of 1 or more"),
         ([[]], [[]], {"k": []}, r"k is \[\]"),
         ([[]], [[]], {"k": [10, True]}, r"k is \[10, True\]"),

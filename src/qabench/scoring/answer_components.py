@@ -1,6 +1,6 @@
-"""Answer Component MRR@k and Recall@k of fastbook-benchmark: how far down a ranking the whole answer stands.
+"""Answer Component MRR@k and Recall@k of fastbook-benchmark: how deep in a ranking the whole answer is found.
 
-Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-benchmark), whose figures these are.
+Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-benchmark).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qabench.text.repaired import RepairedTexts
 
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 REPAIRED = RepairedTexts()
-"""What every call shares unless it brings its own: the second system over a corpus finds its passages repaired."""
+"""The default cache of repaired strings, shared by all calls: a second system over a corpus reuses its passages."""
 
 Component = Mapping[str, Any]
 Ranks = tuple[int | None, ...]
@@ -27,13 +27,13 @@ Ranks = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnswerComponentScores:
-    """Where each question's components were retrieved; the figures at a cutoff follow from that.
+    """The ranks at which each question's components were retrieved; the scores at a cutoff follow from them.
 
     Attributes:
-        cutoffs: the k's that were asked for.
-        ranks: for each question the first rank (from 1) at which each component that counts was retrieved; None where
-            it was not within the largest cutoff. None for a question of whose components the options leave none.
-        options: the options that were on; () gives the official figures.
+        cutoffs: the requested values of k.
+        ranks: for each question the first rank (from 1) at which each component that counts was retrieved; None if it
+            is not within the largest cutoff. None for a question without components that count under the options.
+        options: the options that were on; () gives the official scores.
     """
 
     cutoffs: tuple[int, ...]
@@ -42,16 +42,16 @@ class AnswerComponentScores:
 
     @property
     def skipped(self) -> int:
-        """How many questions count in no mean, because the options leave no component of theirs."""
+        """The number of questions that are in no mean, because the options leave none of their components."""
         return sum(ranks is None for ranks in self.ranks)
 
     def mrr_per_question(self, k: int) -> list[float | None]:
-        """1 / the largest of the components' ranks if all were retrieved in the top k, else 0; None: skipped."""
+        """1 / the largest of the components' ranks if all were retrieved in the top k, else 0; None if skipped."""
         self._check(k)
         return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
 
     def recall_per_question(self, k: int) -> list[float | None]:
-        """The share of the components that were retrieved in the top k; None: skipped.
+        """The share of the components that were retrieved in the top k; None if skipped.
 
         Raises:
             InputError: a question has no components, so that its recall is undefined.
@@ -68,7 +68,7 @@ class AnswerComponentScores:
         return _mean(self.recall_per_question(k))
 
     def signature(self) -> dict[str, Any]:
-        """The fields by which a signature says how it was scored."""
+        """The fields of a signature that describe the scoring."""
         return {
             "k": self.cutoffs,
             "repair": f"ftfy-{metadata.version('ftfy')}",
@@ -96,19 +96,19 @@ def answer_component_scores(
     A component without context is never retrieved. A question without components has MRR 0 and no recall.
 
     Args:
-        references: each question's ``answer_context``: its components, dicts with ``context``, a list of texts, and
-            for the options ``explicit_context`` and ``extraneous_answer``, truth values.
-        predictions: each question's passages, the best first: a list of texts. None, ``UNANSWERED`` and an empty list
-            are a question for which nothing was retrieved.
+        references: each question's ``answer_context``: its components, dicts with ``context``, a list of strings, and
+            for the options ``explicit_context`` and ``extraneous_answer``, booleans.
+        predictions: each question's passages, best first: a list of strings. None, ``UNANSWERED`` and an empty list
+            mean that nothing was retrieved.
         k: the cutoff, or several.
         skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
-        explicit_only: unofficial: leave out components that their contexts do not say outright. A question that an
-            option leaves without components counts in no mean and is None in the lists.
-        repaired: gives the repaired form of a text; by default a memory that calls share.
+        explicit_only: unofficial: leave out components that their contexts only imply. A question that an option
+            leaves without components is in no mean, and None in the lists.
+        repaired: returns the repaired form of a string; by default from a cache that all calls share.
 
     Raises:
-        InputError: no questions, lists of unlike length, k not a positive integer, or an item of another shape.
+        InputError: no questions, lists of different lengths, k not a positive integer, or an item of another shape.
     """
     check_pairs(references, predictions)
     cutoffs = check_cutoffs(k)
@@ -129,11 +129,17 @@ def answer_component_scores(
 
 
 def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
-    """The cutoffs, each once, ascending. Raises InputError where one is not an integer of 1 or more."""
+    """The cutoffs, each once, ascending. Raises InputError if one is not an integer of 1 or more."""
     given = [k] if isinstance(k, int) or not isinstance(k, Sequence) else list(k)
     if not given or not all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in given):
-        raise InputError(f"k is {k!r:.80}; allowed: an integer of 1 or more, or a list of such")
+        raise InputError(f"k is {k!r:.80}; allowed: an integer of 1 or more, or a list of them")
     return tuple(sorted(set(given)))
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean with the summation of NumPy and pandas; its last digit depends on the order of additions."""
+    # The source takes the mean of a pandas column.
+    return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 
 
 def _ranks(components: Sequence[Component], passages: list[str], repaired: Callable[[str], str]) -> Ranks:
@@ -176,9 +182,8 @@ def _share(ranks: Ranks, k: int, question: int) -> float:
 def _mean(values: list[float | None]) -> float:
     counted = [value for value in values if value is not None]
     if not counted:
-        raise InputError("the options leave no question with a component: a mean over none is undefined")
-    # NumPy's sum and not the builtin: the source takes the mean of a pandas column, and the last digit depends on it.
-    return float(np.asarray(counted, dtype=np.float64).sum() / len(counted))
+        raise InputError("the options leave no question with a component: the mean of nothing is undefined")
+    return mean_of(counted)
 
 
 def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
@@ -191,7 +196,7 @@ def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
 
 def _flag(component: Component, name: str, where: str) -> bool:
     value = component.get(name)
-    if not isinstance(value, bool):  # the source's own files have the text "false", which is true in Python
+    if not isinstance(value, bool):  # the source's files have the string "false", which is true in Python
         raise InputError(f"{where}: {name} is {value!r:.60}; allowed: True, False, as the dataset's rows have it")
     return value
 
@@ -201,9 +206,9 @@ def _components(reference: Any, where: str) -> Sequence[Component]:
         raise InputError(f"{where} is a {type(reference).__name__}; give a question's answer_context: a list of dicts")
     for component in reference:
         contexts = component.get("context", ()) if isinstance(component, Mapping) else None
-        if not _is_texts(contexts):
+        if not _is_strings(contexts):
             raise InputError(
-                f"{where}: a component is {component!r:.80}; allowed: a dict with 'context', a list of texts"
+                f"{where}: a component is {component!r:.80}; allowed: a dict with 'context', a list of strings"
             )
     return reference
 
@@ -211,16 +216,11 @@ def _components(reference: Any, where: str) -> Sequence[Component]:
 def _passages(prediction: Any, where: str) -> Sequence[str]:
     if prediction is None or prediction is UNANSWERED:
         return ()
-    if not _is_texts(prediction):
-        raise InputError(f"{where} is {prediction!r:.80}; allowed: a list of passages (texts), or None")
+    if not _is_strings(prediction):
+        raise InputError(f"{where} is {prediction!r:.80}; allowed: a list of passages (strings), or None")
     passages: Sequence[str] = prediction
     return passages
 
 
-def _is_texts(value: Any) -> bool:
+def _is_strings(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean with NumPy's summation, as pandas takes it; its last digit depends on the order of additions."""
-    return float(np.asarray(values, dtype=np.float64).sum() / len(values))

@@ -1,4 +1,4 @@
-"""The official values of the fields of fastbook's signatures."""
+"""The official values of the fields of fastbook's signatures; see ``qabench.official``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,36 @@ from collections.abc import Mapping
 from qabench.loading_scripts import dataset_table, file_digest
 from qabench.official import IRRELEVANT, Declaration, Field
 
+REFERENCES = "6d23feba4ae3"  # the column answer_context of all questions, digested in the dataset's order
+
 
 def _is_official_data(value: str) -> bool:
     ((file,),) = dataset_table("fastbook").config("questions").splits.values()
     return value == file_digest("fastbook", file)
 
 
+_SCORING: Declaration = {
+    "k": IRRELEVANT,  # part of the score's name
+    "repair": Field(lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"),
+    "options": Field(("official",), "options: {value}, which the official scores do not have"),
+}
+_METRIC: Declaration = {
+    "references": Field((REFERENCES,), "references: not the answer components of all questions in the dataset's order"),
+    **_SCORING,
+}
 # What distinguishes one retrieval system from another does not make its scores unofficial.
 _SYSTEM = ("chunker", "chunk_size", "overlap", "corpus", "method", "query", "model")
+_ANSWERS = ("config", "data", "prompt", "model", "rouge", "stemmer")
 
 DECLARATIONS: Mapping[str, Declaration] = {
+    "answer_component_mrr": _METRIC,
+    "answer_component_recall": _METRIC,
     "fastbook_retrieval": {
         "config": Field(("questions",), "config: {value}, not the benchmark's questions"),
         "data": Field(_is_official_data, "data: the questions are not those of the benchmark's repository"),
-        "k": IRRELEVANT,  # part of the score's name
-        "repair": Field(lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"),
-        "options": Field(("official",), "options: {value}, which the official scores do not have"),
+        **_SCORING,
         **dict.fromkeys(_SYSTEM, IRRELEVANT),
     },
-    # ROUGE of answers is not one of the benchmark's scores, so its metrics are declared unofficial.
-    "fastbook_rouge": dict.fromkeys(("config", "data", "rouge", "stemmer", "prompt", "model", "retrieval"), IRRELEVANT),
+    # ROUGE of answers is not a score of the benchmark's authors: its metrics are declared unofficial.
+    "fastbook_rouge": dict.fromkeys(_ANSWERS, IRRELEVANT),
 }
