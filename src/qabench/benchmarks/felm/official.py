@@ -77,7 +77,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     SCORE: {
         "unparsed": Field(
             ("all_correct",),
-            "responses without a readable reply are left out; officially, all their segments count as correct",
+            "responses without a readable reply are left out (officially, all their segments count as correct)",
         ),
         "replies": Field((*REPLY_FORMATS, "verdicts")),
         # The data.
