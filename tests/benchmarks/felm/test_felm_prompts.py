@@ -112,7 +112,7 @@ def test_a_users_template(tmp_path: Path) -> None:
     assert method.prompts.label.startswith("file:mine.toml-")
     with pytest.raises(InputError, match=r"unknown \{references\}"):
         felm_prompts("raw", prompt=path)
-    with pytest.raises(InputError, match="allowed: official, qabench, or a file"):
+    with pytest.raises(InputError, match="allowed: official, qabench, auto, or a file"):
         felm_prompts("raw", prompt="own")
 
 

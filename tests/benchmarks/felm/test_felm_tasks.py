@@ -186,10 +186,12 @@ def test_the_choice_of_responses(tmp_path: Path) -> None:
 
 
 def test_our_prompts_are_a_deviation(mirror: Path, tmp_path: Path) -> None:
-    for prompt, wanted in ((None, []), ("official", []), ("qabench", ["prompt: qabench-"])):
+    for prompt, wanted in (("auto", []), ("official", []), ("qabench", ["prompt: qabench-"])):
         log = done(tmp_path, lambda prompt: "Answer: 1", config="science", ids="402", prompt=prompt)
         found = read_run(log.location)
         said = FELM.deviations(found, FELM.scores(found)["recall"])
+        (sample,) = in_order(log)
+        assert [one[:16] for one in of(sample).metadata["deviations"]] == wanted
         assert [one[:16] for one in said] == [*wanted, "1 of 125 questio"]
 
 

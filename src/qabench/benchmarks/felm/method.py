@@ -13,6 +13,7 @@ from typing import Any
 
 from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
 from qabench.benchmarks.felm.prompts import (
+    AUTO,
     CLAIM_DOMAINS,
     DOMAINS,
     REFERENCES,
@@ -114,7 +115,7 @@ def felm_method(
     method: str,
     *,
     claims: bool = False,
-    prompt: str | Path | None = None,
+    prompt: str | Path = AUTO,
     domains: Sequence[str] = DOMAINS,
     num_cons: int = NUM_CONS,
     official_quirks: bool = False,

@@ -13,9 +13,10 @@ from inspect_ai.solver import TaskState
 from qabench.benchmarks.felm.claims import FelmClaim
 from qabench.benchmarks.felm.method import Judged, judged
 from qabench.benchmarks.felm.metrics import READABLE, RESPONSES, columns
-from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
 from qabench.benchmarks.felm.responses import detail, scored_reply
 from qabench.llm.caller import Answered
+from qabench.official import deviations
 from qabench.scoring.felm import COUNTS, Confusion
 from qabench.tasks.replies import answered
 
@@ -76,6 +77,7 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
         found = _judged(state, reply_format)
         absent = {READABLE + name: nan for name in COUNTS}
         asking = (state.store.get(STORE) or {}).get("asking", {})
+        lines = signatures({**(signed or {}), "evaluator": str(state.model), **asking})
         by_claims = found.claims is not None
         return Score(
             value=absent | columns(found.score),
@@ -84,7 +86,8 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
             else state.output.completion,
             metadata={
                 "detail": detail(state.metadata["row"], found.score, found.replies, found.reasons, found.claims),
-                "signatures": signatures({**(signed or {}), "evaluator": str(state.model), **asking}),
+                "signatures": lines,
+                "deviations": deviations(lines["felm"], DECLARATIONS[SCORE]),
             },
         )
 

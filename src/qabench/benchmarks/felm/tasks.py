@@ -15,7 +15,7 @@ from inspect_ai.util import collect
 from qabench.benchmarks.felm.claims import FelmClaim
 from qabench.benchmarks.felm.method import EXTRACTION, NUM_CONS, FelmMethod, claims_in, felm_method, judged
 from qabench.benchmarks.felm.predictions import load_responses
-from qabench.benchmarks.felm.prompts import DOMAINS
+from qabench.benchmarks.felm.prompts import AUTO, DOMAINS
 from qabench.benchmarks.felm.responses import groups, reference
 from qabench.benchmarks.felm.scorer import STORE, felm_scorer
 from qabench.llm.caller import Answered
@@ -31,7 +31,7 @@ def felm(
     config: str = "all",
     method: str = "raw",
     claims: bool = False,
-    prompt: str | None = None,
+    prompt: str = AUTO,
     domains: Sequence[str] | str | None = None,
     ids: Sequence[str] | str | None = None,
     num_cons: int = NUM_CONS,
@@ -47,7 +47,7 @@ def felm(
         config: "all", a domain, or "sample", which is shipped.
         method: "raw", "cot", "cot-cons", "link" or "content"; see ``qabench.benchmarks.felm.method.felm_method``.
         claims: judge claims instead of segments; see ``felm_method``.
-        prompt: "official", "qabench" or a file; by default the authors' if available; see ``felm_prompts``.
+        prompt: "official", "qabench", "auto" (the authors' if available) or a file; see ``felm_prompts``.
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
