@@ -1,68 +1,148 @@
-"""Claims of answers as ExpertQA cuts them: sentences that say something, each with the evidence that it cites.
+"""Answers split into claims with the evidence that they cite, as ExpertQA's authors did before annotation.
 
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and its repository.
+A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
+``split_ans_to_claims.py`` below ``modeling/response_collection`` of its repository; tests execute it for comparison.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 from qabench.scoring.factscore import is_void
 
-SHORTEST = 6  # characters
+MIN_LENGTH = 5  # a claim has more characters than this
 MARK = re.compile(r"\[(\d{1,4})\]")
-LEADING_MARK = re.compile(r"\s*\[(\d{1,4})\]")
-# A sentence ends at . ! or ? with closing quotes and the citations behind it, unless a small letter follows.
+BING_MARK = re.compile(r"\[\^.*?\^\]")
+BRACKETS = re.compile(r"\[(.*?)\]")
+NUMBER_MARK = re.compile(r"\[\d+\]")
+PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
+# Bing's follow-up questions come without a full stop before them.
+BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
+BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
+# A sentence ends at . ! or ? with closing quotes and citations, unless a small letter follows.
 STOP = re.compile(r"""[.!?]+["'”’)]*(?:\s*\[\d{1,4}\])*(?:[.!?])?(?=\s+[^\sa-z]|\s*$)""")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|vs|e\.g|i\.e|cf|al|approx)|^\s*\d{1,3})$")
-BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(\S.*)")
+
+Splitter = Callable[[str], Sequence[str]]
 
 
-def claims_of(
-    answer: str, attribution: Sequence[str] = (), split: Callable[[str], Iterable[str]] | None = None
-) -> list[dict[str, Any]]:
-    """The claims of an answer, each with its evidence, as the dataset has them before anyone has judged them.
+@dataclass(frozen=True, slots=True)
+class ClaimedAnswer:
+    """An answer split into claims.
 
-    Sentences of 5 characters or fewer, questions, and void ones (see ``is_void``) are left out.
+    Attributes:
+        answer: the answer without the sentences that are not claims.
+        claims: {"claim_string", "evidence"} for each claim; evidence is a list of strings.
+        attribution: the sources of the whole answer.
+    """
+
+    answer: str
+    claims: list[dict[str, Any]]
+    attribution: list[str]
+
+
+def split_claims(
+    answer: str, sources: Sequence[str], split: Splitter | None = None, *, bing: bool = False
+) -> ClaimedAnswer:
+    """Splits an answer with citation marks such as [2] into claims.
+
+    Sentences of 5 characters or fewer, questions, and void ones (see ``is_void``) are left out, of the answer too.
 
     Args:
-        answer: its text, with marks such as [2].
-        attribution: what the marks point to.
-        split: cuts a text into sentences; by default ``sentences``.
+        answer: the answer.
+        sources: what the marks refer to: [2] refers to the second one. Marks without a source are ignored.
+        split: splits a text into sentences; None means ``sentence_splitter()``.
+        bing: whether Bing Chat wrote the answer, which has special rules.
+    """
+    text = BING_MARK.sub("", answer).strip()
+    if bing:
+        text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
+    claims = []
+    split = split or sentence_splitter()[1]
+    sentences = split(text.replace("\n", " ")) if text else []
+    for sentence in sentences:
+        if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
+            text = text.replace(sentence.strip(), "")
+        else:
+            claims.append({"claim_string": sentence, "evidence": cited(sentence, sources)})
+    return ClaimedAnswer(text, claims, list(sources))
+
+
+def cited(text: str, sources: Sequence[str]) -> list[str]:
+    """The sources that the marks of a text refer to, in the order of the marks, repeated ones repeated.
+
+    [0] refers to the last source, as in the authors' script.
+    """
+    if not sources:
+        return []
+    positions = [int(mark) - 1 for mark in BRACKETS.findall(text) if mark.isdecimal()]
+    return [sources[position] for position in positions if position < len(sources)]
+
+
+def cite_afterwards(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
+    """Claims with evidence found for each of them, and the answer that they make (post-hoc systems).
+
+    Args:
+        claims: the claims of an answer from memory.
+        find: from a claim, with its marks, to (address, text) of the best passage; None if there is none.
 
     Returns:
-        {"claim_string", "evidence"} a claim, in order; evidence is the list of attributions that its marks name.
+        The claims without their marks; one with evidence ends with a new mark before its last character. Claims of 5
+        characters or fewer are left out.
     """
-    stripped = (sentence.strip() for sentence in (split or sentences)(answer))
-    kept = [text for text in stripped if len(text) >= SHORTEST and not _asks(text) and not is_void(text)]
-    return [{"claim_string": text, "evidence": cited(text, attribution)} for text in kept]
+    found: list[dict[str, Any]] = []
+    attribution: list[str] = []
+    for claim in claims:
+        text = NUMBER_MARK.sub("", claim)
+        if not text.strip() or len(text) <= MIN_LENGTH:
+            continue
+        evidence = []
+        if passage := find(claim):
+            number = f"[{len(attribution) + 1}]"
+            attribution.append(f"{number} {passage[0]}")
+            evidence = [f"{number} {passage[0]}\n\n{passage[1]}"]
+            text = text[:-1] + number + text[-1]
+        found.append({"claim_string": text, "evidence": evidence})
+    return ClaimedAnswer(" ".join(claim["claim_string"] for claim in found), found, attribution)
 
 
-def cited(text: str, attribution: Sequence[str]) -> list[str]:
-    """The attributions that the marks of a text name, each once, in the order of the marks.
+def passage_sources(passages: Sequence[tuple[str, str]]) -> list[str]:
+    """(address, text) of passages that an answer was read from as what its marks refer to."""
+    return [f"[{n}] {url}\n\n{PASSAGE_NUMBER.sub('', text)}" for n, (url, text) in enumerate(passages, start=1)]
 
-    [n] names those that begin with "[n]"; where none begins with a mark, the n-th one. Marks that name none count for
-    nothing.
+
+def cut_sources(reply: str) -> tuple[str, list[str]]:
+    """An answer and its sources: the reply is cut at the first line that begins with "[1]"; one source per line."""
+    answer, found, rest = reply.partition("\n[1]")
+    return answer, [line.strip() for line in ("[1]" + rest).split("\n") if line.strip()] if found else []
+
+
+def sentence_splitter() -> tuple[str, Splitter]:
+    """The name and function of spaCy's rule-based sentencizer on a blank English pipeline, as upstream.
+
+    Without spaCy (extra ``spacy``) the function is ``sentences`` and its name "qabench".
     """
-    marked = [(found[1] if (found := LEADING_MARK.match(entry)) else None, entry) for entry in attribution]
-    if not any(mark for mark, _ in marked):
-        marked = [(str(n), entry) for n, entry in enumerate(attribution, start=1)]
-    wanted = dict.fromkeys(str(int(mark)) for mark in MARK.findall(text))
-    return [entry for number in wanted for mark, entry in marked if mark is not None and str(int(mark)) == number]
+    if find_spec("spacy") is None:
+        return "qabench", sentences
+    pipeline = _sentencizer()
+    return f"spacy-{metadata.version('spacy')}", lambda text: [sentence.text for sentence in pipeline(text).sents]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text; a line break ends one, too. Marks behind a full stop belong to the sentence before."""
+    """The sentences of a text, without spaCy. Marks behind a full stop belong to the sentence before them."""
     found = []
-    for line in text.splitlines():
-        start = 0
-        for stop in STOP.finditer(line):
-            if not (line[stop.start()] == "." and ABBREVIATION.search(line[start : stop.start()])):
-                found.append(line[start : stop.end()])
-                start = stop.end()
-        found.append(line[start:])
+    start = 0
+    for stop in STOP.finditer(text):
+        if not (text[stop.start()] == "." and ABBREVIATION.search(text[start : stop.start()])):
+            found.append(text[start : stop.end()])
+            start = stop.end()
+    found.append(text[start:])
     return [sentence.strip() for sentence in found if sentence.strip()]
 
 
@@ -71,11 +151,11 @@ def without_marks(text: str) -> str:
     return MARK.sub("", text).strip()
 
 
-def read_list(reply: str) -> list[str]:
-    """The entries of a list with a bullet or a number before each, each once; lines without one are passed over."""
-    entries = (found[1].strip() for line in reply.splitlines() if (found := BULLET.match(line)))
-    return list(dict.fromkeys(entries))
+@cache
+def _sentencizer() -> Any:
+    import spacy
 
-
-def _asks(text: str) -> bool:
-    return without_marks(text).endswith("?")
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    pipeline.max_length = 10**9  # of characters; the rules need little memory
+    return pipeline

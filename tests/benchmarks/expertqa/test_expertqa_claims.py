@@ -1,0 +1,171 @@
+"""Claims of answers: equal to the output of the authors' script, which is executed from the mirror."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from expertqa_scripts import Splitter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabench.benchmarks.expertqa.claims import (
+    cite_afterwards,
+    cited,
+    cut_sources,
+    passage_sources,
+    sentence_splitter,
+    sentences,
+    split_claims,
+)
+from qabench.scoring.factscore import VOID_PHRASES
+
+Row = dict[str, Any]
+ROWS = ("rand_val.jsonl", "rand_test.jsonl")
+
+
+@pytest.fixture(scope="module")
+def splitter(mirror: Path) -> Splitter:
+    pytest.importorskip("spacy", reason="needs the extra spacy")
+    return Splitter(mirror)
+
+
+@pytest.fixture(scope="module")
+def answers(mirror: Path) -> list[tuple[str, Row]]:
+    """(system, answer) of the 436 annotated rows."""
+    found = []
+    for name in ROWS:
+        path = mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line:
+                ((system, answer),) = json.loads(line)["answers"].items()
+                found.append((system, answer))
+    return found
+
+
+def upstream(splitter: Splitter, system: str, answer: str, attribution: list[Any], file: str = "r1.jsonl") -> Any:
+    example = {"answers": {system: {"answer_string": answer, "attribution": attribution, "claims": None}}}
+    (found,) = splitter.answers([example], file)
+    return found[system]
+
+
+def plain(claims: Any) -> list[tuple[str, list[str]]]:
+    return [(claim.claim_string, claim.evidence) for claim in claims]
+
+
+def ours(claims: list[Row]) -> list[tuple[str, list[str]]]:
+    return [(claim["claim_string"], claim["evidence"]) for claim in claims]
+
+
+@pytest.mark.parametrize("bing", [False, True])
+def test_claims_are_those_of_the_script(
+    splitter: Splitter, answers: list[tuple[str, Row]], bing: bool, compared: Callable[[str], None]
+) -> None:
+    n = 0
+    for _, answer in answers:
+        marks = [int(mark) for mark in re.findall(r"\[(\d+)\]", answer["answer_string"])]
+        attribution = [f"[{i}] https://e.org/{i}" for i in range(1, max(marks, default=0) + 1)]  # no mark out of range
+        file = "r1_data_answers_bingchat.jsonl" if bing else "r1.jsonl"
+        theirs = upstream(splitter, "gpt4", answer["answer_string"], attribution, file)
+        found = split_claims(answer["answer_string"], attribution, bing=bing)
+        assert found.answer == theirs["answer_string"]
+        assert ours(found.claims) == plain(theirs["claims"])
+        n += len(found.claims)
+    compared(f"{n} claims of {len(answers)} answers, {'Bing' if bing else 'other systems'}")
+
+
+def test_claims_of_read_passages(
+    splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]
+) -> None:
+    passages = [(f"https://e.org/{i}", f"Passage ID {i}: text {i}. Passage Number 7 is it") for i in range(1, 4)]
+    n = 0
+    for _, answer in answers:
+        attribution = [{"url": url, "text": text} for url, text in passages]
+        theirs = upstream(splitter, "ret_read_gpt4", answer["answer_string"], attribution)
+        found = split_claims(answer["answer_string"], passage_sources(passages))
+        assert ours(found.claims) == plain(theirs["claims"]) and found.answer == theirs["answer_string"]
+        assert [f"[{i}] {url}" for i, (url, _) in enumerate(passages, 1)] == theirs["attribution"]
+        n += len(found.claims)
+    compared(f"{n} claims of {len(answers)} answers with passages; marks out of range are skipped")
+
+
+def test_claims_cited_afterwards(
+    splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]
+) -> None:
+    n = 0
+    for _, answer in answers:
+        texts = [claim["claim_string"] for claim in answer["claims"]]
+        passages = {text: (f"https://e.org/{i}", f"Text {i}") for i, text in enumerate(texts) if i % 3}
+        claims = [
+            {"claim_string": text, "evidence": [dict(zip(("url", "text"), passages[text], strict=True))]}
+            if text in passages
+            else {"claim_string": text, "evidence": []}
+            for text in texts
+        ]
+        value = {"answer_string": answer["answer_string"], "attribution": [], "claims": claims}
+        example = {"answers": {"gpt4": None, "gpt4_post_hoc_gs": deepcopy(value)}}
+        ((theirs,),) = [list(one.values()) for one in splitter.answers([example], "post_hoc_gs_gpt4.jsonl")]
+        found = cite_afterwards(texts, passages.get)
+        if not answer["answer_string"].strip():
+            continue
+        assert ours(found.claims) == [(claim["claim_string"], claim["evidence"]) for claim in theirs["claims"]]
+        assert found.answer == theirs["answer_string"] and found.attribution == theirs["attribution"]
+        n += len(found.claims)
+    compared(f"{n} claims of {len(answers)} answers, post-hoc")
+
+
+def test_released_claims(answers: list[tuple[str, Row]], compared: Callable[[str], None]) -> None:
+    pytest.importorskip("spacy", reason="needs the extra spacy")
+    same = 0
+    for system, answer in answers:
+        if system.startswith("post_hoc"):
+            continue
+        found = split_claims(answer["answer_string"], [], bing=system == "bing_chat")
+        same += [c["claim_string"] for c in found.claims] == [c["claim_string"] for c in answer["claims"]]
+    released = sum(not system.startswith("post_hoc") for system, _ in answers)
+    compared(f"{same} of {released} released answers have exactly these claims")
+    assert same >= 0.7 * released
+
+
+@pytest.mark.parametrize("phrase", VOID_PHRASES)
+def test_void_sentences_leave_the_answer(phrase: str) -> None:
+    found = split_claims(f"Water boils. So {phrase} it.", [], lambda text: ["Water boils.", f"So {phrase} it."])
+    assert [claim["claim_string"] for claim in found.claims] == ["Water boils."] and found.answer == "Water boils. "
+
+
+def test_marks() -> None:
+    sources = ["a", "b", "c"]
+    assert cited("So [2] and [1] and [2][9] and [x] and [1, 2] and [²]", sources) == ["b", "a", "b"]
+    assert cited("So [0]", sources) == ["c"] and cited("[1]", []) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "sources"),
+    [
+        ("So [1].\n[1] a\n[2] b\n", "So [1].", ["[1] a", "[2] b"]),
+        ("So [1].\n\n[1] a\n\n[2] b", "So [1].\n", ["[1] a", "[2] b"]),
+        ("[1] says so. So it is.", "[1] says so. So it is.", []),
+        ("", "", []),
+    ],
+)
+def test_replies_are_cut_at_the_first_source(reply: str, answer: str, sources: list[str]) -> None:
+    assert cut_sources(reply) == (answer, sources)
+
+
+def test_sentences_without_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'It is so [1]. Dr. A. Lee asks "why?" [2] That is it. e.g. this. 3. is a number! No? small.'
+    assert sentences(text) == ["It is so [1].", 'Dr. A. Lee asks "why?" [2]', "That is it. e.g. this.",
+                               "3. is a number!", "No? small."]  # fmt: skip
+    monkeypatch.setattr("qabench.benchmarks.expertqa.claims.find_spec", lambda name: None)
+    assert sentence_splitter()[0] == "qabench"
+    assert split_claims("It is so. No!", []).claims == [{"claim_string": "It is so.", "evidence": []}]
+
+
+@given(st.text(max_size=40))
+def test_sentences_keep_every_character(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
