@@ -115,3 +115,42 @@ def punctuation_splitter(text: str) -> list[str]:
 def nltk_module(split: Callable[[str], Sequence[str]] = punctuation_splitter) -> types.ModuleType:
     """NLTK with that sentence tokenizer."""
     return module("nltk", sent_tokenize=split, download=lambda name: None)
+
+
+def labeled(mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path) -> list[str]:
+    """The labels that autoais.py gives to (claim, evidence) with the model in a folder, on this machine's CPU."""
+    import json
+
+    import torch
+    from transformers import AutoTokenizer, T5ForConditionalGeneration
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = T5ForConditionalGeneration.from_pretrained(folder).eval()
+    generate = network.generate
+
+    def masked(input_ids: Any, **options: Any) -> Any:
+        # The script gives no mask: transformers of its time (4.x) made it from the padding, transformers 5 does not.
+        return generate(input_ids, attention_mask=(input_ids != tokenizer.pad_token_id).long(), **options)
+
+    network.generate = masked
+    pretrained = lambda value: SimpleNamespace(from_pretrained=lambda *args, **kwargs: value)  # noqa: E731
+    modules = absl_modules(SimpleNamespace()) | {
+        "accelerate": module("accelerate"),
+        "tqdm": module("tqdm", tqdm=lambda items: items),
+        "nltk": nltk_module(),
+        "transformers": module(
+            "transformers", T5Tokenizer=pretrained(tokenizer), T5ForConditionalGeneration=pretrained(network)
+        ),
+    }
+    space = executed(mirror, "modeling/auto_attribution/autoais.py", modules)
+    Example = space["example_utils"].Example
+    rows = [{"claim_string": text, "evidence": list(evidence)} for text, evidence in claims]
+    example = Example("q", "a", {"gpt4": {"claims": rows}}, space["example_utils"].ExampleMetadata())
+    with (
+        mock.patch.object(torch.Tensor, "cuda", lambda tensor: tensor),
+        torch.inference_mode(),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        space["score_predictions"]([example], str(file))
+    (answer,) = json.loads(file.read_text(encoding="utf-8"))["answers"].values()
+    return [claim["autoais_label"] for claim in answer["claims"]]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
+import numpy as np
+
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.scoring.expertqa import AUTOAIS_LABEL
 
@@ -25,10 +27,16 @@ MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] stays, as upstream
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the model generated, and how far it leans to "1" over "0" at the first token (a difference of logits)."""
+    """The output of a model for one prompt.
+
+    Attributes:
+        text: the generated text.
+        one, zero: the logits of the tokens "1" and "0" at the first position.
+    """
 
     text: str
-    margin: float
+    one: float
+    zero: float
 
 
 class Entailment(Protocol):
@@ -63,13 +71,31 @@ def clean(text: str) -> str:
     return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
 
 
-def extremes(sentences: Sequence[str], margins: Sequence[float]) -> str:
+def extremes(sentences: Sequence[str], judgements: Sequence[Judgement], *, official_quirks: bool = True) -> str:
     """The two most and the two least entailed sentences, joined in this order.
 
-    Ties go by position. Of fewer than four sentences some stand there twice, as upstream.
+    With fewer than four sentences some appear twice, as upstream.
+
+    Args:
+        sentences: those of the evidence.
+        judgements: one per sentence.
+        official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, where
+            confident judgments are ties, which NumPy's default sort breaks in no particular order. Otherwise by the
+            difference of the logits; ties by position.
     """
-    order = sorted(range(len(sentences)), key=lambda i: -margins[i])
+    if official_quirks:
+        order = np.argsort(np.array([_neutral(one) for one in judgements], dtype=np.float32)).tolist()
+    else:
+        order = sorted(range(len(sentences)), key=lambda i: judgements[i].zero - judgements[i].one)
     return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
+
+
+def _neutral(judgement: Judgement) -> np.float32:
+    """The probability of "0" against "1", as upstream computes it."""
+    logits = np.array([judgement.one, judgement.zero], dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = np.exp(logits) / np.sum(np.exp(logits), axis=0)
+    return np.float32(shares[1])
 
 
 def label_claims(
@@ -77,7 +103,7 @@ def label_claims(
     model: Entailment,
     split: Splitter | None = None,
     *,
-    official_quirks: bool = False,
+    official_quirks: bool = True,
 ) -> list[str]:
     """ "Y" for each claim that its evidence entails, else "N".
 
@@ -88,7 +114,8 @@ def label_claims(
         claims: each claim's text and the pieces of its evidence.
         model: of ``qabench.neural.seq2seq.load_entailment``.
         split: cuts long evidence into sentences. Default: NLTK's Punkt, as upstream.
-        official_quirks: judge single sentences as upstream does, with the prompt put into the prompt a second time.
+        official_quirks: select sentences of long evidence as upstream does: the prompt for a single sentence contains
+            itself as the evidence, and ties are ordered as ``extremes`` describes.
 
     Raises:
         QabenchError: Punkt is needed and its data is not installed.
@@ -110,7 +137,7 @@ def label_rows(
     model: Entailment,
     split: Splitter | None = None,
     *,
-    official_quirks: bool = False,
+    official_quirks: bool = True,
     rows_at_once: int = 64,
 ) -> Iterator[dict[str, Any]]:
     """The dataset's rows with ``autoais_label`` in every claim, which expertqa_autoais and its agreement score.
@@ -162,8 +189,8 @@ def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Split
         for (_, claim), own in zip(texts, sentences, strict=True)
         for sentence in own
     ]
-    margins = iter([judgement.margin for judgement in _judge(model, prompts)])
-    return [extremes(own, [next(margins) for _ in own]) for own in sentences]
+    judged = iter(_judge(model, prompts))
+    return [extremes(own, [next(judged) for _ in own], official_quirks=quirks) for own in sentences]
 
 
 def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgement]:

@@ -54,9 +54,9 @@ class Seq2SeqEntailment:
                 output_logits=True,
             )
         one, zero = self.verdicts
-        first = output.logits[0].float()
+        first = output.logits[0].float()[:, [one, zero]].tolist()
         texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
-        return list(map(Judgement, texts, (first[:, one] - first[:, zero]).tolist()))
+        return [Judgement(text, *logits) for text, logits in zip(texts, first, strict=True)]
 
 
 def load_entailment(
