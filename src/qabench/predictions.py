@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ class Predictions:
     path: str
     rows: tuple[Prediction, ...]
     bad_lines: tuple[BadLine, ...] = ()
+
+    @property
+    def system(self) -> str:
+        """The file's name without its endings: the name of the system that made the predictions."""
+        return Path(self.path.removesuffix(".gz")).stem
+
+    @property
+    def created(self) -> str:
+        """When the file was last changed, as an ISO date and time; now if it is not a file."""
+        try:
+            when = datetime.fromtimestamp(Path(self.path).stat().st_mtime, UTC)
+        except OSError:  # standard input, or a list in memory
+            when = datetime.now(UTC)
+        return when.isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,12 +93,12 @@ def test_groups_are_domains() -> None:
 
 
 def test_files_and_custom_questions(tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
+    path = tmp_path / "mine-3.5.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))
     questions = Path(__file__).parents[3] / "loading_scripts/felm/sample/all.jsonl"
     found = evaluate("math", FELM.read(path), questions=questions)
     math = [row["index"] for row in ROWS if row["domain"] == "math"]
-    assert [record.id for record in found.records] == math and found.model == "mine"
+    assert [record.id for record in found.records] == math and found.model == "mine-3.5"
     assert any("is not the authors' file" in said for said in FELM.deviations(found, FELM.scores(found)["f1"]))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -96,8 +95,8 @@ def evaluate(
         benchmark="expertqa",
         config=loaded.config,
         setting="predictions",
-        model=Path(predictions.path).stem,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        model=predictions.system,
+        created=predictions.created,
         status="success",
         expected=len(items),
         available=len(items),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +85,8 @@ def evaluate(
         benchmark="fanoutqa",
         config=asked.config,
         setting="predictions",
-        model=Path(predictions.path.removesuffix(".gz")).stem,
-        created=_created(predictions.path),
+        model=predictions.system,
+        created=predictions.created,
         status="success",
         expected=len(joined.ids),
         records=[_record(asked, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
@@ -179,9 +178,3 @@ def _answer_problems(joined: Joined, answers: Sequence[Any]) -> list[str]:
         ("answers that are not strings", [id for id in other if id not in joined.missing]),
     )
     return [f"{kind}: {len(ids)} ({some(ids)})" for kind, ids in kinds if ids]
-
-
-def _created(path: str) -> str:
-    file = Path(path)
-    when = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file.is_file() else datetime.now(UTC)
-    return when.isoformat(timespec="seconds")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +101,8 @@ def evaluate(
         benchmark="fastbook",
         config=asked.config,
         setting="predictions",
-        model=Path(predictions.path).stem,
-        created=_created(predictions.path),
+        model=predictions.system,
+        created=predictions.created,
         status="success",
         expected=len(records),
         available=len(records),
@@ -184,11 +183,3 @@ def _record(
         groups={"chapter": (str(row["chapter"]),)},
         detail=about,
     )
-
-
-def _created(path: str) -> str:
-    try:
-        when = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
-    except OSError:  # standard input, or a list in memory
-        when = datetime.now(UTC)
-    return when.isoformat(timespec="seconds")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Rec
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
-from qabench.predictions import Prediction, Predictions, join, some
+from qabench.predictions import Joined, Prediction, Predictions, join, some
 from qabench.scoring.felm import ResponseScore, response_score
 from qabench.scoring.felm_replies import REPLY_FORMATS
 
@@ -99,25 +98,23 @@ def evaluate(
             unusable.append(f"{prediction.id} (line {prediction.line}): {problem}")
         if progress:
             progress(i, len(responses.rows))
-    given = {name for row in joined.rows if row for name in row.fields}
-    replies = "verdicts" if "labels" in given and not given & {"reply", "answer"} else reply_format
-    fields = {
-        "config": responses.config,
-        "data": responses.digest,
-        "replies": replies,
-        "without_prediction": len(joined.missing) + len(unusable) or None,
-    }
     problems = joined.problems()
     if unusable:
         problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
+    fields = {
+        "config": responses.config,
+        "data": responses.digest,
+        "replies": reply_format if _has_replies(joined) else "verdicts",
+        "without_prediction": len(joined.missing) + len(unusable) or None,
+    }
     return Evaluation(
         path=predictions.path,
         task="predictions",
         benchmark="felm",
         config=responses.config,
         setting="predictions",
-        model=Path(predictions.path).name.partition(".")[0],
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        model=predictions.system,
+        created=predictions.created,
         status="success",
         expected=len(records),
         available=len(records),
@@ -126,6 +123,10 @@ def evaluate(
         arguments={"reply_format": reply_format},
         problems=problems,
     )
+
+
+def _has_replies(joined: Joined) -> bool:
+    return any("labels" not in row.fields for row in joined.rows if row)
 
 
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:
