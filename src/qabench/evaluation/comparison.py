@@ -241,7 +241,7 @@ def _defined(function: Callable[..., Any]) -> Callable[..., Array]:
     """The function, 0 where it is undefined, such as F1 in a resample without a single error."""
 
     def defined(*sums: Array) -> Array:
-        return np.nan_to_num(function(*sums), nan=0.0, posinf=0.0, neginf=0.0)
+        return np.asarray(np.nan_to_num(function(*sums), nan=0.0, posinf=0.0, neginf=0.0))
 
     return defined
 

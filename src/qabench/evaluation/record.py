@@ -36,6 +36,7 @@ class Record:
         input_tokens: None if unknown.
         output_tokens: None if unknown.
         seconds: None if unknown.
+        cost: in US dollars; None if unknown.
     """
 
     id: str
@@ -52,3 +53,4 @@ class Record:
     input_tokens: int | None = None
     output_tokens: int | None = None
     seconds: float | None = None
+    cost: float | None = None

@@ -1,149 +1,212 @@
-"""What a report says of a section's runs in numbers: plain rows, for the tables, the charts and the data file alike."""
+"""The numbers of a section: scores, comparisons, groups and outcomes, as data for the page and for report.json."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from qabench.evaluation import Evaluation, Record
-from qabench.report.comparison import compare_runs
-from qabench.report.names import OUTCOMES, headline, headline_of, natural, outcome
+from qabench.evaluation import Evaluation, ExtraSection, Record
+from qabench.evaluation.comparison import Comparison, compare
+from qabench.evaluation.scores import Score, scores_of
+from qabench.report.outcomes import MISSING, NAMES, outcome
 from qabench.report.sections import Section
-from qabench.runs.figures import by_group, figures, groupings
-from qabench.scoring.answer_components import AnswerComponentScores
-from qabench.stats import Interval, bootstrap_mean
 
 Row = dict[str, Any]
-ERROR_TYPE = "error type"
+SMALL = 10  # groups with fewer questions are binned
+MOST_GROUPS = 15  # of a grouping; the smallest others are binned
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of a grouping, or the bin of its small groups.
+
+    Attributes:
+        name: such as "History"; of a bin how many groups it holds.
+        questions: the number of questions in it, over all runs.
+        members: the names of the groups that are binned here; () for a group.
+    """
+
+    name: str
+    questions: int
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Figures by group: rows of run, group, n (of ``unit``), figure, mean, low, high."""
+    """Scores by the groups of one grouping.
 
-    name: str
-    unit: str
-    rows: Sequence[Row]
-    note: str = ""
+    Attributes:
+        grouping: its key, such as "category".
+        title: such as "type of answer".
+        groups: in the order of display.
+        scores: run -> group's name -> metric's name -> score.
+    """
+
+    grouping: str
+    title: str
+    groups: Sequence[Group]
+    scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The numbers of a section; means are in the figures' own units, intervals at 95 %.
+    """The numbers of a section.
 
     Attributes:
-        scores: rows of run, n, figure, mean, low, high.
-        outcomes: rows of run, outcome, n, share: what became of the questions.
-        breakdowns: by each grouping; of FELM also by the type of the errors.
-        curves: of fastbook, rows of run, figure, k, n, mean, low, high. notes: what the curves leave out.
-        pairs: of each two runs, rows of figure, first, second, difference, low, high, p, corrected_p, wins, ties,
-            losses, significant, n (common questions).
+        scores: run -> metric's name -> score.
+        comparisons: metric's name -> its comparison; {} for a single run.
+        breakdowns: one per grouping with at least two groups.
+        extra: the benchmark's own sections.
+        outcomes: run -> outcome -> number of answers; only outcomes that occur.
+        deviations: run -> metric's name -> sentences; see ``qabench.official``.
     """
 
-    scores: Sequence[Row]
-    outcomes: Sequence[Row]
+    scores: Mapping[str, Mapping[str, Score]]
+    comparisons: Mapping[str, Comparison]
     breakdowns: Sequence[Breakdown]
-    curves: Sequence[Row] = ()
-    curve_notes: Sequence[str] = ()
-    pairs: Sequence[Row] = field(default=())
+    extra: Sequence[ExtraSection]
+    outcomes: Mapping[str, Mapping[str, int]]
+    deviations: Mapping[str, Mapping[str, Sequence[str]]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as JSON data."""
-        return asdict(self)
+        """The numbers as rows of plain data."""
+        return {
+            "scores": [
+                {"run": run, **score_row(one)} for run, scores in self.scores.items() for one in scores.values()
+            ],
+            "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
+            "groups": [
+                {"run": run, "grouping": breakdown.grouping, "group": group, **score_row(one)}
+                for breakdown in self.breakdowns
+                for run, groups in breakdown.scores.items()
+                for group, scores in groups.items()
+                for one in scores.values()
+            ],
+            "sections": [extra_dict(extra) for extra in self.extra],
+            "outcomes": [
+                {"run": run, "outcome": name, "n": n}
+                for run, found in self.outcomes.items()
+                for name, n in found.items()
+            ],
+        }
 
 
 def analyse(section: Section) -> Analysis:
-    """All numbers of a section; takes some hundredths of a second for each figure, run and group."""
-    curves, notes = _curves(section.runs)
+    """All numbers of a section; takes some hundredths of a second for each run, metric and group."""
+    scores = {label: section.benchmark.scores(run) for label, run in section.runs.items()}
+    extra = section.benchmark.sections(section.runs)
+    replaced = {one.replaces for one in extra}
     return Analysis(
-        scores=[row for label, run in section.runs.items() for row in _rows(label, figures(run), len(_scored(run)))],
+        scores=scores,
+        comparisons=_comparisons(section, scores),
+        breakdowns=[
+            found for name in section.groupings if name not in replaced and (found := _breakdown(section, name))
+        ],
+        extra=extra,
         outcomes=_outcomes(section),
-        breakdowns=_breakdowns(section),
-        curves=curves,
-        curve_notes=notes,
-        pairs=compare_runs(section),
+        deviations={
+            label: {name: section.benchmark.deviations(section.runs[label], one) for name, one in found.items()}
+            for label, found in scores.items()
+        },
     )
 
 
-def _scored(run: Evaluation) -> list[Record]:
-    return [record for record in run.records if record.scores]
+def score_row(score: Score) -> Row:
+    """A score as plain data."""
+    found = score.interval
+    return {
+        "metric": score.metric.name,
+        "mean": found.mean,
+        "low": found.low,
+        "high": found.high,
+        "standard_error": found.standard_error,
+        "n": score.n,
+        "unit": score.metric.unit,
+        "left_out": score.left_out,
+    }
 
 
-def _rows(label: str, found: Mapping[str, Interval], n: int, **more: Any) -> list[Row]:
-    return [
-        {"run": label, **more, "n": n, "figure": figure, "mean": one.mean, "low": one.low, "high": one.high}
-        for figure, one in found.items()
+def extra_dict(extra: ExtraSection) -> Row:
+    """A benchmark's own section as plain data."""
+    rows = [
+        {
+            "run": row.system,
+            "score": row.score,
+            "at": row.at,
+            "mean": row.interval.mean,
+            "low": row.interval.low,
+            "high": row.interval.high,
+            "n": row.n,
+        }
+        for row in extra.rows
     ]
+    names = ("title", "kind", "unit", "note", "axis")
+    return {name: getattr(extra, name) for name in names} | {"rows": rows}
 
 
-def _outcomes(section: Section) -> list[Row]:
-    rows = []
-    figure = headline_of(section.benchmark, section.runs.values())
+def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) -> dict[str, Comparison]:
+    scored = {label: run for label, run in section.runs.items() if scores[label]}
+    if len(scored) < 2:
+        return {}
+    found = {metric.name: compare(scored, metric) for metric in section.metrics}
+    return {name: one for name, one in found.items() if one.pairs}
+
+
+def _outcomes(section: Section) -> dict[str, dict[str, int]]:
+    headline = section.headline
+    found = {}
     for label, run in section.runs.items():
-        found = [outcome(headline(figure, record)) for record in run.records]
-        # What is missing has no score either, and shares must not hide it.
-        found += ["none"] * (run.expected - len(found))
-        rows += [
-            {"run": label, "outcome": name, "n": found.count(name), "share": found.count(name) / len(found)}
-            for name in OUTCOMES
-        ]
-    return rows
-
-
-def _breakdowns(section: Section) -> list[Breakdown]:
-    names = dict.fromkeys(name for run in section.runs.values() for name in groupings(run))
-    if section.benchmark == "felm":
-        names.pop(ERROR_TYPE, None)  # of responses that hold such an error: the errors themselves say more
-    found = []
-    for name in names:
-        rows: list[Row] = []
-        for label, run in section.runs.items():
-            for group, records in by_group(run, name).items():
-                scored = [record for record in records if record.scores]
-                rows += _rows(label, figures(run, scored), len(scored), group=group)
-        if len({row["group"] for row in rows}) > 1:
-            found.append(Breakdown(name, "answers", natural(rows)))
-    if section.benchmark == "felm" and (rows := _error_types(section.runs)):
-        note = "The share of segments with an error that were found; a segment without a verdict counts as not found."
-        found.append(Breakdown(ERROR_TYPE, "errors", rows, note))
+        names = [outcome(headline, record) for record in run.records]
+        counts = {name: names.count(name) for name in NAMES} | {MISSING: max(0, run.expected - len(names))}
+        found[label] = {name: n for name, n in counts.items() if n}
     return found
 
 
-def _error_types(runs: Mapping[str, Evaluation]) -> list[Row]:
-    rows = []
-    for label, run in runs.items():
-        errors: dict[str, list[tuple[str, float]]] = {}
-        for record in _scored(run):
-            for segment in record.detail.get("segments", ()):
-                if not segment["label"]:
-                    kind = (segment["type"] or "type not given").replace("_", " ")
-                    errors.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
-        for kind, of in sorted(errors.items(), key=lambda item: -len(item[1])):
-            interval = bootstrap_mean([value for _, value in of], clusters=[id for id, _ in of])
-            rows += _rows(label, {"recall": interval}, len(of), group=kind)
-    return rows
+def _breakdown(section: Section, grouping: str) -> Breakdown | None:
+    by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
+    groups = _groups(by_run)
+    if len(groups) < 2:
+        return None
+    scores: dict[str, dict[str, dict[str, Score]]] = {}
+    for label, found in by_run.items():
+        scores[label] = {}
+        for group in groups:
+            names = group.members or (group.name,)
+            records = {id(record): record for name in names for record in found.get(name, ())}
+            scores[label][group.name] = scores_of(section.metrics, list(records.values()))
+    return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
 
 
-def _curves(runs: Mapping[str, Evaluation]) -> tuple[list[Row], list[str]]:
-    """MRR@k and Recall@k over k, from the ranks of the components: the scores of ``qabench.scoring``, for each k."""
-    rows: list[Row] = []
-    notes = []
-    for label, run in runs.items():
-        with_ranks = [record for record in run.records if record.detail.get("components")]
-        ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in with_ranks)
-        cutoffs = tuple(range(1, min((record.detail.get("k", 0) for record in with_ranks), default=0) + 1))
-        if not cutoffs:
-            continue
-        scores = AnswerComponentScores(cutoffs, ranks, ())
-        ids = [record.id for record in with_ranks]
-        for k in cutoffs:
-            values = {"MRR": scores.mrr_per_question(k), "Recall": scores.recall_per_question(k)}
-            found = {name: bootstrap_mean([value or 0.0 for value in of], clusters=ids) for name, of in values.items()}
-            rows += _rows(label, found, len(ids), k=k)
-        parts = [rank for of in ranks for rank in of]
-        notes.append(
-            f"{label}: {sum(rank is None for rank in parts):,} of {len(parts):,} answer components are not among the "
-            f"first {cutoffs[-1]} passages"
-        )
-    return rows, notes
+def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
+    """The groups in order: by the numbers in their names where all have one, else the largest first; the bin last."""
+    ids: dict[str, set[str]] = {}
+    for groups in by_run.values():
+        for name, records in groups.items():
+            ids.setdefault(name, set()).update(record.id for record in records)
+    largest = sorted(ids, key=lambda name: (-len(ids[name]), name))
+    small = [name for place, name in enumerate(largest) if len(ids[name]) < SMALL or place >= MOST_GROUPS]
+    if len(small) < 2 or len(small) == len(largest):
+        small = largest[MOST_GROUPS:]
+    kept = [name for name in largest if name not in small]
+    found = [Group(name, len(ids[name])) for name in _natural(kept)]
+    if small:
+        together = set[str]().union(*(ids[name] for name in small))
+        found.append(Group(f"{len(small)} smaller groups", len(together), tuple(small)))
+    return found
+
+
+def _natural(names: Sequence[str]) -> list[str]:
+    numbers = {name: int(found[0]) for name in names if (found := re.search(r"\d+", name))}
+    return sorted(names, key=lambda name: numbers[name]) if len(numbers) == len(names) else list(names)
+
+
+def evaluation_facts(run: Evaluation) -> Row:
+    """The cost of a run: tokens, dollars and seconds; None where unknown."""
+    tokens = {
+        name: [value for record in run.records if (value := getattr(record, name)) is not None]
+        for name in ("input_tokens", "output_tokens", "cost", "seconds")
+    }
+    sums = {name: sum(values) if values else None for name, values in tokens.items()}
+    return sums | {"seconds_each": sums["seconds"] / len(tokens["seconds"]) if tokens["seconds"] else None}

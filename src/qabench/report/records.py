@@ -1,16 +1,17 @@
-"""The questions and records of a section as the page's data: what a reader needs of them, in bounded size."""
+"""The questions and records of a section as the page's data, in bounded size."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from qabench.evaluation import Record
-from qabench.report.names import headline, headline_of
+from qabench.evaluation import ANSWERED, Metric, Record
+from qabench.evaluation.scores import item_score
+from qabench.report.outcomes import outcome
 from qabench.report.sections import Section
 
-# Characters. A page of hundreds of long conversations must still open: the logs have the whole texts.
+# Characters. A page of hundreds of long conversations must still open; the logs have the complete text.
 LONGEST_TEXT = 20_000
 LONGEST_CONVERSATION = 60_000
 LONGEST_OF_ALL = 60_000_000
@@ -21,11 +22,11 @@ def questions_of(section: Section) -> list[dict[str, Any]]:
     """The questions of all runs in order, each with its mark in every run.
 
     Returns:
-        id, question, reference, groups, and marks: for each run None (it lacks the question) or a list of
-        [headline score or None, status], one an epoch.
+        id, question, reference, groups, and marks: for each run None (it lacks the question) or a list with
+        [headline score or None, outcome] for each epoch, and [.., .., status] if the status is not "answered".
     """
-    by_run = [section.records(run) for run in section.runs.values()]
-    figure = headline_of(section.benchmark, section.runs.values())
+    by_run = [run.by_id() for run in section.runs.values()]
+    headline = section.headline
     found = []
     for id in dict.fromkeys(id for records in by_run for id in records):
         known = [record for records in by_run for record in records.get(id, ())]
@@ -35,24 +36,29 @@ def questions_of(section: Section) -> list[dict[str, Any]]:
                 "question": shortened(known[0].question),
                 "reference": shortened(known[0].reference),
                 "groups": {name: list(of) for name, of in known[0].groups.items()},
-                "marks": [_marks(figure, records.get(id)) for records in by_run],
+                "marks": [_marks(headline, records.get(id)) for records in by_run],
             }
         )
     return found
 
 
-def _marks(figure: str, records: list[Record] | None) -> list[list[Any]] | None:
+def _marks(headline: Metric | None, records: Sequence[Record] | None) -> list[list[Any]] | None:
     if records is None:
         return None
-    return [[headline(figure, record), record.status] for record in records]
+    marks = []
+    for record in records:
+        score = item_score(headline, record) if headline else None
+        mark: list[Any] = [None if score is None else round(score, 4), outcome(headline, record)]
+        marks.append(mark if record.status == ANSWERED else [*mark, record.status])
+    return marks
 
 
 def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
-    """For each run its records by question id, one an epoch."""
+    """For each run its records by question id, one per epoch."""
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
     return [
-        {id: [_record(record, share) for record in of] for id, of in section.records(run).items()}
+        {id: [_record(record, share) for record in of] for id, of in run.by_id().items()}
         for run in section.runs.values()
     ]
 
@@ -69,11 +75,12 @@ def _record(record: Record, share: int) -> dict[str, Any]:
         "detail": bounded(record.detail),
         "tokens": [record.input_tokens, record.output_tokens],
         "seconds": record.seconds,
+        "cost": record.cost,
     }
 
 
 def bounded(value: Any) -> Any:
-    """JSON data with long texts shortened, and None for numbers that JSON has not (nan, infinite)."""
+    """JSON data with long strings shortened, and None for numbers that JSON does not have (nan, infinite)."""
     if isinstance(value, str):
         return shortened(value)
     if isinstance(value, float):
@@ -86,7 +93,7 @@ def bounded(value: Any) -> Any:
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """The text, or where it is longer its beginning and its end, with a note of what was left out between them."""
+    """The text; of a longer one its beginning and its end, with a note of how much was left out between them."""
     if len(text) <= longest:
         return text
     head, tail = longest * 3 // 4, longest // 4

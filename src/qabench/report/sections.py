@@ -1,4 +1,4 @@
-"""The sections of a report: the runs over the same questions stand together, each under a short name of its own."""
+"""The sections of a report: evaluations on the same config, each under a short label of its own."""
 
 from __future__ import annotations
 
@@ -6,62 +6,88 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.errors import InputError
-from qabench.evaluation import Evaluation, Record
+from qabench.evaluation import Evaluation, Metric
+from qabench.evaluation.comparison import without_superseded
+from qabench.evaluation.metric import present
 
 LONGEST_LABEL = 80
-TITLES = {"fanoutqa": "FanOutQA", "expertqa": "ExpertQA", "felm": "FELM", "fastbook": "fastbook"}
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The runs over the questions of one config.
+    """The evaluations on one config.
 
     Attributes:
-        key: names the section in links, such as "fanoutqa-dev".
-        runs: by label, in the order given; a label is short and no other run of the section has it.
+        key: the section's name in links, such as "fanoutqa-dev".
+        benchmark: the descriptor.
+        config: such as "dev".
+        runs: by label, in the order given; labels are short and distinct.
+        superseded: the paths of runs that are left out, because another run resumed them.
     """
 
     key: str
-    benchmark: str
+    benchmark: Benchmark
     config: str
     runs: Mapping[str, Evaluation]
+    superseded: Sequence[str] = ()
 
     @property
-    def title(self) -> str:
-        """The benchmark's name for people."""
-        return TITLES.get(self.benchmark, self.benchmark)
+    def metrics(self) -> list[Metric]:
+        """The metrics that at least one run has the columns for, in the benchmark's order."""
+        columns = [name for run in self.runs.values() for record in run.records for name in record.scores]
+        return present(self.benchmark.metrics, columns)
 
-    def records(self, run: Evaluation) -> dict[str, list[Record]]:
-        """A run's records by question id, by epoch within a question."""
-        by_id: dict[str, list[Record]] = {}
-        for record in run.records:
-            by_id.setdefault(record.id, []).append(record)
-        return by_id
+    @property
+    def headline(self) -> Metric | None:
+        """The metric that stands for an answer; None if nothing is scored."""
+        return self.benchmark.headline_metric(list(self.runs.values()))
+
+    @property
+    def groupings(self) -> list[str]:
+        """The groupings that at least one run has, in the benchmark's order; others follow."""
+        found = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
+        return [name for name in self.benchmark.groupings if name in found] + [
+            name for name in found if name not in self.benchmark.groupings
+        ]
+
+    def grouping_title(self, grouping: str) -> str:
+        """The grouping in words, such as "type of answer"."""
+        return self.benchmark.groupings.get(grouping, grouping.replace("_", " "))
 
 
 def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
-    """The runs by benchmark and config, in the order in which these first appear.
+    """The evaluations by benchmark and config, in the order in which these first appear.
+
+    Runs that another of them resumed are left out.
 
     Raises:
-        InputError: no runs, or a run without records.
+        InputError: no evaluations, or one without records.
     """
     if not runs:
-        raise InputError("nothing to report: give the log of one run or more")
+        raise InputError("nothing to report: give at least one log of a run or one file of predictions")
+    kept, superseded = without_superseded(runs)
     together: dict[tuple[str, str], list[Evaluation]] = {}
-    for run in runs:
+    for run in kept:
         if not run.records:
             raise InputError(f"{run.path} has no records yet (status: {run.status}); there is nothing to report")
         together.setdefault((run.benchmark, run.config), []).append(run)
     keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b}-{c}".lower()) for b, c in together])
     return [
-        Section(key, benchmark, config, dict(zip(_labels(of), of, strict=True)))
-        for key, ((benchmark, config), of) in zip(keys, together.items(), strict=True)
+        Section(
+            key,
+            benchmark(name),
+            config,
+            dict(zip(_labels(of), of, strict=True)),
+            [run.path for run in superseded if (run.benchmark, run.config) == (name, config)],
+        )
+        for key, ((name, config), of) in zip(keys, together.items(), strict=True)
     ]
 
 
 def _labels(runs: Sequence[Evaluation]) -> list[str]:
-    """The models' names without their providers; the setting, the date, the file where these tell runs apart."""
+    """The models' names without their providers; with the setting, date or file where these are needed."""
     parts: list[Callable[[Evaluation], str]] = [
         lambda run: run.model.rpartition("/")[2] or run.model,
         lambda run: run.setting,
@@ -70,17 +96,16 @@ def _labels(runs: Sequence[Evaluation]) -> list[str]:
     ]
     labels = [parts[0](run) or "no name" for run in runs]
     for part in parts[1:]:
-        # A setting that differs is worth saying even where the models tell the runs apart already.
+        # A setting that differs is shown even where the models already distinguish the runs.
         if len(set(labels)) < len(runs) or (part is parts[1] and len({part(run) for run in runs}) > 1):
             labels = [f"{label} · {part(run)}" for label, run in zip(labels, runs, strict=True)]
     return distinct([label[:LONGEST_LABEL] for label in labels])
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, each on one line, those that are taken already with a number behind them."""
+    """The names, each on one line; a name that is already taken gets a number."""
     given: dict[str, None] = {}
     for raw in names:
-        # Charts sort by expressions that hold the names, in which nothing may end a line.
         name = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", raw).strip()
         number, free = 1, name
         while free in given:

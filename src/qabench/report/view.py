@@ -1,214 +1,247 @@
-"""What the page's template shows of a section: tables as cells, and charts as specifications with their rows."""
+"""The data of the page: for each section its runs, scores, comparisons, groups and questions, in compact form."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from qabench.errors import InputError
 from qabench.evaluation import STATUSES, Evaluation
-from qabench.report import charts
-from qabench.report.analysis import Analysis, Breakdown, Row
-from qabench.report.names import OUTCOME_NAMES, OUTCOMES, figure_about, figure_name, grouping_name
-from qabench.report.sections import Section, distinct
+from qabench.evaluation.comparison import Comparison
+from qabench.evaluation.results import problems, unscored
+from qabench.evaluation.scores import Score
+from qabench.official import signature_name
+from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
+from qabench.report.finding import finding, single
+from qabench.report.outcomes import NAMES
+from qabench.report.records import questions_of
+from qabench.report.sections import Section
+from qabench.signature import parse
 
-# Of the runs, in order, so that nobody needs to see colours: outlines within a square of side 2 around the origin.
-SHAPES = (
-    "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
-    "M-.9,-.9H.9V.9H-.9Z",
-    "M0,-1.2L1.1,0L0,1.2L-1.1,0Z",
-    "M0,-1.1L1.1,.9H-1.1Z",
-    "M0,1.1L1.1,-.9H-1.1Z",
-    "M-.4,-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
-    "M-1.1,-.4H1.1V.4H-1.1Z",
-    "M0,-1.1L.95,-.55V.55L0,1.1L-.95,.55V-.55Z",
-)
-# Fields of signatures that say what ran, and not how it was scored.
-OF_THE_SYSTEM = (
-    *("model", "evaluator", "method", "by", "samples", "prompt", "temperature", "max_tokens", "replies"),
-    *("query", "chunker", "chunk_size", "overlap", "corpus", "passages"),
-)
-NEITHER_GOOD_NOR_BAD = ("claims", "abstains")
-MOST_GROUPS = 15  # in a chart; its table has all
+Row = dict[str, Any]
+SHOWN_PROBLEMS = 8  # kinds of problems of a run that the page names
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart of the page.
+def section_data(section: Section, analysis: Analysis) -> Row:
+    """Everything that the page's script needs of a section, except the records."""
+    labels = list(section.runs)
+    headline = section.headline
+    return {
+        "key": section.key,
+        "title": section.benchmark.title,
+        "config": section.config,
+        "headline": headline.name if headline else None,
+        "itemTitle": (headline.item_title or headline.title) if headline else "score",
+        "graded": bool(headline and headline.graded),
+        "metrics": [metric_data(section, name) for name in scored_metrics(section, analysis)],
+        "runs": [{"label": label, "setting": run.setting} for label, run in section.runs.items()],
+        "scores": {
+            name: [_cell(analysis.scores[label].get(name)) for label in labels]
+            for name in scored_metrics(section, analysis)
+        },
+        "findings": findings(section, analysis),
+        "pairs": {name: _pairs(one, labels) for name, one in analysis.comparisons.items()},
+        "outcomes": [dict(analysis.outcomes[label]) for label in labels],
+        "breakdowns": [_breakdown(one, section, analysis) for one in analysis.breakdowns],
+        "extra": [extra_dict(one) for one in analysis.extra],
+        "columns": {metric.name: metric.title for metric in section.metrics},
+        "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
+        "questions": questions_of(section),
+    }
 
-    Attributes:
-        id: names it in the page. title: for people. spec: Vega-Lite, without data.
-        rows: its data. by_figure: whether the page shows the rows of one figure at a time, of a choice.
-    """
 
-    id: str
-    title: str
-    spec: dict[str, Any]
-    rows: Sequence[Row]
-    by_figure: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """The chart as the page's data."""
-        return {"title": self.title, "spec": self.spec, "rows": list(self.rows), "byFigure": self.by_figure}
+def scored_metrics(section: Section, analysis: Analysis) -> list[str]:
+    """The metrics that at least one run has a score for: the headline first, then in the benchmark's order."""
+    found = [metric.name for metric in section.metrics if any(metric.name in of for of in analysis.scores.values())]
+    headline = section.headline
+    return sorted(found, key=lambda name: headline is None or name != headline.name)
 
 
-def run_rows(section: Section) -> list[dict[str, Any]]:
-    """The table of runs: what ran, how far it came, what it cost, what its scores depend on."""
+def metric_data(section: Section, name: str) -> Row:
+    """A metric as the page names it."""
+    metric = section.benchmark.metric(name)
+    return {
+        "key": name,
+        "title": metric.title,
+        "about": metric.about,
+        "unit": metric.unit,
+        "official": metric.official,
+        "higher": metric.higher_is_better,
+    }
+
+
+def findings(section: Section, analysis: Analysis) -> dict[str, str]:
+    """The finding in one sentence, by metric; under "" if there is no score."""
+    said = {}
+    for name in scored_metrics(section, analysis):
+        if name in analysis.comparisons:
+            said[name] = finding(analysis.comparisons[name])
+        else:
+            label = next(label for label, of in analysis.scores.items() if name in of)
+            said[name] = single(label, analysis.scores[label][name])
+    if not said:
+        reasons = {unscored(run, analysis.scores[label]) or "" for label, run in section.runs.items()}
+        said[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
+    return said
+
+
+def score_table(section: Section, analysis: Analysis) -> list[Row]:
+    """One row per run, the best by the headline metric first; one cell per metric, the best of a column marked."""
+    metrics = scored_metrics(section, analysis)
+    best = {}
+    for name in metrics:
+        found = {
+            label: of[name].interval.mean * (1 if of[name].metric.higher_is_better else -1)
+            for label, of in analysis.scores.items()
+            if name in of
+        }
+        best[name] = {label for label, value in found.items() if value == max(found.values())}
+    rows = [
+        {
+            "place": place,
+            "label": label,
+            "run": run,
+            "cells": [
+                {"metric": name, "score": analysis.scores[label].get(name), "best": label in best[name]}
+                for name in metrics
+            ],
+        }
+        for place, (label, run) in enumerate(section.runs.items())
+    ]
+
+    def order(row: Row) -> float:
+        score = row["cells"][0]["score"] if row["cells"] else None
+        if score is None:
+            return float("inf")
+        return -score.interval.mean if score.metric.higher_is_better else float(score.interval.mean)
+
+    return sorted(rows, key=order)
+
+
+def sizes(scores: Mapping[str, Score]) -> list[Row]:
+    """What n is for the scores of a run, each kind of unit once; those with answers left out apart."""
+    found = {(one.n, one.metric.unit, one.left_out): one for one in scores.values()}
+    return [{"n": n, "unit": unit, "left_out": left_out} for n, unit, left_out in found]
+
+
+def run_rows(section: Section) -> list[Row]:
+    """The table of runs: what ran, how many answers there are, and what they cost."""
     rows = []
-    for label, run in section.runs.items():
+    for place, (label, run) in enumerate(section.runs.items()):
         counts = run.counts()
-        tokens = [[getattr(record, name) for record in run.records] for name in ("input_tokens", "output_tokens")]
-        known = [[number for number in of if number is not None] for of in tokens]
-        seconds = [record.seconds for record in run.records if record.seconds is not None]
+        epochs = max((record.epoch for record in run.records), default=1)
         rows.append(
             {
+                "place": place,
                 "label": label,
                 "run": run,
                 "records": len(run.records),
-                "counts": [(name, counts[name]) for name in (*STATUSES, "missing") if counts[name]],
-                "tokens": [sum(of) if of else None for of in known],
-                "seconds": sum(seconds) / len(seconds) if seconds else None,
+                "epochs": epochs,
+                "counts": [(name, counts[name]) for name in (*STATUSES, "missing") if counts[name] > 0],
+                **evaluation_facts(run),
             }
         )
     return rows
 
 
-def problems_of(section: Section) -> dict[str, list[str]]:
-    """What a reader of the figures must know, and of which runs."""
+def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
+    """Each deviation once, with the metrics and the runs that it holds for."""
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for label, by_metric in analysis.deviations.items():
+        for name, sentences in by_metric.items():
+            for sentence in sentences:
+                runs = found.setdefault(sentence, {})
+                runs.setdefault(label, {})[name] = None
+    rows = []
+    for sentence, runs in found.items():
+        names = dict.fromkeys(name for of in runs.values() for name in of)
+        rows.append(
+            {
+                "sentence": sentence,
+                "metrics": [section.benchmark.metric(name).title for name in names],
+                "runs": list(runs) if len(runs) < len(section.runs) else [],
+            }
+        )
+    return rows
+
+
+def problems_of(section: Section) -> list[tuple[str, list[str]]]:
+    """The problems of the runs, with the runs that have them."""
     found: dict[str, list[str]] = {}
     for label, run in section.runs.items():
         for problem in _problems(run):
             found.setdefault(problem, []).append(label)
-    return found
+    return list(found.items())
 
 
-def _problems(run: Evaluation) -> list[str]:
-    said = []
-    missing = run.counts()["missing"]
-    if run.unofficial:
-        said.append(f"Unofficial scores: {run.unofficial}.")
-    if run.status != "success":
-        said.append(f"The run did not finish (status: {run.status}).")
-    if missing > 0:
-        said.append(f"{missing:,} of {run.expected:,} answers are missing; the figures are of the others.")
-    if run.unscored:
-        said.append(f"Nothing is scored: {run.unscored}.")
-    elif unscored := sum(not record.scores for record in run.records):
-        said.append(f"{unscored:,} answers have no score; the figures are of the others.")
-    return said
-
-
-def unlike(section: Section) -> dict[str, list[str]]:
-    """Families of scores in which runs were not scored alike, each with what of their signatures differs.
-
-    What a signature says of the system, such as its prompt, may differ: that is what is compared.
-    """
+def differing_fields(section: Section) -> dict[str, list[str]]:
+    """By family of scores, the fields in which the runs' signatures differ, except those that name the system."""
     found = {}
     for family in dict.fromkeys(family for run in section.runs.values() for family in run.signatures):
         lines = [run.signatures[family] for run in section.runs.values() if family in run.signatures]
-        fields = [dict(part.partition(":")[::2] for part in line.split("|")) for line in lines]
-        names = [name for name in dict.fromkeys(name for of in fields for name in of) if name not in OF_THE_SYSTEM]
+        try:
+            fields = [parse(line)[1] for line in lines]
+            declared = section.benchmark.declaration(signature_name(lines[0]))
+        except (InputError, ModuleNotFoundError):
+            continue
+        relevant = [name for name in dict.fromkeys(name for of in fields for name in of) if name in declared]
+        names = [name for name in relevant if declared[name].official is not None]
         if differing := [name for name in names if len({of.get(name) for of in fields}) > 1]:
             found[family] = differing
     return found
 
 
-def figures_of(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The figures of rows, each with its name and what it measures."""
-    names = dict.fromkeys(row["figure"] for row in rows)
-    return [{"key": name, "name": figure_name(name), "about": figure_about(name)} for name in names]
+def outcome_names() -> dict[str, str]:
+    """The names of outcomes for people."""
+    return dict(NAMES)
 
 
-def score_table(section: Section, analysis: Analysis) -> list[dict[str, Any]]:
-    """A row a figure, a cell a run; the best of several is marked."""
-    table = []
-    for figure in figures_of(analysis.scores):
-        found = {row["run"]: row for row in analysis.scores if row["figure"] == figure["key"]}
-        means = {row["mean"] for row in found.values()}
-        best = max(means) if len(means) > 1 and figure["key"] not in NEITHER_GOOD_NOR_BAD else None
-        cells = [found.get(label) for label in section.runs]
-        table.append(figure | {"cells": [cell and cell | {"best": cell["mean"] == best} for cell in cells]})
-    return table
+def _problems(run: Evaluation) -> list[str]:
+    said = []
+    missing = run.counts()["missing"]
+    if run.status != "success":
+        said.append(f"The run did not finish (status: {run.status}).")
+    if missing > 0:
+        said.append(
+            f"{missing:,} of {run.expected:,} answers are missing; go on with `qabench run --resume {run.path}`."
+        )
+    if run.unscored:
+        said.append(f"Nothing is scored: {run.unscored}.")
+    found = problems(run)
+    said += found[:SHOWN_PROBLEMS]
+    if len(found) > SHOWN_PROBLEMS:
+        said.append(f"and {len(found) - SHOWN_PROBLEMS} more kinds of problems")
+    return said
 
 
-def breakdown_table(breakdown: Breakdown) -> dict[str, Any]:
-    """The figures of a breakdown as columns, its groups and runs as rows."""
-    columns = dict.fromkeys(row["figure"] for row in breakdown.rows)
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in breakdown.rows:
-        rows.setdefault((row["group"], row["run"]), {"n": row["n"]})[row["figure"]] = row
-    groups = dict.fromkeys(group for group, _ in rows)
+def _cell(score: Score | None) -> list[float] | None:
+    return score and [score.interval.mean, score.interval.low, score.interval.high, score.n, score.left_out]
+
+
+def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
+    """Pairs as rows of numbers: the page has hundreds of them."""
+    place = {label: i for i, label in enumerate(labels)}
+    rows = []
+    for pair in comparison.pairs:
+        one = pair.difference.interval
+        numbers = [
+            round(value, 6) for value in (one.mean, one.low, one.high, pair.difference.p_value, pair.corrected_p)
+        ]
+        counts = [int(pair.significant), pair.wins, pair.ties, pair.losses, pair.n]
+        rows.append([place[pair.first], place[pair.second], *numbers, *counts])
+    return {"about": comparison.about(), "rows": rows}
+
+
+def _breakdown(breakdown: Breakdown, section: Section, analysis: Analysis) -> Row:
+    def cells(by_group: Mapping[str, Mapping[str, Score]], metric: str) -> list[list[float] | None]:
+        return [_cell(by_group.get(group.name, {}).get(metric)) for group in breakdown.groups]
+
     return {
-        "title": grouping_name(breakdown.name),
-        "unit": breakdown.unit,
-        "note": breakdown.note,
-        "left_out": max(0, len(groups) - MOST_GROUPS),
-        "columns": [figure_name(column) for column in columns],
-        "rows": [
-            {"group": group, "run": run, "n": cells["n"], "cells": [cells.get(column) for column in columns]}
-            for wanted in groups
-            for (group, run), cells in rows.items()
-            if group == wanted
-        ],
+        "key": breakdown.grouping,
+        "title": breakdown.title,
+        "groups": [{"name": one.name, "n": one.questions, "members": one.members} for one in breakdown.groups],
+        "scores": {
+            metric: [cells(breakdown.scores.get(label, {}), metric) for label in section.runs]
+            for metric in scored_metrics(section, analysis)
+        },
     }
-
-
-def charts_of(section: Section, analysis: Analysis) -> list[Chart]:
-    """The section's charts, in the order of the page."""
-    runs = list(section.runs)
-    about = f"{section.title} {section.config}"
-    scores = [_told(row) | {"name": figure_name(row["figure"])} for row in _fractions(analysis.scores)]
-    names = list(dict.fromkeys(row["name"] for row in scores))
-    found = [
-        Chart("scores", f"scores, {about}", charts.whiskers(runs, "name", names, ["run", "name"]), scores),
-        Chart("outcomes", f"answers by outcome, {about}", charts.outcomes(runs), _outcome_rows(analysis)),
-    ]
-    for breakdown in analysis.breakdowns:
-        rows, order = _groups(breakdown)
-        spec = charts.whiskers(runs, "label", order, ["run", "group"])
-        title = f"by {grouping_name(breakdown.name)}, {about}"
-        several = len({row["figure"] for row in rows}) > 1
-        found.append(Chart(f"by {breakdown.name}", title, spec, rows, several))
-    if analysis.pairs:
-        pairs = [_pair(row) for row in analysis.pairs]
-        order = list(dict.fromkeys(row["pair"] for row in pairs))
-        found.append(Chart("pairs", f"differences, {about}", charts.differences(order), pairs, True))
-    for figure in dict.fromkeys(row["figure"] for row in analysis.curves):
-        rows = [_told(row) for row in analysis.curves if row["figure"] == figure]
-        spec = charts.curve(runs, max(row["k"] for row in rows))
-        found.append(Chart(f"{figure}@k", f"{figure}@k, {about}", spec, rows))
-    return found
-
-
-def _told(row: Row) -> Row:
-    return row | {"interval": f"{row['low']:.3f} to {row['high']:.3f}"}
-
-
-def _fractions(rows: Sequence[Row]) -> list[Row]:
-    """The rows of figures that are fractions, and so can share a scale; all where none is."""
-    others = {row["figure"] for row in rows if row["low"] < 0 or row["high"] > 1}
-    return [row for row in rows if row["figure"] not in others] or list(rows)
-
-
-def _outcome_rows(analysis: Analysis) -> list[Row]:
-    return [
-        row | {"name": OUTCOME_NAMES[OUTCOMES.index(row["outcome"])], "order": OUTCOMES.index(row["outcome"])}
-        for row in analysis.outcomes
-    ]
-
-
-def _groups(breakdown: Breakdown) -> tuple[list[Row], list[str]]:
-    """The rows of the largest groups, each with its label, and the labels in order."""
-    sizes: dict[str, int] = {}
-    for row in breakdown.rows:
-        sizes[row["group"]] = max(sizes.get(row["group"], 0), row["n"])
-    kept = set(sorted(sizes, key=lambda group: -sizes[group])[:MOST_GROUPS])
-    shown = [group for group in sizes if group in kept]
-    labels = dict(zip(shown, distinct([f"{group} ({sizes[group]:,})" for group in shown]), strict=True))
-    rows = [_told(row) | {"label": labels[row["group"]]} for row in breakdown.rows if row["group"] in kept]
-    return rows, list(labels.values())
-
-
-def _pair(row: Row) -> Row:
-    interval = f"{row['low']:+.3f} to {row['high']:+.3f}"
-    return row | {"pair": f"{row['first']}\n− {row['second']}", "interval": interval}

@@ -1,4 +1,4 @@
-// What the page carries: an index that is there at once, and the records, which are packed and read when needed.
+// The page's data: an index that is read at once, and packed records and numbers, which are read when needed.
 
 const DATA = JSON.parse($("#data").textContent);
 const SECTIONS = new Map(DATA.sections.map((section) => [section.key, section]));
@@ -10,6 +10,9 @@ async function unpacked(element) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }
+
+/** The content of report.json. */
+const numbers = () => unpacked($("#numbers"));
 
 const reading = new Map();
 
@@ -28,13 +31,25 @@ function scoreOf(question, run) {
   return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
 }
 
-/** The status of a run on a question: of its epochs the first that is not "answered". */
-function statusOf(question, run) {
-  const statuses = (question.marks[run] || []).map(([, status]) => status);
-  return statuses.length ? statuses.find((status) => status !== "answered") || "answered" : "missing";
+/** The outcome of a run on a question: that of all its epochs if they agree, otherwise by their mean score. */
+function outcomeOf(section, question, run) {
+  const marks = question.marks[run];
+  if (!marks) return "missing";
+  const outcomes = [...new Set(marks.map(([, outcome]) => outcome))];
+  if (outcomes.length === 1) return outcomes[0];
+  const score = scoreOf(question, run);
+  if (score === null) return "unscored";
+  if (!section.graded) return "scored";
+  return score > 1 - 1e-9 ? "right" : score > 1e-9 ? "partly" : "wrong";
 }
 
-/** What a search looks through: question, id, reference and answers, in small letters, by question. */
+/** The status of a run on a question: the first one of its epochs that is not "answered". */
+function statusOf(question, run) {
+  if (!question.marks[run]) return "missing";
+  return question.marks[run].map(([, , status]) => status).find(Boolean) || "answered";
+}
+
+/** What a search looks through, by question: question, id, reference and answers, in lower case. */
 const searching = new Map();
 
 async function haystacks(section) {

@@ -1,11 +1,9 @@
-// A question in full: its reference, and what each run was told, said and was found to have said.
+// A question in full: its reference, and each run's answer with what scoring found in it.
 
 const dialog = $("#question");
-let opened = null; // { list, question, run, shown }; run is null for all of them side by side
+let opened = null; // { list, question, run, shown }; run is null for all runs side by side
 
-const COUNTED = /(^|_)(tp|tn|fp|fn)$|^claims/; // scores that are counts
-const MARKING =
-  "The scorer compares normal forms: small letters, lemmas, no thousands commas. Marked in an answer are the strings found, where they stand as they are in the reference.";
+const MARKING = "Scoring compares normal forms: lower case, lemmas, no thousands commas. Strings found are marked in an answer where they are written as in the reference.";
 
 async function openQuestion(list, question, run = list.section.runs.length > 1 ? (opened?.run ?? null) : 0) {
   const { section } = list;
@@ -13,7 +11,8 @@ async function openQuestion(list, question, run = list.section.runs.length > 1 ?
   const records = await recordsOf(section);
   if (!opened || opened.question !== question) return;
   const of = records.map((by) => by[question.id] || []);
-  dialog.replaceChildren(head(list, question), body(section, question, of, run));
+  const runs = list.runs;
+  dialog.replaceChildren(head(list, question), body(section, question, of, runs.includes(run) ? run : runs.length > 1 ? null : runs[0], runs));
   if (!dialog.open) dialog.showModal();
   opened.shown = true;
   dialog.scrollTop = 0;
@@ -39,37 +38,39 @@ function head(list, question) {
   );
 }
 
-function body(section, question, of, run) {
-  const several = section.runs.length > 1;
+function body(section, question, of, run, runs) {
+  const several = runs.length > 1;
   const groups = section.groupings.flatMap(({ key, name }) => (question.groups[key] || []).map((group) => el("li", { class: "chip", title: name }, el("bdi", {}, shown(group)))));
-  const shownRuns = run === null ? section.runs.map((_, i) => i) : [run];
+  const strings = of.flat().some(({ detail }) => detail.found || detail.missing);
+  const shownRuns = run === null ? runs : [run];
+  const othersOf = (i) => (runs.length === 2 ? of[runs.find((one) => one !== i)] : []);
   return el(
     "div",
     { class: "question-body" },
     el("h3", { id: "question-title", class: "text", dir: "auto" }, shown(question.question)),
     groups.length ? el("ul", { class: "chips", role: "list" }, groups) : null,
-    question.reference ? part("Reference", el("div", { class: "text reference", dir: "auto" }, shown(question.reference)), section.benchmark === "fanoutqa" ? el("p", { class: "sub" }, MARKING) : null) : null,
-    several ? tabs(section, question, run) : null,
-    el("div", { class: run === null ? "side-by-side" : "" }, shownRuns.map((i) => runPart(section, question, of[i], i, several))),
+    question.reference ? part("Reference", el("div", { class: "text reference", dir: "auto" }, shown(question.reference)), strings ? el("p", { class: "sub" }, MARKING) : null) : null,
+    several ? tabs(section, question, run, runs) : null,
+    el("div", { class: run === null ? "side-by-side" : "" }, shownRuns.map((i) => runPart(section, question, of[i], i, several, othersOf(i)))),
   );
 }
 
-function tabs(section, question, run) {
+function tabs(section, question, run, runs) {
   const tab = (to, ...children) => el("button", { type: "button", "aria-pressed": String(run === to), click: () => openQuestion(opened.list, question, to) }, ...children);
-  const each = section.runs.map((one, i) => tab(i, swatch(i), el("bdi", {}, shown(one.label)), " ", question.marks[i] ? badge(scoreOf(question, i), statusOf(question, i)) : badge(null, "missing")));
+  const each = runs.map((i) => tab(i, swatch(i), el("bdi", {}, shown(section.runs[i].label)), " ", badge(section, question, i)));
   return el("div", { class: "tabs", role: "group", "aria-label": "Runs" }, tab(null, "All"), each);
 }
 
-function runPart(section, question, records, run, several) {
+function runPart(section, question, records, run, several, others) {
   const title = several ? el("h4", { class: "run-title" }, swatch(run), el("bdi", {}, shown(section.runs[run].label))) : null;
   if (!records.length) return el("article", { class: "run-part" }, title, el("p", { class: "note" }, "This run has no record of the question."));
-  return el("article", { class: "run-part" }, title, records.map((record) => recordPart(section, question, record, records.length > 1)));
+  return el("article", { class: "run-part" }, title, records.map((record) => recordPart(section, question, record, records.length > 1, others)));
 }
 
-function recordPart(section, question, record, epochs) {
-  const scores = Object.entries(record.scores).map(([name, value]) => el("li", {}, `${section.figures[name] || name} `, el("strong", {}, number(value, COUNTED.test(name) ? 0 : 3))));
-  const cost = [record.tokens[0] !== null && `${count(record.tokens[0])} tokens in`, record.tokens[1] !== null && `${count(record.tokens[1])} out`, record.seconds !== null && `${record.seconds.toFixed(1)} s`].filter(Boolean);
-  const findings = (FINDINGS[section.benchmark] || (() => []))(record, question);
+function recordPart(section, question, record, epochs, others) {
+  const scores = Object.entries(record.scores).map(([name, value]) => el("li", {}, `${section.columns[name] || columnName(name)} `, el("strong", {}, Number.isInteger(value) ? count(value) : number(value))));
+  const cost = [record.tokens[0] !== null && `${count(record.tokens[0])} tokens in`, record.tokens[1] !== null && `${count(record.tokens[1])} out`, record.seconds !== null && `${record.seconds.toFixed(1)} s`, record.cost !== null && `$${record.cost.toFixed(4)}`].filter(Boolean);
+  const findings = findingsOf(record, question, others);
   return el(
     "div",
     { class: "record" },
@@ -78,17 +79,19 @@ function recordPart(section, question, record, epochs) {
     record.answer === null ? null : part("Answer", answerOf(section, question, record)),
     findings,
     scores.length ? part("Scores", el("ul", { class: "values", role: "list" }, scores)) : null,
-    folded(`Conversation (${record.messages.length} messages${cost.length ? `; ${cost.join(", ")}` : ""})`, record.messages.map(([role, text]) => el("div", { class: `message ${role === "assistant" ? "assistant" : ""}` }, el("div", { class: "role" }, shown(role)), block(text)))),
+    folded(`Conversation (${plural(record.messages.length, "message")}${cost.length ? `; ${cost.join(", ")}` : ""})`, record.messages.map(([role, text]) => el("div", { class: `message ${role === "assistant" ? "assistant" : ""}` }, el("div", { class: "role" }, shown(role)), block(text)))),
   );
 }
 
+const columnName = (name) => name.replace(/[._]+/g, " ");
+
 function answerOf(section, question, record) {
   if (!record.answer.trim()) return el("p", { class: "sub" }, "The answer is empty.");
-  const pattern = section.benchmark === "fanoutqa" ? matcher(foundStrings(question.reference, record.detail)) : null;
+  const pattern = record.detail.found ? matcher(foundStrings(question.reference, record.detail)) : null;
   return el("div", { class: "text answer", dir: "auto" }, marked(record.answer, pattern, { title: "a string of the reference" }));
 }
 
-/** What can be marked: the strings found in their normal form, and those of the reference that these stand for. */
+/** The strings to mark: those found, in their normal form and as in the reference. */
 function foundStrings(reference, { found = [] }) {
   return [...found, ...found.map(originals(reference))];
 }
@@ -98,24 +101,19 @@ function stepTo(by) {
   const { list } = opened;
   const next = list.next(opened.question, by);
   if (!next) return;
-  history.replaceState(null, "", linkTo(list.section, next));
+  goTo(questionPlace(list.section, next));
   openQuestion(list, next);
 }
 
-async function copyLink() {
-  try {
-    await navigator.clipboard.writeText(location.href);
-    say("Link copied");
-  } catch {
-    say("The browser does not allow copying; the link is in the address bar");
-  }
-}
+const copyLink = () => copy(location.href, "Link");
 
 /** Opens the question that the address names, or closes what is open. */
 function follow(lists) {
-  const found = /^#\/([^/]+)\/(.*)$/.exec(location.hash);
+  const { place } = address();
+  const found = /^\/([^/]+)\/(.*)$/.exec(place);
   if (!found) {
     closeQuestion();
+    document.getElementById(place)?.scrollIntoView();
     return;
   }
   const list = lists.find((one) => one.section.key === found[1]);
@@ -123,24 +121,24 @@ function follow(lists) {
   try {
     id = decodeURIComponent(found[2]);
   } catch {
-    // An address typed by hand: taken as it is.
+    // An address typed by hand is taken as it is.
   }
   const question = list?.section.questions.find((one) => fit(one.id) === id);
   if (question) openQuestion(list, question);
-  else say(`There is no question ${id}`);
+  else toast(`There is no question ${id} here`);
 }
 
-/** Closes at once what is open: the next key may come before the browser's own event. */
+/** Closes the open question at once: the next key may come before the browser's own event. */
 function closeQuestion() {
   if (dialog.open) dialog.close();
   if (!opened) return;
   const { list, question } = opened;
   opened = null;
-  if (location.hash.startsWith("#/")) history.replaceState(null, "", `#${list.section.key}-questions`);
+  if (location.hash.startsWith("#/")) goTo(`${list.section.key}-questions`);
   list.focusOn(question);
 }
 
-// Closed by other means, such as a telephone's back gesture; when the event comes, another question may be on its way.
+// Closed in another way, such as a phone's back gesture; by the time of the event another question may be opening.
 dialog.addEventListener("close", () => {
   if (!dialog.open && opened?.shown) closeQuestion();
 });

@@ -1,8 +1,8 @@
-// Making and finding elements. Texts always go in as text nodes: nothing of the data is ever read as HTML.
+// Creating and finding elements. Strings always become text nodes: no data is ever parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with attributes (functions are listeners, null is left out) and children (texts or nodes). */
+/** An element with attributes (functions are listeners, null is left out) and children (strings or nodes). */
 function el(name, attributes = {}, ...children) {
   const made = name === "svg" || name === "path" ? document.createElementNS(SVG, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -22,7 +22,15 @@ function say(text) {
   $("#said").textContent = text;
 }
 
-/** Calls the function when no further call has come for a while. */
+/** Shows a message for a moment, and tells screen readers. */
+function toast(text) {
+  say(text);
+  const made = el("p", { class: "toast", "aria-hidden": "true" }, text);
+  ($("dialog[open]") || document.body).append(made);
+  setTimeout(() => made.remove(), 1800);
+}
+
+/** Calls the function once no further call has come for a while. */
 function later(milliseconds, call) {
   let timer = 0;
   return (...given) => {

@@ -1,11 +1,11 @@
-// What the scorer of each benchmark found in an answer, beside the answer.
+// What scoring found in an answer, next to the answer. A record's detail decides: its parts are shown by their names.
 
-/** A heading and what stands below it. */
+/** A heading with its content. */
 function part(title, ...children) {
   return el("section", { class: "part" }, el("h4", {}, title), ...children);
 }
 
-/** [text, normal form] pairs as chips; the sign says what the colour says. */
+/** [text, normal form] pairs as chips; the sign repeats what the color says. */
 function chips(strings, kind, sign, meaning) {
   return el(
     "ul",
@@ -14,11 +14,11 @@ function chips(strings, kind, sign, meaning) {
   );
 }
 
-// What stays of a string in its normal form: letters and figures; where lemmas differ, how its words begin.
+// A string's normal form keeps its letters and digits; where lemmas differ, the beginnings of its words are compared.
 const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
 const beginnings = (text) => (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || []).map((word) => word.slice(0, 3)).join(" ");
 
-/** A function from a normal form to the string of the reference that it stands for, "" where none is found. */
+/** A function from a normal form to its string in the reference; "" if there is none. */
 function originals(reference) {
   const parts = reference.split("\n").flatMap((line) => [line, ...line.split(" - ")]).reverse();
   const same = new Map(parts.map((text) => [bare(text), text.trim()]));
@@ -26,82 +26,108 @@ function originals(reference) {
   return (form) => (bare(form) && same.get(bare(form))) || (beginnings(form) && alike.get(beginnings(form))) || "";
 }
 
-const FINDINGS = {
-  fanoutqa(record, question) {
-    const { found = [], missing = [] } = record.detail;
-    if (!found.length && !missing.length) return [];
-    const original = originals(question.reference);
-    const named = (forms) => forms.map((form) => [original(form) || form, form]);
-    return [part(`Found ${found.length} of ${found.length + missing.length} strings of the reference`, chips(named(missing), "wrong", "✗", "missing"), chips(named(found), "right", "✓", "found"))];
-  },
+/** The parts of a record's detail, in the order of display; a detail has the fields of one or more of them. */
+function findingsOf(record, question, others) {
+  const { detail } = record;
+  return [
+    ...(detail.found || detail.missing ? foundParts(detail, question, others) : []),
+    ...(detail.segments ? segmentParts(detail) : []),
+    ...(detail.claims ? claimParts(detail) : []),
+    ...(detail.components ? componentParts(detail) : []),
+    ...(detail.passages ? passageParts(detail) : []),
+    ...(detail.verdict !== undefined || detail.explanation ? judgeParts(detail) : []),
+    ...(detail.replies?.length > 1 ? [folded(`Replies (${detail.replies.length})`, detail.replies.map((text) => block(text === null ? "none" : text)))] : []),
+  ];
+}
 
-  felm(record) {
-    const segments = record.detail.segments || [];
-    const reasons = (record.detail.reasons || []).map((reason) => el("p", { class: "note warning" }, shown(reason)));
-    const rows = segments.map((segment, i) => {
-      const [sign, kind, meaning] = verdictOf(segment);
-      const type = segment.label ? "" : (segment.type || "").replaceAll("_", " ");
-      return el(
-        "tr",
-        { class: kind },
-        el("td", { class: "number" }, String(i + 1)),
-        el("td", {}, block(segment.text.trim().replace(/\n\s*\n/g, "\n\n")), segment.comment ? el("div", { class: "sub", dir: "auto" }, `Annotator: ${shown(segment.comment)}`) : null),
-        el("td", {}, segment.label ? "factual" : `error${type ? `: ${type}` : ""}`),
-        el("td", {}, segment.verdict === null ? "none" : segment.verdict ? "factual" : "error"),
-        el("td", {}, el("span", { class: `badge ${kind}` }, el("span", { "aria-hidden": "true" }, sign), ` ${meaning}`)),
-      );
-    });
-    return [...reasons, rows.length ? part("Segments", table(["", "Segment", "Label", "Verdict", ""], rows)) : null, ...felmClaims(record), ...replies(record)];
-  },
+/** The strings of the reference that were found and missed; with another run next to it, what only this one found. */
+function foundParts({ found = [], missing = [] }, question, others) {
+  if (!found.length && !missing.length) return [];
+  const original = originals(question.reference);
+  const named = (forms) => forms.map((form) => [original(form) || form, form]);
+  const theirs = others.map((other) => new Set(other.detail.found || []));
+  const only = theirs.length === 1 ? found.filter((form) => !theirs[0].has(form)) : [];
+  const both = found.filter((form) => !only.includes(form));
+  return [
+    part(
+      `Found ${found.length} of ${plural(found.length + missing.length, "string")} of the reference`,
+      only.length ? chips(named(only), "right only", "★", "found by this run only") : null,
+      missing.length ? chips(named(missing), "wrong", "✗", "missing") : null,
+      both.length ? chips(named(both), "right", "✓", "found") : null,
+    ),
+  ];
+}
 
-  expertqa(record) {
-    const { claims = [], passages = [] } = record.detail;
-    const kinds = { Y: ["✓", "right", "supported"], N: ["✗", "wrong", "not supported"] };
-    const rows = claims.map((claim) => {
-      const [sign, kind, meaning] = kinds[claim.label] || ["–", "none", "no label"];
-      const evidence = (claim.evidence || []).map((text) => el("li", {}, source(text)));
-      return el(
-        "tr",
-        { class: kind },
-        el("td", {}, block(claim.text)),
-        el("td", {}, evidence.length ? el("ul", { class: "evidence" }, evidence) : el("span", { class: "sub" }, "no evidence")),
-        el("td", {}, el("span", { class: `badge ${kind}` }, el("span", { "aria-hidden": "true" }, sign), ` ${meaning}`)),
-      );
-    });
-    return [
-      rows.length ? part("Claims and their evidence", table(["Claim", "Evidence", "AutoAIS"], rows)) : null,
-      passages.length ? folded(`Passages (${passages.length})`, passages.map((passage) => el("div", { class: "passage" }, el("div", { class: "sub" }, shown(passage.id)), block(passage.text)))) : null,
-    ];
-  },
+function segmentParts({ segments, reasons = [] }) {
+  const rows = segments.map((segment, i) => {
+    const [sign, kind, meaning] = verdictOf(segment);
+    const type = segment.label ? "" : (segment.type || "").replaceAll("_", " ");
+    return el(
+      "tr",
+      { class: kind },
+      el("td", { class: "number" }, String(i + 1)),
+      el("td", {}, block(segment.text.trim().replace(/\n\s*\n/g, "\n\n")), segment.comment ? el("div", { class: "sub", dir: "auto" }, `Annotator: ${shown(segment.comment)}`) : null),
+      el("td", {}, segment.label ? "factual" : `error${type ? `: ${type}` : ""}`),
+      el("td", {}, segment.verdict === null ? "none" : segment.verdict ? "factual" : "error"),
+      el("td", {}, el("span", { class: `badge ${kind}` }, el("span", { "aria-hidden": "true" }, sign), ` ${meaning}`)),
+    );
+  });
+  const notes = reasons.map((reason) => el("p", { class: "note warning" }, shown(reason)));
+  return [...notes, rows.length ? part("Segments", table(["", "Segment", "Label", "Verdict", ""], rows)) : null];
+}
 
-  fastbook(record) {
-    const { components = [], passages = [], k } = record.detail;
-    const parts = components.map((component) => {
-      const found = component.rank !== null;
-      return el(
-        "tr",
-        { class: found ? "right" : "wrong" },
-        el("td", {}, block(component.text)),
-        el("td", {}, el("span", { class: `badge ${found ? "right" : "wrong"}` }, el("span", { "aria-hidden": "true" }, found ? "✓" : "✗"), found ? ` rank ${component.rank}` : ` not in the first ${k}`)),
-      );
-    });
-    const contexts = matcherOfTexts(components.flatMap((component) => component.contexts || []));
-    const found = passages.map((passage, i) => {
-      const hits = components.filter((component) => component.rank === i + 1).length;
-      const title = `${i + 1}. ${shown(passage.id)}`;
-      const score = typeof passage.score === "number" ? ` score ${passage.score.toFixed(2)}` : "";
-      return el(
-        "details",
-        { class: `passage${hits ? " right" : ""}`, open: hits > 0 },
-        el("summary", {}, title, el("span", { class: "sub" }, score), hits ? el("span", { class: "badge right" }, `✓ ${hits} component${hits > 1 ? "s" : ""}`) : null),
-        el("div", { class: "text", dir: "auto" }, marked(passage.text, contexts)),
-      );
-    });
-    return [parts.length ? part("Components of the answer", table(["Component", "Retrieved"], parts)) : null, found.length ? part("Passages retrieved", ...found) : null];
-  },
-};
+function claimParts({ claims }) {
+  if (!claims.length) return [];
+  if (!claims.some((claim) => claim.evidence)) return [folded(`Claims (${claims.length})`, claims.map((claim) => block(`${claim.segment ? `${claim.segment}. ` : ""}${claim.text}`)))];
+  const kinds = { Y: ["✓", "right", "supported"], N: ["✗", "wrong", "not supported"] };
+  const rows = claims.map((claim) => {
+    const [sign, kind, meaning] = kinds[claim.label] || ["–", "none", "no label"];
+    const evidence = (claim.evidence || []).map((text) => el("li", {}, source(text)));
+    return el(
+      "tr",
+      { class: kind },
+      el("td", {}, block(claim.text)),
+      el("td", {}, evidence.length ? el("ul", { class: "evidence" }, evidence) : el("span", { class: "sub" }, "no evidence")),
+      el("td", {}, el("span", { class: `badge ${kind}` }, el("span", { "aria-hidden": "true" }, sign), ` ${meaning}`)),
+    );
+  });
+  return [part("Claims and their evidence", table(["Claim", "Evidence", "Label"], rows))];
+}
 
-/** [sign, outcome, meaning] of a verdict on a segment beside people's label. */
+function componentParts({ components, k }) {
+  const rows = components.map((component) => {
+    const found = component.rank !== null;
+    return el(
+      "tr",
+      { class: found ? "right" : "wrong" },
+      el("td", {}, block(component.text)),
+      el("td", {}, el("span", { class: `badge ${found ? "right" : "wrong"}` }, el("span", { "aria-hidden": "true" }, found ? "✓" : "✗"), found ? ` rank ${component.rank}` : ` not in the first ${k}`)),
+    );
+  });
+  return rows.length ? [part("Components of the answer", table(["Component", "Retrieved"], rows))] : [];
+}
+
+function passageParts({ passages, components = [] }) {
+  const contexts = matcherOfTexts(components.flatMap((component) => component.contexts || []));
+  const parts = passages.map((passage, i) => {
+    const hits = components.filter((component) => component.rank === i + 1).length;
+    const score = typeof passage.score === "number" ? ` score ${passage.score.toFixed(2)}` : "";
+    return el(
+      "details",
+      { class: `passage${hits ? " right" : ""}`, open: hits > 0 },
+      el("summary", {}, `${i + 1}. ${shown(passage.id ?? "")}`, el("span", { class: "sub" }, score), hits ? el("span", { class: "badge right" }, `✓ ${plural(hits, "component")}`) : null),
+      el("div", { class: "text", dir: "auto" }, marked(passage.text ?? "", contexts)),
+    );
+  });
+  return parts.length ? [components.length ? part("Passages retrieved", ...parts) : folded(`Passages (${parts.length})`, parts)] : [];
+}
+
+function judgeParts({ verdict, explanation }) {
+  const said = [verdict === undefined ? null : el("p", {}, `Verdict: ${shown(String(verdict))}`), explanation ? block(explanation) : null];
+  return [part("Judge", ...said)];
+}
+
+/** [sign, outcome, meaning] of a verdict on a segment, compared with the annotators' label. */
 function verdictOf({ label, verdict }) {
   if (verdict === null) return ["–", "none", "no verdict"];
   if (label === verdict) return ["✓", "right", label ? "agrees" : "error found"];
@@ -116,24 +142,14 @@ function folded(title, children, open = false) {
   return el("details", { class: "part", open }, el("summary", {}, title), children);
 }
 
-function felmClaims(record) {
-  const claims = record.detail.claims || [];
-  return claims.length ? [folded(`Claims (${claims.length})`, claims.map((claim) => block(`${claim.segment}. ${claim.text}`)))] : [];
-}
-
-function replies(record) {
-  const texts = record.detail.replies || [];
-  return texts.length > 1 ? [folded(`Replies (${texts.length})`, texts.map((text) => block(text === null ? "none" : text)))] : [];
-}
-
-/** Evidence: a link where it is an address and nothing else (perhaps with its mark before it), else a text. */
+/** Evidence: a link if it is only an address (with or without its mark), otherwise text. */
 function source(text) {
   const found = /^\s*(\[\d+\]\s*)?(https?:\/\/[^\s"'<>]+)\s*$/.exec(text);
   if (!found) return block(text);
   return el("span", {}, found[1] || "", el("a", { href: found[2], rel: "noopener noreferrer nofollow", target: "_blank" }, shown(found[2])));
 }
 
-/** Finds whole texts, with whatever white space between their words. */
+/** Finds whole strings, with any white space between their words. */
 function matcherOfTexts(texts) {
   const patterns = texts.map((text) => text.trim()).filter(Boolean).map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+"));
   return patterns.length ? new RegExp(patterns.join("|"), "gu") : null;

@@ -1,9 +1,9 @@
 // The keyboard.
 
-/** Whether the key goes into a field, and is no command. */
+/** Whether the key goes into a field and is not a command. */
 const typing = (target) => target.closest("input, select, textarea") !== null;
 
-/** The list that a key is meant for: that of the focus, or the first whose section is on the screen. */
+/** The list that a key is for: the one with the focus, or the first one whose section is on the screen. */
 function listInUse(lists) {
   const focused = document.activeElement?.closest(".benchmark")?.id;
   return lists.find((list) => list.section.key === focused) || lists.find((list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2) || lists[0];
@@ -45,8 +45,8 @@ function startKeys(lists) {
   });
 }
 
-/** Shows run number ``run`` (from 0) of the open question; -1: all. */
-function chooseRun(run) {
-  const runs = opened.list.section.runs.length;
-  if (runs > 1 && run < runs) openQuestion(opened.list, opened.question, run < 0 ? null : run);
+/** Shows the run at position ``place`` (from 0, the best first) of the open question; -1: all. */
+function chooseRun(place) {
+  const { runs } = opened.list;
+  if (runs.length > 1 && place < runs.length) openQuestion(opened.list, opened.question, place < 0 ? null : runs[place]);
 }

@@ -1,6 +1,7 @@
-// The list of questions of a section: filters above, rows below, more rows when asked for.
+// The list of questions of a section: filters, then rows, and more rows on request.
 
 const AT_ONCE = 60;
+const COMPACT = 5; // from so many runs on, results are small squares
 
 class Questions {
   constructor(section, element) {
@@ -22,15 +23,29 @@ class Questions {
       { class: "tools" },
       el("button", { type: "button", click: () => this.reset() }, "Reset"),
       el("button", { type: "button", click: () => saveQuestions(section, this.chosen, "csv") }, "CSV"),
-      el("button", { type: "button", click: () => saveQuestions(section, this.chosen, "jsonl") }, "JSON lines"),
+      el("button", { type: "button", click: () => saveQuestions(section, this.chosen, "jsonl") }, "JSON Lines"),
     );
-    element.replaceChildren(this.form, el("div", { class: "above" }, this.told, tools), this.heads(), this.list, this.more);
-    this.redraw();
+    this.heads = el("div", { class: "heads", "aria-hidden": "true" });
+    element.replaceChildren(this.form, el("div", { class: "above" }, this.told, tools), this.heads, this.list, this.more);
+    onState(section, () => this.filter());
   }
 
-  heads() {
-    const runs = this.section.runs.map((run, i) => el("span", { title: run.label }, swatch(i), el("bdi", {}, shown(run.label))));
-    return el("div", { class: "heads", "aria-hidden": "true" }, el("span", {}, "Question"), el("span", { class: "marks" }, runs));
+  /** The runs whose results are shown: those of the difference, or all that the reader chose, the best first. */
+  get runs() {
+    const pair = differenceOf(this.form);
+    return pair ? [pair.first, pair.second] : ranked(this.section, stateOf(this.section));
+  }
+
+  get compact() {
+    return this.runs.length >= COMPACT;
+  }
+
+  showHeads() {
+    const { section, runs, compact } = this;
+    const heads = compact
+      ? el("span", { class: "squares-head" }, `${count(runs.length)} runs, the best first`)
+      : runs.map((run) => el("span", { title: section.runs[run].label }, swatch(run), el("bdi", {}, shown(section.runs[run].label))));
+    this.heads.replaceChildren(el("span", {}, "Question"), el("span", { class: "marks" }, heads));
   }
 
   async filter() {
@@ -51,8 +66,11 @@ class Questions {
     this.list.replaceChildren();
     this.list.removeAttribute("aria-busy");
     this.rows = 0;
+    this.showHeads();
     const all = this.section.questions.length;
-    this.told.textContent = this.chosen.length === all ? `${count(all)} questions` : `${count(this.chosen.length)} of ${count(all)} questions`;
+    const pair = differenceOf(this.form);
+    const said = this.chosen.length === all ? plural(all, "question") : `${count(this.chosen.length)} of ${plural(all, "question")}`;
+    this.told.textContent = pair ? `${said}. ${differenceText(this.section, pair)}.` : said;
     this.show(AT_ONCE);
   }
 
@@ -64,10 +82,11 @@ class Questions {
   }
 
   row(question) {
-    const marks = this.section.runs.map((run, i) => {
-      const marked = question.marks[i];
-      const made = marked ? badge(scoreOf(question, i), statusOf(question, i)) : badge(null, "missing");
-      return el("span", { class: "mark" }, el("span", { class: "unseen" }, `${shown(run.label)}: `), made);
+    const { section, runs, compact } = this;
+    const marks = runs.map((run) => {
+      const made = badge(section, question, run, compact);
+      if (compact) return made;
+      return el("span", { class: "mark" }, section.runs.length > 1 ? el("span", { class: "of" }, swatch(run)) : null, made);
     });
     const groups = Object.values(question.groups).flat().map(shown).join(" · ");
     return el(
@@ -75,9 +94,9 @@ class Questions {
       {},
       el(
         "a",
-        { href: linkTo(this.section, question) },
+        { href: linkTo(questionPlace(section, question)) },
         el("span", { class: "about" }, el("span", { class: "ask", dir: "auto" }, shown(question.question)), el("span", { class: "sub" }, el("code", {}, shown(question.id)), groups ? ` ${groups}` : "")),
-        el("span", { class: "marks" }, marks),
+        el("span", { class: compact ? "squares" : "marks" }, marks),
       ),
     );
   }
@@ -105,13 +124,8 @@ class Questions {
   }
 }
 
-function linkTo(section, question) {
-  return `#/${section.key}/${encodeURIComponent(fit(question.id))}`;
-}
+/** The place of a question in the address. */
+const questionPlace = (section, question) => `/${section.key}/${encodeURIComponent(fit(question.id))}`;
 
-// encodeURIComponent refuses half surrogates.
+// encodeURIComponent refuses unpaired surrogates.
 const fit = (text) => text.replace(UNSEEN, (found) => (found.charCodeAt(0) >= 0xd800 ? "\ufffd" : found));
-
-function swatch(run) {
-  return el("svg", { class: `swatch run${run % 8}`, viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" }, el("path", { d: DATA.shapes[run % 8] }));
-}

@@ -1,4 +1,4 @@
-// The start: lists first, which need nothing; charts when Vega, which stands behind this script, is there.
+// The start: what is seen first, then the rest when the browser is idle.
 
 const THEMES = ["auto", "light", "dark"];
 
@@ -7,7 +7,7 @@ function setTheme(theme) {
   else document.documentElement.dataset.theme = theme;
   const button = $("#theme");
   button.textContent = theme[0].toUpperCase() + theme.slice(1);
-  button.setAttribute("aria-label", `Colours: ${theme === "auto" ? "as the system has them" : theme}`);
+  button.setAttribute("aria-label", `Colors: ${theme === "auto" ? "as the system" : theme}`);
 }
 
 function storedTheme() {
@@ -24,26 +24,62 @@ function nextTheme() {
   try {
     localStorage.setItem("qabench-theme", theme);
   } catch {
-    // It holds for this visit only.
+    // The choice holds for this visit only.
   }
+  DATA.sections.forEach(showState);
   redraw();
 }
 
+/** A moment in which the browser has nothing else to do. */
+const idle = () => new Promise((done) => (window.requestIdleCallback || setTimeout)(done));
+
 document.documentElement.classList.add("scripted");
 setTheme(storedTheme());
+for (const section of DATA.sections) startSection(section);
 const lists = $$(".browser").map((element) => new Questions(SECTIONS.get(element.dataset.section), element));
 performance.mark("qabench-list");
 startKeys(lists);
+for (const button of $$("[data-copy-table]")) {
+  const table = document.getElementById(button.dataset.copyTable);
+  button.replaceWith(...copyButtons(table, table.getAttribute("aria-label")));
+}
+for (const path of $$("svg.swatch:empty")) path.append(el("path", { d: shapeOf(Number(path.dataset.run)) }));
 $("#theme").addEventListener("click", nextTheme);
 $("#help").addEventListener("click", () => $("#shortcuts").showModal());
-$("#save-csv").addEventListener("click", () => saveFigures("csv"));
-$("#save-json").addEventListener("click", () => saveFigures("json"));
-for (const select of $$("select[data-choice]")) select.addEventListener("change", () => chooseFigure(select));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
-addEventListener("hashchange", () => follow(lists));
-document.addEventListener("DOMContentLoaded", () => {
-  startCharts();
-  $$("select[data-choice]").forEach(chooseFigure);
+$("#save-csv").addEventListener("click", () => saveNumbers("csv"));
+$("#save-json").addEventListener("click", () => saveNumbers("json"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("hashchange", () => {
+  DATA.sections.forEach(showState);
   follow(lists);
-  performance.mark("qabench-ready");
 });
+document.addEventListener("click", (event) => {
+  const link = event.target.closest('a[href^="#"]:not([href^="#/"])');
+  if (!link) {
+    for (const open of $$("details.run-filter[open]")) if (!open.contains(event.target)) open.open = false;
+    return;
+  }
+  const place = link.getAttribute("href").slice(1);
+  event.preventDefault(); // the browser would drop what the reader chose from the address
+  goTo(place);
+  document.getElementById(place)?.scrollIntoView();
+  if (place === "content") $("#content").focus();
+});
+document.addEventListener("click", (event) => {
+  const link = event.target.closest('a[href^="#/"]');
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  history.pushState(null, "", linkTo(link.getAttribute("href").slice(1).split("?")[0]));
+  follow(lists);
+});
+(async () => {
+  follow(lists);
+  for (const section of DATA.sections) {
+    await idle();
+    startComparison(section);
+    await idle();
+    startGroups(section);
+  }
+  if (address().place && !address().place.startsWith("/")) document.getElementById(address().place)?.scrollIntoView();
+  performance.mark("qabench-ready");
+})();

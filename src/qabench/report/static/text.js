@@ -1,6 +1,6 @@
-// Texts of questions and models, made fit to be seen, and the places in them that hold a string.
+// Strings of questions and models in displayable form, and the places in them that contain other strings.
 
-// Control characters and half surrogates have no shape of their own: their pictures stand for them.
+// Control characters and unpaired surrogates are invisible: they are shown as symbols.
 const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function shown(text) {
@@ -10,7 +10,7 @@ function shown(text) {
   });
 }
 
-/** A block of somebody's text, in its own direction. */
+/** A block of foreign text, in its own direction. */
 function block(text, attributes = {}) {
   return el("div", { class: "text", dir: "auto", ...attributes }, shown(text));
 }
@@ -25,7 +25,7 @@ function matcher(strings) {
   return new RegExp(`(?<![\\p{L}\\p{N}])(?:${patterns.join("|")})(?![\\p{L}\\p{N}])`, "giu");
 }
 
-/** The text as nodes, with what the pattern matches marked. */
+/** The text as nodes, with the matches of the pattern marked. */
 function marked(text, pattern, attributes = {}) {
   const seen = shown(text);
   if (!pattern) return [seen];
@@ -42,30 +42,29 @@ function marked(text, pattern, attributes = {}) {
 
 const number = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 const count = (value) => value.toLocaleString("en-US");
+const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
-/** A score as a badge: its outcome by colour and by sign. */
-const OUTCOMES = {
-  right: { sign: "✓", name: "right" },
-  partly: { sign: "◐", name: "partly right" },
-  wrong: { sign: "✗", name: "wrong" },
-  none: { sign: "–", name: "no score" },
-};
+const SIGNS = { right: "✓", partly: "◐", wrong: "✗", scored: "", empty: "∅", refused: "⊘", failed: "!", unscored: "–", missing: "" };
 
-function outcomeOf(score) {
-  if (score === null || score === undefined) return "none";
-  return score > 1 - 1e-9 ? "right" : score > 1e-9 ? "partly" : "wrong";
-}
-
-function badge(score, status) {
-  const outcome = outcomeOf(score);
-  const { sign, name } = OUTCOMES[outcome];
-  const failed = status && status !== "answered";
+/** The result of a run on a question: its outcome by color and sign, and its score. */
+function badge(section, question, run, compact = false) {
+  const outcome = outcomeOf(section, question, run);
+  const score = scoreOf(question, run);
+  const status = statusOf(question, run);
+  const name = `${DATA.outcomes[outcome]}${status === "cut off" ? ", cut off" : ""}`;
+  const value = score === null || ["refused", "failed", "missing"].includes(outcome) ? "" : number(score, 2);
+  const plain = outcome === "scored";
+  const tip = `${section.runs[run].label}: ${plain ? "" : name}${value ? ` ${section.itemTitle} ${value}` : ""}`;
+  if (compact) {
+    const shade = plain ? `--strength:${Math.round(Math.max(0, Math.min(1, score)) * 70)}%` : null;
+    return el("span", { class: `square ${outcome}`, style: shade, title: tip }, el("span", { "aria-hidden": "true" }, plain ? "" : SIGNS[outcome]), el("span", { class: "unseen" }, `${tip}; `));
+  }
   return el(
     "span",
-    { class: `badge ${outcome}`, title: `${name}${failed ? `, ${status}` : ""}` },
-    el("span", { "aria-hidden": "true" }, sign),
-    el("span", { class: "unseen" }, `${name} `),
-    outcome === "none" ? "" : ` ${number(score, 2)}`,
-    failed ? el("span", { class: "status" }, ` ${status}`) : null,
+    { class: `badge ${outcome}`, title: tip },
+    el("span", { "aria-hidden": "true" }, SIGNS[outcome]),
+    el("span", { class: "unseen" }, plain ? "" : `${name} `),
+    value && outcome !== "empty" ? ` ${value}` : ` ${name}`,
+    status === "cut off" ? el("span", { class: "status" }, " cut off") : null,
   );
 }

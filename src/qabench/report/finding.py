@@ -1,0 +1,78 @@
+"""The finding of a section in one sentence: who leads, by how much, and whether the difference is significant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qabench.evaluation.comparison import Comparison, Pair
+from qabench.evaluation.scores import Score
+
+NAMED = 3  # systems that a sentence names before it counts the rest
+
+
+def finding(comparison: Comparison) -> str:
+    """The finding of a comparison with at least one pair."""
+    leader, *others = comparison.systems
+    of_leader = {
+        (pair.second if pair.first == leader else pair.first): pair
+        for pair in comparison.pairs
+        if leader in (pair.first, pair.second)
+    }
+    unit = comparison.metric.title
+    others = [label for label in others if label in of_leader]
+    if not others:
+        return f"{leader} has the best {unit}; it shares no questions with the other systems."
+    tied = [label for label in others if not (of_leader[label].significant and of_leader[label].first == leader)]
+    if not tied:
+        return _leads(leader, others, of_leader[others[0]], comparison)
+    return _does_not_lead(leader, others, tied, of_leader[others[0]], comparison)
+
+
+def single(label: str, score: Score) -> str:
+    """The finding for one system."""
+    found = score.interval
+    return (
+        f"{label} has a {score.metric.title} of {found.mean:.3f} "
+        f"(95% CI {found.low:.3f} to {found.high:.3f}, n = {score.n:,} {score.metric.unit})."
+    )
+
+
+def _leads(leader: str, others: Sequence[str], second: Pair, comparison: Comparison) -> str:
+    said = f"{leader} leads {others[0]} by {_test(second)} in {comparison.metric.title}"
+    if len(others) == 1:
+        return f"{said}."
+    rest = [pair for pair in comparison.pairs if leader not in (pair.first, pair.second)]
+    significant = sum(pair.significant for pair in rest)
+    if not significant:
+        return f"{said}; the other systems do not differ significantly."
+    if significant == len(rest):
+        return f"{said}; all other pairs differ significantly too."
+    return f"{said}; of the other {len(rest)} pairs, {significant} differ significantly."
+
+
+def _does_not_lead(
+    leader: str, others: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
+) -> str:
+    value = comparison.systems[leader].interval.mean
+    best = f"{leader} has the best {comparison.metric.title} ({value:.3f})"
+    named = _named(tied)
+    if len(others) == 1:
+        return f"{best}, but does not differ significantly from {others[0]}: the difference is {_test(second)}."
+    rest = len(others) - len(tied)
+    worse = f" It differs significantly from the other {rest}." if rest else ""
+    return (
+        f"{best}, but does not differ significantly from {named} (difference to {others[0]}: {_test(second)}).{worse}"
+    )
+
+
+def _test(pair: Pair) -> str:
+    found = pair.difference.interval
+    p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
+    return f"{found.mean:.3f} (95% CI {found.low:.3f} to {found.high:.3f}, paired test, {p}, n = {pair.n:,})"
+
+
+def _named(labels: Sequence[str]) -> str:
+    if len(labels) > NAMED:
+        return f"{', '.join(labels[:NAMED])} and {len(labels) - NAMED} others"
+    *first, last = labels
+    return f"{', '.join(first)} and {last}" if first else last

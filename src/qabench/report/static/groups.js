@@ -1,0 +1,84 @@
+// Scores by group, and the sections that a benchmark adds: charts for few runs, tables for many.
+
+const CHARTED = 4; // runs whose dots and names fit into a chart
+
+function startGroups(section) {
+  const place = $(".groups", document.getElementById(section.key));
+  if (place) {
+    onState(section, (state) => {
+      const metric = metricOf(section, state.metric);
+      place.replaceChildren(...section.breakdowns.map((one) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, one.scores[state.metric], "questions")));
+    });
+  }
+  section.extra.forEach((extra, i) => {
+    const parts = $(`.extra[data-extra="${i}"]`, document.getElementById(section.key));
+    onState(section, (state) => parts.replaceChildren(...extraParts(section, state, extra)));
+  });
+}
+
+/** A chart or a table of scores by group. scores: for each run a [mean, low, high, n] or null per group. */
+function grouped(section, state, heading, name, groups, scores, unit) {
+  const runs = ranked(section, state).filter((run) => scores[run]?.some(Boolean));
+  const several = section.runs.length > 1;
+  const data = () => runs.flatMap((run) => groups.flatMap((group, i) => (scores[run][i] ? [{ run: section.runs[run].label, group: group.name, mean: scores[run][i][0], low: scores[run][i][1], high: scores[run][i][2], n: scores[run][i][3] }] : [])));
+  const members = groups.filter((group) => group.members?.length).map((group) => el("p", { class: "sub" }, `${group.name} (fewer than 10 questions each, or beyond the 15 largest): ${group.members.map(shown).join(", ")}.`));
+  if (runs.length > CHARTED) return el("div", { class: "group wide-group" }, groupTable(section, heading, name, groups, scores, runs, unit), members);
+  const rows = groups
+    .map((group, i) => ({
+      label: group.name,
+      sub: `n = ${count(group.n)}`,
+      dots: runs.filter((run) => scores[run][i]).map((run) => {
+        const [mean, low, high, n] = scores[run][i];
+        const { label } = section.runs[run];
+        return { run, mean, low, high, name: several ? label : null, tip: `${several ? `${label}, ` : ""}${group.name}: ${range3({ mean, low, high })}, n = ${count(n)}` };
+      }),
+    }))
+    .filter((row) => row.dots.length);
+  if (!rows.length) return el("p", { class: "sub" }, `${heading}: no scores.`);
+  const table = el("details", { class: "as-table" }, el("summary", {}, "As a table"), groupTable(section, heading, name, groups, scores, runs, unit));
+  return el("div", { class: "group" }, figure(heading, name, (width, colors) => dotChart({ rows, title: heading }, width, colors), data), table, members);
+}
+
+/** Runs as rows, groups as columns; the darker, the higher. */
+function groupTable(section, heading, name, groups, scores, runs, unit) {
+  const all = runs.flatMap((run) => scores[run].filter(Boolean).map(([mean]) => mean));
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const heads = ["Run", ...groups.map((group) => el("span", { "data-copy": `${group.name} (n = ${group.n})` }, el("bdi", {}, shown(group.name)), el("span", { class: "sub n" }, `n = ${count(group.n)}`)))];
+  const rows = runs.map((run) => [
+    el("th", { scope: "row" }, swatch(run), el("bdi", {}, shown(section.runs[run].label))),
+    ...groups.map((group, i) => {
+      const score = scores[run][i];
+      if (!score) return el("td", { class: "number", "data-copy": "" }, "–");
+      const share = high > low ? (score[0] - low) / (high - low) : 0;
+      return el("td", { class: "number heat", style: `--strength:${Math.round(share * 38)}%`, title: `${section.runs[run].label}, ${group.name}: ${range3({ mean: score[0], low: score[1], high: score[2] })}, n = ${count(score[3])} ${unit}`, "data-copy": `${number(score[0])} [${number(score[1])}, ${number(score[2])}]` }, number(score[0], 2));
+    }),
+  ]);
+  return dataTable("heat-table", heading, heads, rows, name);
+}
+
+function extraParts(section, state, extra) {
+  const place = new Map(section.runs.map(({ label }, run) => [label, run]));
+  const rows = extra.rows.filter((row) => state.runs.includes(place.get(row.run)));
+  const titles = [...new Set(rows.map((row) => row.score))];
+  const parts = titles.map((title) => {
+    const of = rows.filter((row) => row.score === title);
+    return extra.kind === "curve" ? curves(section, state, extra, title, of, place) : extraGroups(section, state, extra, title, of, place);
+  });
+  return extra.note ? [...parts, el("p", { class: "sub note-below" }, extra.note)] : parts;
+}
+
+function extraGroups(section, state, extra, title, rows, place) {
+  const names = [...new Set(rows.map((row) => row.at))];
+  const groups = names.map((name) => ({ name: String(name), n: Math.max(...rows.filter((row) => row.at === name).map((row) => row.n)) }));
+  const scores = section.runs.map(() => names.map(() => null));
+  for (const row of rows) scores[place.get(row.run)][names.indexOf(row.at)] = [row.mean, row.low, row.high, row.n];
+  return grouped(section, state, `${title} by ${lowered(extra.title)}`, fileName(section.key, title, extra.title), groups, scores, extra.unit);
+}
+
+function curves(section, state, extra, title, rows, place) {
+  const series = ranked(section, state)
+    .map((run) => ({ run, name: section.runs[run].label, points: rows.filter((row) => place.get(row.run) === run).sort((a, b) => a.at - b.at) }))
+    .filter((one) => one.points.length);
+  const heading = `${title} over ${extra.axis || "k"}, with 95% intervals`;
+  return figure(heading, fileName(section.key, title), (width, colors) => lineChart({ series, title: heading, axis: extra.axis || "k" }, width, colors), () => rows);
+}

@@ -1,0 +1,120 @@
+// The finding, the table of scores with its chart, the choice of metric and runs.
+
+function startSection(section) {
+  const root = document.getElementById(section.key);
+  $(".controls", root).replaceChildren(...controls(section));
+  if (section.metrics.length) {
+    startScores(section, root);
+    onState(section, ({ metric }) => ($(".finding", root).textContent = section.findings[metric]));
+  }
+  onState(section, ({ runs }) => {
+    for (const row of $$("[data-run]", root)) if (row.tagName === "TR") row.hidden = !runs.includes(Number(row.dataset.run));
+  });
+  const place = $(".outcomes", root);
+  onState(section, (state) => place.replaceChildren(outcomeChart(section, state)));
+}
+
+function controls(section) {
+  const metrics = section.metrics.map(({ key, title }) => [key, title]);
+  const select = metrics.length > 1 ? choice("metric", "metric", metrics, (event) => setState(section, { metric: event.target.value })) : null;
+  if (select) onState(section, ({ metric }) => ($("select", select).value = metric));
+  return [select, section.runs.length > 2 ? runFilter(section) : null].filter(Boolean);
+}
+
+/** A list of runs with check boxes; the choice is kept in the address. */
+function runFilter(section) {
+  const boxes = section.runs.map(({ label }, run) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "runs", value: run }), swatch(run), el("bdi", {}, shown(label))));
+  const inputs = boxes.map((box) => $("input", box));
+  const take = () => setState(section, { runs: inputs.flatMap((input, run) => (input.checked ? [run] : [])) });
+  const all = el("button", { type: "button", click: () => setState(section, { runs: section.runs.map((_, run) => run) }) }, "All");
+  const few = [3, 5].filter((n) => n < section.runs.length).map((n) =>
+    el("button", { type: "button", click: () => setState(section, { runs: ranked(section, { ...stateOf(section), runs: section.runs.map((_, run) => run) }).slice(0, n) }) }, `Best ${n}`),
+  );
+  const title = el("summary", {});
+  const made = el("details", { class: "run-filter" }, title, el("div", { class: "panel", change: take }, el("div", { class: "tools" }, all, few), el("div", { class: "checks" }, boxes)));
+  onState(section, ({ runs }) => {
+    title.textContent = `Runs: ${runs.length === section.runs.length ? `all ${count(runs.length)}` : `${count(runs.length)} of ${count(section.runs.length)}`}`;
+    inputs.forEach((input, run) => (input.checked = runs.includes(run)));
+  });
+  return made;
+}
+
+function startScores(section, root) {
+  const table = $("table.scores", root);
+  const heads = $$("thead th[data-metric]", table);
+  for (const head of heads) {
+    const button = el("button", { type: "button", class: "sort", title: "Sort by this metric and show it everywhere", click: () => setState(section, { metric: head.dataset.metric }) }, ...head.childNodes);
+    head.append(button);
+  }
+  const plotHead = el("th", { class: "plot-cell", scope: "col" });
+  heads[0].before(plotHead);
+  const rows = $$("tbody tr", table);
+  const cells = rows.map((row) => {
+    const cell = el("td", { class: "plot-cell", "aria-hidden": "true" });
+    $("th", row).after(cell);
+    return cell;
+  });
+  const order = $("tbody", table);
+  const show = () => {
+    const state = stateOf(section);
+    for (const cell of $$("[data-metric]", table)) cell.classList.toggle("chosen", cell.dataset.metric === state.metric);
+    for (const head of heads) head.setAttribute("aria-sort", head.dataset.metric === state.metric ? (metricOf(section, state.metric).higher ? "descending" : "ascending") : "none");
+    const scores = section.scores[state.metric];
+    const domain = rangeOf(state.runs.flatMap((run) => (scores[run] ? scores[run].slice(1, 3) : [])));
+    plotHead.replaceChildren(axisHead(domain));
+    rows.forEach((row, i) => cells[i].replaceChildren(inlinePlot(Number(row.dataset.run), scores[row.dataset.run], domain)));
+    for (const run of ranked(section, { ...state, runs: section.runs.map((_, i) => i) })) order.append(rows.find((row) => Number(row.dataset.run) === run));
+  };
+  onState(section, show);
+  DRAWN.add(show);
+  const scoreRows = () => {
+    const state = stateOf(section);
+    return ranked(section, state).filter((run) => section.scores[state.metric][run]).map((run) => dotOf(section, state.metric, run));
+  };
+  const heading = () => `${metricOf(section, stateOf(section).metric).title}, ${section.title} ${section.config}, with 95% intervals`;
+  const draw = (width, colors) => dotChart({ title: heading(), rows: scoreRows().map((dot) => ({ label: dot.label, sub: `n = ${count(dot.n)}`, dots: [dot] })) }, width, colors);
+  const data = () => scoreRows().map(({ label, mean, low, high, n }) => ({ run: label, metric: stateOf(section).metric, mean, low, high, n }));
+  const name = () => fileName(section.key, "scores", stateOf(section).metric);
+  const buttons = ["svg", "png", "csv"].map((kind) => el("button", { type: "button", "aria-label": `Save the chart of scores as ${kind.toUpperCase()}`, click: () => saveChart(kind, name(), heading(), draw, data) }, `Chart ${kind.toUpperCase()}`));
+  $(".table-tools", table.closest(".table")).append(...buttons);
+}
+
+function dotOf(section, metric, run) {
+  const [mean, low, high, n] = section.scores[metric][run];
+  const { label } = section.runs[run];
+  return { run, label, mean, low, high, n, tip: `${label}: ${range3({ mean, low, high })}, n = ${count(n)} ${metricOf(section, metric).unit}` };
+}
+
+const PLOT = 170;
+
+function axisHead([low, high]) {
+  const colors = palette();
+  const svg = node("svg", { width: PLOT, height: 16, viewBox: `0 0 ${PLOT} 16`, "aria-hidden": "true" });
+  const { values, digits } = ticks(low, high, 2);
+  for (const value of values) svg.append(words(10 + ((value - low) / (high - low || 1)) * (PLOT - 20), 12, value.toFixed(digits), colors.muted, 11, { "text-anchor": "middle" }));
+  return svg;
+}
+
+function inlinePlot(run, score, [low, high]) {
+  const colors = palette();
+  const svg = node("svg", { width: PLOT, height: 22, viewBox: `0 0 ${PLOT} 22` });
+  const x = (value) => 10 + ((value - low) / (high - low || 1)) * (PLOT - 20);
+  for (const value of ticks(low, high, 2).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
+  if (score) svg.append(line(x(score[1]), 11, x(score[2]), 11, colorOf(run, colors), 1.75), marker(run, x(score[0]), 11, 5, colors));
+  return svg;
+}
+
+function outcomeChart(section, { metric, runs }) {
+  const rows = ranked(section, { metric, runs }).map((run) => ({
+    label: section.runs[run].label,
+    parts: Object.entries(DATA.outcomes).filter(([key]) => section.outcomes[run][key]).map(([key, name]) => ({ key, name, n: section.outcomes[run][key] })),
+  }));
+  const kinds = new Set(rows.flatMap((row) => row.parts.map((part) => part.key)));
+  if (kinds.size === 1 && (kinds.has("scored") || kinds.has("unscored"))) return el("p", { class: "sub" }, kinds.has("scored") ? "Every question was answered and scored." : "No answer has a score.");
+  const heading = section.graded ? `Answers: ${lowered(section.itemTitle)}` : "Answers by status";
+  const data = () => rows.flatMap((row) => row.parts.map((part) => ({ run: row.label, outcome: part.name, n: part.n })));
+  return figure(heading, fileName(section.key, "answers"), (width, colors) => barChart({ rows, title: heading }, width, colors), data);
+}
+
+/** A title within a sentence; abbreviations keep their capitals. */
+const lowered = (text) => (/^.[A-Z@]/.test(text) ? text : text[0].toLowerCase() + text.slice(1));
