@@ -33,12 +33,6 @@ STILL = {
     "llm/endpoint.py",
     "lm_eval/samples.py",
     "neural/nli.py",
-    "report/analysis.py",
-    "report/comparison.py",
-    "report/names.py",
-    "report/sections.py",
-    "runs/corpus.py",
-    "runs/figures.py",
     "runs/scored.py",
 }
 NAMES = re.compile(r"fan[-_ ]?out|expert[-_ ]?qa|(?<![a-z])felm|fast[-_ ]?book", re.IGNORECASE)

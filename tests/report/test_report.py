@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
-from report_runs import fastbook_run, felm_run, run_of, three_systems, written
+from report_runs import run_of, three_systems, written
 from typer.testing import CliRunner
 
 from qabench.cli.report import report
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.evaluation import Evaluation, Message, Record
+from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
+from qabench.evaluation.comparison import compare
 from qabench.report import build_report
 from qabench.report.analysis import analyse
-from qabench.report.names import figure_name, outcome
+from qabench.report.finding import finding
+from qabench.report.outcomes import outcome
 from qabench.report.records import LONGEST_TEXT, shortened
 from qabench.report.sections import sections_of
-from qabench.runs.figures import figures
-from qabench.scoring.felm import felm_scores
 from qabench.stats import bootstrap_mean, paired_randomization
 
-pytest.importorskip("altair", reason="needs the extra report")
-pytest.importorskip("vl_convert", reason="needs the extra report")
+pytest.importorskip("jinja2", reason="needs the extra report")
 
 
 @pytest.fixture(scope="module")
@@ -34,104 +35,125 @@ def three() -> list[Evaluation]:
     return three_systems()
 
 
-def test_scores_are_those_of_the_runs(three: list[Evaluation], tmp_path: Path) -> None:
+def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: Path) -> None:
     section = written(build_report(three, tmp_path))["sections"][0]
     for label, run in zip(("large", "medium", "small"), three, strict=True):
-        found = {
-            row["figure"]: (row["mean"], row["low"], row["high"]) for row in section["scores"] if row["run"] == label
+        found = {row["metric"]: row for row in section["scores"] if row["run"] == label}
+        wanted = run.as_dict()
+        assert {name: row["mean"] for name, row in found.items()} == wanted["scores"]
+        assert {name: row["n"] for name, row in found.items()} == wanted["n"]
+        assert {name: row["low"] for name, row in found.items()} == {
+            name: one["low"] for name, one in wanted["intervals"].items()
         }
-        assert found == {name: (one.mean, one.low, one.high) for name, one in figures(run).items()}
-        assert {row["n"] for row in section["scores"]} == {len(run.records)}
 
 
-def test_a_category_is_its_own_records(three: list[Evaluation]) -> None:
-    rows = next(b.rows for b in analyse(sections_of(three)[0]).breakdowns if b.name == "category")
-    row = next(r for r in rows if (r["run"], r["group"], r["figure"]) == ("large", "Astronomy", "acc.loose"))
+def test_a_group_has_the_scores_of_its_records(three: list[Evaluation]) -> None:
+    category = next(one for one in analyse(sections_of(three)[0]).breakdowns if one.grouping == "category")
+    score = category.scores["large"]["Astronomy"]["acc.loose"]
     values = [record.scores["acc.loose"] for record in three[0].records if "Astronomy" in record.groups["category"]]
-    assert (row["n"], row["mean"]) == (len(values), sum(values) / len(values))
+    assert (score.n, score.interval.mean) == (len(values), sum(values) / len(values))
+
+
+def grouped(sizes: dict[str, int]) -> Evaluation:
+    groups = [name for name, size in sizes.items() for _ in range(size)]
+    records = [
+        Record(str(i), 1, "q", "", [], "a", "answered", scores={"acc.loose": i % 2}, groups={"category": (name,)})
+        for i, name in enumerate(groups)
+    ]
+    return run_of("fanoutqa", "dev", "closed-book", "org/a", records)
+
+
+def test_small_groups_are_binned_with_their_n() -> None:
+    (breakdown,) = analyse(sections_of([grouped({"A": 20, "B": 15, "C": 3, "D": 2})])[0]).breakdowns
+    assert [(one.name, one.questions) for one in breakdown.groups] == [("A", 20), ("B", 15), ("2 smaller groups", 5)]
+    assert breakdown.groups[2].members == ("C", "D")
+    assert breakdown.scores["a"]["2 smaller groups"]["acc.loose"].n == 5
 
 
 def test_pairs_are_tested_on_common_questions(three: list[Evaluation]) -> None:
     first, second = three[0], replace(three[2], records=three[2].records[3:])
     (section,) = sections_of([first, second])
-    row = next(row for row in analyse(section).pairs if row["figure"] == "acc.loose")
+    (pair,) = analyse(section).comparisons["acc.loose"].pairs
     ours, theirs = ([record.scores["acc.loose"] for record in run.records[-9:]] for run in (first, second))
-    test = paired_randomization(ours, theirs)
-    assert (row["n"], row["p"]) == (9, test.p_value)
-    assert (row["difference"], row["low"]) == (test.interval.mean, test.interval.low)
-    assert row["wins"] + row["ties"] + row["losses"] == 9
-    assert row["wins"] == sum(a > b for a, b in zip(ours, theirs, strict=True))
+    assert (pair.n, pair.difference) == (9, paired_randomization(ours, theirs))
+    assert pair.wins + pair.ties + pair.losses == 9
+    assert pair.wins == sum(a > b for a, b in zip(ours, theirs, strict=True))
 
 
-def test_felm_is_compared_by_its_own_f1() -> None:
-    runs = [felm_run(seed=1), felm_run(model="org/other", seed=2)]
-    (section,) = sections_of(runs)
-    analysis = analyse(section)
-    scored = [
-        felm_scores(
-            *([[part[key] for part in r.detail["segments"]] for r in run.records] for key in ("label", "verdict"))
-        )
-        for run in runs
-    ]
-    f1 = [score.as_dict()["f1"] for score in scored]
-    row = next(row for row in analysis.pairs if row["figure"] == "f1")
-    assert row["difference"] == pytest.approx(max(f1) - min(f1), abs=1e-12)
-    assert row["first"] == list(section.runs)[f1.index(max(f1))]
+def scored(model: str, values: list[float]) -> Evaluation:
+    records = [Record(str(i), 1, "q", "", [], "a", "answered", scores={"acc.loose": v}) for i, v in enumerate(values)]
+    return run_of("fanoutqa", "dev", "closed-book", f"org/{model}", records)
 
 
-def test_errors_found_by_their_type() -> None:
-    def record(id: str, *segments: tuple[bool, bool | None, str | None]) -> Record:
-        parts = [
-            {"text": "", "label": label, "verdict": verdict, "type": kind, "comment": ""}
-            for label, verdict, kind in segments
-        ]
-        return Record(id, 1, "", "", [], "", "answered", scores={"tp": 1.0}, detail={"segments": parts})
-
-    records = [
-        record("a", (False, False, "knowledge_error"), (False, True, "knowledge_error"), (True, False, None)),
-        record("b", (False, None, "knowledge_error"), (False, False, "")),
-    ]
-    (section,) = sections_of([run_of("felm", "all", "raw", "m/x", records)])
-    rows = next(b for b in analyse(section).breakdowns if b.name == "error type").rows
-    assert {row["group"]: (row["n"], row["mean"]) for row in rows} == {
-        "knowledge error": (3, 1 / 3),
-        "type not given": (1, 1.0),
-    }
-    expected = bootstrap_mean([1, 0, 0], clusters=["a", "a", "b"])
-    assert (rows[0]["low"], rows[0]["high"]) == (expected.low, expected.high)
+def test_the_finding_names_leader_difference_and_test() -> None:
+    rng = np.random.default_rng(0)
+    weak = rng.random(200) * 0.5
+    runs = {"a": weak + 0.3, "b": weak, "c": weak + rng.normal(0, 0.001, 200)}
+    metric = Metric("acc.loose", "Loose accuracy", "", "acc")
+    compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, metric)
+    said = finding(compared)
+    assert said.startswith("a leads by 0.300 (95% CI 0.300 to 0.300, paired test, p < 0.001, n = 200) in loose")
+    assert said.endswith("in loose accuracy; the other systems do not differ significantly.")
+    two = {name: scored(name, list(runs[name])) for name in "bc"}
+    assert "does not differ significantly: the difference is" in finding(compare(two, metric))
 
 
-def test_curves_end_at_the_run_s_own_figures() -> None:
-    run = fastbook_run(k=5)
-    analysis = analyse(sections_of([run])[0])
-    last = {row["figure"]: row["mean"] for row in analysis.curves if row["k"] == 5}
-    official = {name.partition("@")[0]: one.mean for name, one in figures(run).items()}
-    assert last == pytest.approx({"MRR": official["mrr"], "Recall": official["recall"]}, abs=1e-12)
-    assert [row["k"] for row in analysis.curves if row["figure"] == "MRR"] == [1, 2, 3, 4, 5]
-    missed = sum(part["rank"] is None for record in run.records for part in record.detail["components"])
-    assert f": {missed} of " in analysis.curve_notes[0]
+def test_a_leader_without_a_significant_lead() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.random(100)
+    values = {"a": base + 0.1, "b": base + 0.09 + rng.normal(0, 0.4, 100), "c": base - 0.5}
+    metric = Metric("acc.loose", "Loose accuracy", "", "acc")
+    said = finding(compare({name: scored(name, list(of)) for name, of in values.items()}, metric))
+    assert said.startswith("a has the best loose accuracy, but b does not differ significantly; it is 0.0")
+    assert said.endswith("ahead of b.")
 
 
-def test_missing_and_unscored_answers_are_told(three: list[Evaluation], tmp_path: Path) -> None:
+def test_resumed_runs_are_left_out(three: list[Evaluation], tmp_path: Path) -> None:
+    killed = replace(three[0], origin="x", records=three[0].records[:4], status="cancelled", path="killed.eval")
+    resumed = replace(three[0], origin="x", path="resumed.eval")
+    section = written(build_report([killed, resumed, three[1]], tmp_path))["sections"][0]
+    assert [run["path"] for run in section["runs"]] == ["resumed.eval", three[1].path]
+    assert section["superseded"] == ["killed.eval"]
+
+
+def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = SectionRow("large", "Recall", "some type", bootstrap_mean([0.0, 1.0]), 2)
+    extra = [ExtraSection("Type of error", "errors", [row], note="A note."), ExtraSection("Empty", "errors", [])]
+    (section,) = sections_of(three)
+    monkeypatch.setitem(sys.modules, "added_sections", types.SimpleNamespace(sections=lambda evaluations: extra))
+    descriptor = replace(section.benchmark, sections_with="added_sections:sections")
+    monkeypatch.setattr("qabench.report.sections.benchmark", lambda name: descriptor)
+    page = build_report(three, tmp_path).read_text(encoding="utf-8")
+    assert "Type of error</h3>" in page and "Empty" not in page
+    (found,) = written(tmp_path / "index.html")["sections"][0]["sections"]
+    assert found["rows"][0]["mean"] == 0.5 and found["note"] == "A note."
+
+
+def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_path: Path) -> None:
     records = [replace(three[0].records[0], scores={}), *three[0].records[1:]]
-    run = replace(three[0], records=records, expected=20, status="cancelled", unofficial="simplemma-2")
+    run = replace(three[0], records=records, expected=20, status="cancelled")
     page = build_report([run], tmp_path).read_text(encoding="utf-8")
-    assert "8 of 20 answers are missing" in page
-    assert "1 answers have no score" in page
-    assert "did not finish (status: cancelled)" in page
-    assert "Unofficial scores: simplemma-2" in page
+    assert f"8 of 20 answers are missing; go on with `qabench run --resume {run.path}`" in page
+    assert "did not finish (status: cancelled)" in page and "1 left out" in page
     outcomes = {row["outcome"]: row["n"] for row in written(tmp_path / "index.html")["sections"][0]["outcomes"]}
     assert sum(outcomes.values()) == 20
-    assert outcomes["none"] == 9
+    assert (outcomes["missing"], outcomes["unscored"]) == (8, 1)
 
 
-def test_a_run_that_nothing_can_score_says_why(three: list[Evaluation], tmp_path: Path) -> None:
+def test_nothing_answered_has_no_scores(three: list[Evaluation], tmp_path: Path) -> None:
+    records = [replace(record, status="failed", answer=None) for record in three[0].records]
+    page = build_report([replace(three[0], records=records)], tmp_path).read_text(encoding="utf-8")
+    assert "There are no scores: none of the 12 questions was answered." in page
+    assert 'class="scores"' not in page
+
+
+def test_a_run_that_cannot_be_scored_says_why(three: list[Evaluation], tmp_path: Path) -> None:
     records = [replace(record, scores={}) for record in three[0].records]
     page = build_report([replace(three[0], records=records, unscored="the answers are secret")], tmp_path)
     assert "Nothing is scored: the answers are secret." in page.read_text(encoding="utf-8")
 
 
-def test_labels_tell_runs_apart(three: list[Evaluation]) -> None:
+def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
     one = three[0]
     again = [
         replace(one, setting="open-book"),
@@ -150,7 +172,7 @@ def test_the_same_runs_give_the_same_page(three: list[Evaluation], tmp_path: Pat
 
 
 def test_nothing_to_report(three: list[Evaluation], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="give the log of one run"):
+    with pytest.raises(InputError, match="at least one log of a run"):
         build_report([], tmp_path)
     with pytest.raises(InputError, match=r"large\.eval has no records yet \(status: started\)"):
         build_report([replace(three[0], records=[], status="started")], tmp_path)
@@ -163,29 +185,30 @@ def test_a_folder_that_cannot_be_made(three: list[Evaluation], tmp_path: Path) -
         build_report(three[:1], tmp_path / "file")
 
 
-def test_without_altair(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
+def test_without_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra, match=r"qabench\[report\]"):
         build_report(three[:1], tmp_path)
 
 
-def test_names_for_people() -> None:
-    names = ("acc.loose", "rouge1.fscore", "rougeL.recall", "mrr@10", "responses_f1", "my_own.score")
-    assert [figure_name(name) for name in names] == [
-        "Loose accuracy",
-        "ROUGE-1 F",
-        "ROUGE-L recall",
-        "MRR@10",
-        "Responses: F1 (errors)",
-        "My own score",
-    ]
-    assert [outcome(score) for score in (None, -0.5, 0.0, 0.2, 1 - 1e-12)] == [
-        "none",
-        "wrong",
-        "wrong",
-        "partly",
-        "right",
-    ]
+@pytest.mark.parametrize(
+    ("status", "score", "graded", "wanted"),
+    [
+        ("answered", None, True, "unscored"),
+        ("answered", -0.5, True, "wrong"),
+        ("answered", 0.0, True, "wrong"),
+        ("cut off", 0.2, True, "partly"),
+        ("answered", 1 - 1e-12, True, "right"),
+        ("answered", 1.0, False, "scored"),
+        ("failed", 0.0, True, "failed"),
+        ("refused", 0.0, True, "refused"),
+        ("empty", 0.0, True, "empty"),
+    ],
+)
+def test_outcomes(status: str, score: float | None, graded: bool, wanted: str) -> None:
+    scores = {} if score is None else {"x": score}
+    record = Record("1", 1, "q", "", [], "a", status, scores=scores)
+    assert outcome(Metric("x", "X", "", "x", graded=graded), record) == wanted
 
 
 def test_long_texts_keep_both_ends() -> None:
@@ -194,17 +217,6 @@ def test_long_texts_keep_both_ends() -> None:
     assert short.startswith("aaa") and short.endswith("the end")
     assert "7 characters are left out" in short
     assert shortened(text[:LONGEST_TEXT]) == text[:LONGEST_TEXT]
-
-
-def test_what_was_not_scored_alike_is_told(three: list[Evaluation], tmp_path: Path) -> None:
-    signatures = ["fanout_acc|lemmatizer:spacy|prompt:a", "fanout_acc|lemmatizer:simplemma|prompt:b"]
-    runs = [replace(run, signatures={"acc": line}) for run, line in zip(three, signatures, strict=False)]
-    page = build_report(runs, tmp_path).read_text(encoding="utf-8")
-    assert "The runs were not scored alike (acc: lemmatizer);" in page
-    page = build_report([runs[0], replace(runs[1], signatures=runs[0].signatures)], tmp_path).read_text(
-        encoding="utf-8"
-    )
-    assert "not scored alike" not in page
 
 
 def test_the_command(tmp_path: Path) -> None:

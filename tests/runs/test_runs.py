@@ -28,9 +28,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation
 from qabench.generations import read_generations
 from qabench.runs.export import generations, records, write_with_numbered_samples
-from qabench.runs.figures import figures
 from qabench.runs.log import read_run
-from qabench.runs.results import as_dict
 from qabench.runs.scored import score_file
 from qabench.text import Normalizer
 
@@ -108,8 +106,8 @@ def test_its_figures_are_those_of_the_exported_generations(done: Evaluation, tmp
     assert len(read.answers) == QUESTIONS - 2  # neither the failed one nor the refused one
     assert "naïve: 東京 🦜" in [answer.answer for answer in read.answers]
     scores = evaluate(read, load_questions("fanoutqa", "sample")).columns()
-    of_run = figures(done)
-    assert {name: one.mean for name, one in of_run.items()} == {
+    of_run = done.scores()
+    assert {name: one.interval.mean for name, one in of_run.items()} == {
         name: sum(values) / QUESTIONS for name, values in scores.items()
     }
 
@@ -118,7 +116,7 @@ def test_a_file_of_answers_is_a_run_with_the_same_figures(done: Evaluation, tmp_
     (tmp_path / "mine.jsonl").write_text(generations(done), encoding="utf-8")
     scored = score_file(tmp_path / "mine.jsonl", "sample", Normalizer("simplemma"))
     assert (scored.model, scored.config, scored.counts()["failed"]) == ("mine", "sample", 2)
-    assert figures(scored) == figures(done)
+    assert scored.scores() == done.scores()
     assert [record.detail for record in scored.records] == [record.detail for record in done.records]
     assert [record.groups for record in scored.records] == [record.groups for record in done.records]
     page = CliRunner().invoke(
@@ -129,7 +127,7 @@ def test_a_file_of_answers_is_a_run_with_the_same_figures(done: Evaluation, tmp_
 
 
 def test_its_report_is_json_data_with_groups_and_problems(done: Evaluation) -> None:
-    report = json.loads(json.dumps(as_dict(done, by=["category", "type"])))
+    report = json.loads(json.dumps(done.as_dict(by=["category", "type"])))
     assert report["scores"]["acc.loose"] == report["intervals"]["acc.loose"]["mean"]
     assert len(report["problems"]) == 4
     assert sum(group["records"] for group in report["by"]["type"].values()) == QUESTIONS

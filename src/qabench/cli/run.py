@@ -84,7 +84,6 @@ def run(
     from qabench.cli.output import plain_warnings, print_json
     from qabench.runs import running
     from qabench.runs.log import read_run
-    from qabench.runs.results import as_dict
 
     # Inspect's own summary would stand beside ours; its bar is for a person at a terminal.
     shown: dict[str, Any] = {"display": "rich" if sys.stderr.isatty() and not as_json else "none"}
@@ -122,7 +121,7 @@ def run(
             )
     done = read_run(log)
     if as_json:
-        print_json(as_dict(done))
+        print_json(done.as_dict())
     else:
         _print(done)
 
@@ -154,13 +153,12 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, Any]:
 
 def _print(run: Evaluation) -> None:
     from qabench.cli.output import console, print_table
-    from qabench.runs.figures import figures
     from qabench.tables import Table
 
     counts = run.counts()
     rows = [
         [name, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"{one.standard_error:.4f}"]
-        for name, one in figures(run).items()
+        for name, one in ((name, score.interval) for name, score in run.scores().items())
     ]
     notes = [", ".join(f"{count} {status}" for status, count in counts.items() if count)]
     title = f"{run.benchmark} {run.config}, {run.setting}: {run.model}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +17,7 @@ from qabench.evaluation.scores import CONFIDENCE, SEED, Score, columns_of, score
 from qabench.stats import RESAMPLES, Difference, adjust
 from qabench.stats.comparison import check_test, record
 from qabench.stats.paired import paired_tests
-from qabench.stats.resampling import Array, mean
+from qabench.stats.resampling import Array
 
 TEST = "randomization"
 CORRECTION = "holm"
@@ -209,18 +210,20 @@ def _pairs(
         if common := tuple(id for id in tables[first] if id in tables[second]):
             together.setdefault(common, []).append((first, second))
     found: list[_Tested] = []
-    function = _defined(metric.function) if metric.function else mean
     for ids, pairs in together.items():
+        function = _defined(metric.function) if metric.function else partial(_mean, len(ids))
         used = [label for label in labels if any(label in pair for pair in pairs)]
         rows = {label: np.array([tables[label][id] for id in ids], dtype=np.float64) for label in used}
         items = {label: _items(metric, of) for label, of in rows.items()}
-        if metric.function is None:
-            rows = {label: np.column_stack([of[:, 0], np.ones(len(of))]) for label, of in rows.items()}
         places = [(used.index(first), used.index(second)) for first, second in pairs]
         tests = paired_tests(list(rows.values()), places, function, test, CONFIDENCE, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
             found.append((first, second, difference, record(_gain(metric, items, first, second)), len(ids)))
     return sorted(found, key=lambda one: (labels.index(one[0]), labels.index(one[1])))
+
+
+def _mean(n: int, total: Array) -> Array:
+    return total / n
 
 
 def _items(metric: Metric, rows: Array) -> Array:

@@ -167,7 +167,7 @@ def _outcomes(section: Section) -> dict[str, dict[str, int]]:
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
     groups = _groups(by_run)
-    if len(groups) < 2:
+    if len(groups) < 2 or not section.metrics:
         return None
     scores: dict[str, dict[str, dict[str, Score]]] = {}
     for label, found in by_run.items():

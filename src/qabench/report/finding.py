@@ -18,10 +18,11 @@ def finding(comparison: Comparison) -> str:
         for pair in comparison.pairs
         if leader in (pair.first, pair.second)
     }
-    unit = comparison.metric.title
     others = [label for label in others if label in of_leader]
     if not others:
-        return f"{leader} has the best {unit}; it shares no questions with the other systems."
+        return (
+            f"{leader} has the best {_lowered(comparison.metric.title)}; it shares no questions with the other systems."
+        )
     tied = [label for label in others if not (of_leader[label].significant and of_leader[label].first == leader)]
     if not tied:
         return _leads(leader, others, of_leader[others[0]], comparison)
@@ -32,13 +33,14 @@ def single(label: str, score: Score) -> str:
     """The finding for one system."""
     found = score.interval
     return (
-        f"{label} has a {score.metric.title} of {found.mean:.3f} "
+        f"{label}: {_lowered(score.metric.title)} {found.mean:.3f} "
         f"(95% CI {found.low:.3f} to {found.high:.3f}, n = {score.n:,} {score.metric.unit})."
     )
 
 
 def _leads(leader: str, others: Sequence[str], second: Pair, comparison: Comparison) -> str:
-    said = f"{leader} leads {others[0]} by {_test(second)} in {comparison.metric.title}"
+    whom = f" {others[0]}" if len(others) == 1 else ""
+    said = f"{leader} leads{whom} by {_test(second)} in {_lowered(comparison.metric.title)}"
     if len(others) == 1:
         return f"{said}."
     rest = [pair for pair in comparison.pairs if leader not in (pair.first, pair.second)]
@@ -46,29 +48,35 @@ def _leads(leader: str, others: Sequence[str], second: Pair, comparison: Compari
     if not significant:
         return f"{said}; the other systems do not differ significantly."
     if significant == len(rest):
-        return f"{said}; all other pairs differ significantly too."
+        return f"{said}; all other systems differ significantly, too."
     return f"{said}; of the other {len(rest)} pairs, {significant} differ significantly."
 
 
 def _does_not_lead(
     leader: str, others: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
 ) -> str:
-    value = comparison.systems[leader].interval.mean
-    best = f"{leader} has the best {comparison.metric.title} ({value:.3f})"
-    named = _named(tied)
+    best = f"{leader} has the best {_lowered(comparison.metric.title)}"
     if len(others) == 1:
-        return f"{best}, but does not differ significantly from {others[0]}: the difference is {_test(second)}."
-    rest = len(others) - len(tied)
-    worse = f" It differs significantly from the other {rest}." if rest else ""
-    return (
-        f"{best}, but does not differ significantly from {named} (difference to {others[0]}: {_test(second)}).{worse}"
-    )
+        return f"{best}, but {others[0]} does not differ significantly: the difference is {_test(second)}."
+    who = "no other system differs" if len(tied) == len(others) else f"{_named(tied)} do not differ"
+    if len(tied) == 1:
+        who = f"{tied[0]} does not differ"
+    return f"{best}, but {who} significantly; it is {_test(second)} ahead of {others[0]}."
 
 
 def _test(pair: Pair) -> str:
     found = pair.difference.interval
     p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
-    return f"{found.mean:.3f} (95% CI {found.low:.3f} to {found.high:.3f}, paired test, {p}, n = {pair.n:,})"
+    return f"{found.mean:.3f} (95% CI {_number(found.low)} to {_number(found.high)}, paired test, {p}, n = {pair.n:,})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _lowered(title: str) -> str:
+    # Abbreviations keep their capitals.
+    return title if title[1:2].isupper() or "@" in title else title[:1].lower() + title[1:]
 
 
 def _named(labels: Sequence[str]) -> str:

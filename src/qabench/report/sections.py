@@ -24,6 +24,8 @@ class Section:
         benchmark: the descriptor.
         config: such as "dev".
         runs: by label, in the order given; labels are short and distinct.
+        metrics: the metrics that at least one run has the columns for, in the benchmark's order.
+        headline: the metric that stands for an answer; None if nothing is scored.
         superseded: the paths of runs that are left out, because another run resumed them.
     """
 
@@ -31,18 +33,9 @@ class Section:
     benchmark: Benchmark
     config: str
     runs: Mapping[str, Evaluation]
+    metrics: Sequence[Metric]
+    headline: Metric | None
     superseded: Sequence[str] = ()
-
-    @property
-    def metrics(self) -> list[Metric]:
-        """The metrics that at least one run has the columns for, in the benchmark's order."""
-        columns = [name for run in self.runs.values() for record in run.records for name in record.scores]
-        return present(self.benchmark.metrics, columns)
-
-    @property
-    def headline(self) -> Metric | None:
-        """The metric that stands for an answer; None if nothing is scored."""
-        return self.benchmark.headline_metric(list(self.runs.values()))
 
     @property
     def groupings(self) -> list[str]:
@@ -75,15 +68,23 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
         together.setdefault((run.benchmark, run.config), []).append(run)
     keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b}-{c}".lower()) for b, c in together])
     return [
-        Section(
-            key,
-            benchmark(name),
-            config,
-            dict(zip(_labels(of), of, strict=True)),
-            [run.path for run in superseded if (run.benchmark, run.config) == (name, config)],
-        )
-        for key, ((name, config), of) in zip(keys, together.items(), strict=True)
+        _section(key, *config, of, [run.path for run in superseded if (run.benchmark, run.config) == config])
+        for key, (config, of) in zip(keys, together.items(), strict=True)
     ]
+
+
+def _section(key: str, name: str, config: str, runs: Sequence[Evaluation], superseded: Sequence[str]) -> Section:
+    descriptor = benchmark(name)
+    columns = dict.fromkeys(name for run in runs for record in run.records for name in record.scores)
+    return Section(
+        key,
+        descriptor,
+        config,
+        runs=dict(zip(_labels(runs), runs, strict=True)),
+        metrics=present(descriptor.metrics, list(columns)),
+        headline=descriptor.headline_metric(runs),
+        superseded=superseded,
+    )
 
 
 def _labels(runs: Sequence[Evaluation]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.evaluation import STATUSES, Evaluation
 from qabench.evaluation.comparison import Comparison
-from qabench.evaluation.results import problems, unscored
+from qabench.evaluation.results import unscored
 from qabench.evaluation.scores import Score
 from qabench.official import signature_name
 from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
@@ -19,7 +19,8 @@ from qabench.report.sections import Section
 from qabench.signature import parse
 
 Row = dict[str, Any]
-SHOWN_PROBLEMS = 8  # kinds of problems of a run that the page names
+SHOWN_PROBLEMS = 8  # kinds of problems that the page names
+SHOWN_RUNS = 4  # runs that a problem or a deviation names
 
 
 def section_data(section: Section, analysis: Analysis) -> Row:
@@ -159,19 +160,38 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
             {
                 "sentence": sentence,
                 "metrics": [section.benchmark.metric(name).title for name in names],
-                "runs": list(runs) if len(runs) < len(section.runs) else [],
+                "runs": _some(list(runs), section),
             }
         )
     return rows
 
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
-    """The problems of the runs, with the runs that have them."""
+    """The problems of the runs, the same ones once, with the runs that have them."""
     found: dict[str, list[str]] = {}
+    kinds: dict[str, dict[str, int]] = {}
     for label, run in section.runs.items():
-        for problem in _problems(run):
+        for problem in _run_problems(run):
             found.setdefault(problem, []).append(label)
-    return list(found.items())
+        for record in run.records:
+            if record.problem:
+                of = kinds.setdefault(f"{record.status}: {record.problem}", {})
+                of[label] = of.get(label, 0) + 1
+    for kind, of in sorted(kinds.items(), key=lambda item: -sum(item[1].values()))[:SHOWN_PROBLEMS]:
+        answers = sum(of.values())
+        found.setdefault(f"{answers:,} answer{'s' if answers > 1 else ''} {kind}", list(of))
+    if len(kinds) > SHOWN_PROBLEMS:
+        found[f"and {len(kinds) - SHOWN_PROBLEMS} more kinds of problems with single answers"] = []
+    return [(problem, _some(labels, section)) for problem, labels in found.items()]
+
+
+def _some(labels: Sequence[str], section: Section) -> list[str]:
+    if len(section.runs) == 1 or not labels:
+        return []
+    if len(labels) == len(section.runs):
+        return ["all runs"]
+    more = [f"{len(labels) - SHOWN_RUNS} more"] if len(labels) > SHOWN_RUNS else []
+    return [*labels[:SHOWN_RUNS], *more]
 
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
@@ -196,7 +216,7 @@ def outcome_names() -> dict[str, str]:
     return dict(NAMES)
 
 
-def _problems(run: Evaluation) -> list[str]:
+def _run_problems(run: Evaluation) -> list[str]:
     said = []
     missing = run.counts()["missing"]
     if run.status != "success":
@@ -207,11 +227,7 @@ def _problems(run: Evaluation) -> list[str]:
         )
     if run.unscored:
         said.append(f"Nothing is scored: {run.unscored}.")
-    found = problems(run)
-    said += found[:SHOWN_PROBLEMS]
-    if len(found) > SHOWN_PROBLEMS:
-        said.append(f"and {len(found) - SHOWN_PROBLEMS} more kinds of problems")
-    return said
+    return [*said, *run.problems]
 
 
 def _cell(score: Score | None) -> list[float] | None:

@@ -69,11 +69,13 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     """
     sums = np.empty((resamples, rows.shape[1]))
     columns = np.asfortranarray(rows, dtype=np.float64)
+    ones = (columns == 1).all(axis=0)
     start = 0
     for block in _counts(len(rows), resamples, seed):
         counts = block.astype(np.float64)
         for j in range(columns.shape[1]):
-            sums[start : start + len(block), j] = counts @ columns[:, j]
+            # As many rows are drawn as there are: the count of a mean needs no product.
+            sums[start : start + len(block), j] = len(rows) if ones[j] else counts @ columns[:, j]
         start += len(block)
     return sums
 

@@ -26,7 +26,6 @@ from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
 from qabench.neural.nli import Judgement
 from qabench.retrieval import BM25Index
-from qabench.runs.figures import figures
 from qabench.runs.log import read_run
 
 ANSWER = """Light takes eight minutes [1]. It is fast [2][1]! Who would have thought so?
@@ -139,7 +138,7 @@ def test_labels_by_a_model_make_the_figures_of_the_metrics(
     assert ours["abstains"] == theirs["abstaining_answers"] / len(rows)
     lfqa = rouge_of(samples)
     assert {kind: ours[kind] for kind in ROUGES} == lfqa
-    shown = {name: one.mean for name, one in figures(read_run(log.location)).items()}
+    shown = {name: one.interval.mean for name, one in read_run(log.location).scores().items()}
     assert shown == ours
     labels = [claim["autoais_label"] for row in rows for claim in row["answers"][0]["claims"]]
     assert {"Y", "N", None} == set(labels)
@@ -223,7 +222,7 @@ def test_every_reply_is_recorded(reply: Reply, status: str, claims: int | None, 
     assert log.status == "success" and {record.status for record in found.records} == {status}
     for record in found.records:
         assert record.scores.get("claims") == claims
-    assert status in ("cut off", "answered") or figures(found)["rouge1"].mean == 0
+    assert status in ("cut off", "answered") or found.scores()["rouge1"].interval.mean == 0
 
 
 def test_ids_and_groups(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.cli import app
 from qabench.errors import InputError
-from qabench.runs import figures as of_runs
 from qabench.runs.log import read_run
 from qabench.scoring.answer_components import AnswerComponentScores
 from qabench.scoring.rouge import rouge
@@ -49,7 +48,7 @@ def check_equal(log: EvalLog, config: str, method: str) -> int:
     samples = in_order(log)
     for sample, wanted in zip(samples, report["per_question"], strict=True):
         assert {"id": sample.id} | {n: v for n, v in score_of(sample).value.items() if "@" in n} == wanted
-    shown = {name: one.mean for name, one in of_runs.figures(read_run(log.location)).items()}
+    shown = {name: one.interval.mean for name, one in read_run(log.location).scores().items()}
     assert {name: shown[name] for name in report["scores"]} == report["scores"]
     assert {score_of(sample).metadata["signatures"]["retrieval"] for sample in samples} == {report["signature"]}
     return len(samples)
@@ -119,7 +118,7 @@ def test_without_an_answer_rouge_is_zero(reply: Reply, status: str, rouge1: floa
     found = read_run(log.location)
     assert log.status == "success" and {record.status for record in found.records} == {status}
     assert {record.scores.get("rouge1.fscore") for record in found.records} == {rouge1}
-    assert of_runs.figures(found)["rouge1.fscore"].mean == rouge1
+    assert found.scores()["rouge1.fscore"].interval.mean == rouge1
 
 
 def test_the_choice_of_questions_and_what_cannot_be_chosen(tmp_path: Path) -> None:

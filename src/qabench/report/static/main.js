@@ -82,4 +82,5 @@ document.addEventListener("click", (event) => {
   }
   if (address().place && !address().place.startsWith("/")) document.getElementById(address().place)?.scrollIntoView();
   performance.mark("qabench-ready");
+  document.documentElement.classList.add("ready");
 })();

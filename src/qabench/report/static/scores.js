@@ -90,7 +90,7 @@ const PLOT = 170;
 function axisHead([low, high]) {
   const colors = palette();
   const svg = node("svg", { width: PLOT, height: 16, viewBox: `0 0 ${PLOT} 16`, "aria-hidden": "true" });
-  const { values, digits } = ticks(low, high, 2);
+  const { values, digits } = ticks(low, high, 3);
   for (const value of values) svg.append(words(10 + ((value - low) / (high - low || 1)) * (PLOT - 20), 12, value.toFixed(digits), colors.muted, 11, { "text-anchor": "middle" }));
   return svg;
 }
@@ -99,7 +99,7 @@ function inlinePlot(run, score, [low, high]) {
   const colors = palette();
   const svg = node("svg", { width: PLOT, height: 22, viewBox: `0 0 ${PLOT} 22` });
   const x = (value) => 10 + ((value - low) / (high - low || 1)) * (PLOT - 20);
-  for (const value of ticks(low, high, 2).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
+  for (const value of ticks(low, high, 3).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
   if (score) svg.append(line(x(score[1]), 11, x(score[2]), 11, colorOf(run, colors), 1.75), marker(run, x(score[0]), 11, 5, colors));
   return svg;
 }
