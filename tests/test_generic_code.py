@@ -31,7 +31,6 @@ STILL = {
     "cli/wiki.py",
     "inspect_tasks.py",
     "llm/endpoint.py",
-    "lm_eval/samples.py",
     "neural/nli.py",
     "runs/scored.py",
 }

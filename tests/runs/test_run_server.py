@@ -42,7 +42,7 @@ def test_a_model_runs_every_benchmark_and_has_a_report(served: tuple[str, str], 
         assert report["counts"]["failed"] == report["counts"]["missing"] == 0
         assert sum(report["counts"].values()) > 0
         assert figures <= report["scores"].keys()
-        logs.append(report["log"])
+        logs.append(report["path"])
     page = Path(json.loads(qabench("report", *logs, "--out", str(tmp_path / "report"), "--json"))["page"])
     for name in ("FanOutQA", "FELM", "ExpertQA", "fastbook"):
         assert name in page.read_text(encoding="utf-8")

@@ -195,11 +195,11 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_p
     assert "UserWarning" not in ran.stderr  # one line for a person, as of every command
     first = json.loads(ran.stdout)
     assert first["counts"]["failed"] == 4 and "no such luck" in first["problems"][0]
-    again = qabench("run", "--resume", first["log"], "--json")
+    again = qabench("run", "--resume", first["path"], "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"]["answered"] == QUESTIONS
     assert len(server.calls) == QUESTIONS + 4  # what was answered was not asked again
-    assert json.loads(again.stdout)["log"] != first["log"]
+    assert json.loads(again.stdout)["path"] != first["path"]
 
 
 @pytest.mark.slow

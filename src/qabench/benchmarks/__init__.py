@@ -207,8 +207,6 @@ class Benchmark:
             return deviations(line, self.declaration(signature_name(line)))
         except InputError as error:  # a log of another version, or one that was edited
             return [str(error)]
-        except ModuleNotFoundError:  # until every benchmark has its declarations
-            return []
 
 
 def benchmark_names() -> list[str]:

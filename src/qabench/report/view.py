@@ -202,7 +202,7 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
         try:
             fields = [parse(line)[1] for line in lines]
             declared = section.benchmark.declaration(signature_name(lines[0]))
-        except (InputError, ModuleNotFoundError):
+        except InputError:
             continue
         relevant = [name for name in dict.fromkeys(name for of in fields for name in of) if name in declared]
         names = [name for name in relevant if declared[name].official is not None]

@@ -1,0 +1,97 @@
+"""Comparisons of evaluations: any metric, epochs, missing questions, resumed runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import nan
+
+import numpy as np
+import pytest
+
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation, Metric, Record
+from qabench.evaluation.comparison import compare, without_superseded
+from qabench.stats import adjust, paired_randomization
+
+MEAN = Metric("x", "X", "", "x")
+F1 = Metric(
+    "f1", "F1", "", "x", columns=("tp", "fp", "fn"), function=lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn),
+    item=lambda tp, fp, fn: tp - fp - fn,
+)  # fmt: skip
+
+
+def evaluation(rows: list[dict[str, float]], **more: object) -> Evaluation:
+    records = [Record(str(i), 1, "q", "", [], "a", "answered", scores=row) for i, row in enumerate(rows)]
+    about = ("log", "task", "fanoutqa", "sample", "raw", "m", "2026-01-01", "success", len(records))
+    return replace(Evaluation(*about, records), **more)  # type: ignore[arg-type]
+
+
+def of_values(values: list[float]) -> Evaluation:
+    return evaluation([{"x": value} for value in values])
+
+
+def test_every_pair_is_tested_and_corrected() -> None:
+    rng = np.random.default_rng(0)
+    values = {name: [float(v) for v in rng.random(40) + shift] for name, shift in (("a", 0.0), ("b", 0.4), ("c", 0.1))}
+    found = compare({name: of_values(of) for name, of in values.items()}, MEAN)
+    assert list(found.systems) == ["b", "c", "a"]
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("b", "c"), ("b", "a"), ("c", "a")]
+    p = [paired_randomization(values[one.first], values[one.second]).p_value for one in found.pairs]
+    assert [one.difference.p_value for one in found.pairs] == p
+    assert [one.corrected_p for one in found.pairs] == adjust(p, "holm")
+    assert "corrected over all pairs (Holm)" in found.about()
+
+
+def test_functions_of_sums_are_compared_by_their_sums() -> None:
+    rng = np.random.default_rng(1)
+    tables = {name: rng.integers(0, 4, (30, 3)).astype(float) for name in "ab"}
+    systems = {
+        name: evaluation([dict(zip(("tp", "fp", "fn"), row, strict=True)) for row in of.tolist()])
+        for name, of in tables.items()
+    }
+    (pair,) = compare(systems, F1).pairs
+    wanted = paired_randomization(tables[pair.first], tables[pair.second], function=F1.function)
+    assert pair.difference.interval.mean == pytest.approx(wanted.interval.mean)
+    assert pair.difference.p_value == wanted.p_value and pair.n == 30
+
+
+def test_each_pair_uses_its_common_questions() -> None:
+    systems = {"a": of_values([1, 0, 1, 1]), "b": of_values([0, 0, 1]), "c": of_values([nan, 1, 0, 0])}
+    found = {(pair.first, pair.second): pair.n for pair in compare(systems, MEAN).pairs}
+    assert {frozenset(pair): n for pair, n in found.items()} == {
+        frozenset("ab"): 3,
+        frozenset("ac"): 3,
+        frozenset("bc"): 2,
+    }
+
+
+def test_epochs_count_as_one_question() -> None:
+    rows = [Record(str(i // 2), i % 2 + 1, "q", "", [], "a", "answered", scores={"x": i % 2}) for i in range(8)]
+    epochs = replace(of_values([]), records=rows)
+    (pair,) = compare({"a": epochs, "b": of_values([0.25] * 4)}, MEAN).pairs
+    assert (pair.n, pair.wins, pair.difference.interval.mean) == (4, 4, 0.25)
+
+
+def test_lower_may_be_better() -> None:
+    metric = replace(MEAN, higher_is_better=False)
+    (pair,) = compare({"a": of_values([3, 4]), "b": of_values([1, 1])}, metric).pairs
+    assert (pair.first, pair.difference.interval.mean, pair.wins) == ("b", -2.5, 2)
+
+
+def test_a_resumed_run_replaces_the_one_before() -> None:
+    killed = evaluation([{"x": 1.0}], origin="o", created="2026-01-01", path="killed")
+    resumed = evaluation([{"x": 1.0}, {"x": 0.0}], origin="o", created="2026-01-02", path="resumed")
+    other = evaluation([{"x": 1.0}], path="other")
+    kept, superseded = without_superseded([killed, other, resumed])
+    assert [one.path for one in kept] == ["other", "resumed"]
+    assert [one.path for one in superseded] == ["killed"]
+
+
+def test_bad_arguments() -> None:
+    systems = {"a": of_values([1.0]), "b": of_values([0.0])}
+    with pytest.raises(InputError, match="unknown test 't'; allowed: randomization, bootstrap"):
+        compare(systems, MEAN, test="t")
+    with pytest.raises(InputError, match="unknown correction"):
+        compare(systems, MEAN, correction="x")
+    with pytest.raises(InputError, match="on one config only; these are on fanoutqa dev, fanoutqa sample"):
+        compare(systems | {"b": replace(systems["b"], config="dev")}, MEAN)
