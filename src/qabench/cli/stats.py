@@ -1,31 +1,26 @@
-"""``qabench stats``: a benchmark's own tables, recomputed from the dataset."""
+"""``qabench stats``: a dataset's statistics, computed from its rows."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Annotated
 
-import typer
+from qabench.cli.options import AsJson, BenchmarkName, ConfigName, Format, checked_format
 
 
 def stats(
-    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark, such as fanoutqa.")],
-    config: Annotated[
-        str | None, typer.Argument(metavar="[CONFIG]", help="Which config; its default one if left out.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+    benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table", as_json: AsJson = False
 ) -> None:
-    """Print a dataset's statistics, the published figures beside ours where there are any."""
+    """Print a dataset's statistics, next to the published ones if there are any."""
     from qabench import loading_scripts
-    from qabench.cli.output import print_json, print_table
+    from qabench.cli.output import print_json, print_tables
     from qabench.loading import load_dataset
 
+    shown_as = checked_format(format, as_json)
     table = loading_scripts.dataset_table(benchmark)
     name = table.config(config).name
     module = importlib.import_module(f"qabench.loading_scripts.{table.name}.stats")
     tables = module.tables(name, load_dataset(table.name, name))
-    if as_json:
+    if shown_as == "json":
         print_json({"benchmark": table.name, "config": name, "tables": [made.as_dict() for made in tables]})
-        return
-    for made in tables:
-        print_table(made)
+    else:
+        print_tables(tables, shown_as)

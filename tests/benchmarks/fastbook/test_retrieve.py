@@ -88,7 +88,7 @@ def test_queries_are_unquoted_and_joined_by_id() -> None:
     rows = [{"id": "1-1", "chapter": 1, "question_text": "\"What's 'it'?\""}]
     assert make_queries(rows, {}, "question") == [Query("1-1", 1, "What's 'it'?")]
     assert make_queries(rows, {"1-1": '"a, b"'}, "keywords") == [Query("1-1", 1, "a, b")]
-    with pytest.raises(InputError, match="no keywords for the questions 1-1"):
+    with pytest.raises(InputError, match="the questions 1-1 have no keywords"):
         make_queries(rows, {}, "keywords")
     with pytest.raises(InputError, match="unknown query 'x'; allowed: question, keywords"):
         make_queries(rows, {}, "x")
@@ -120,9 +120,9 @@ def test_fusion_is_the_sum_of_reciprocal_ranks() -> None:
     [
         ("tfidf", "unknown method 'tfidf'; allowed: bm25, fts, dense, colbert, hybrid"),
         ("bm25:fts", "unknown method 'bm25:fts'"),
-        ("hybrid:bm25", "allowed: hybrid:A,B with two different"),
-        ("hybrid:bm25,bm25", "no hybrid"),
-        ("hybrid:bm25,hybrid", "no hybrid"),
+        ("hybrid:bm25", "allowed: hybrid:A,B with two different methods"),
+        ("hybrid:bm25,bm25", "not a hybrid"),
+        ("hybrid:bm25,hybrid", "not a hybrid"),
     ],
 )
 def test_unknown_methods(name: str, message: str) -> None:

@@ -1,1 +1,1 @@
-"""The retrieval study of fastbook-benchmark: chunks, queries, methods, scores, run files and a picture."""
+"""The retrieval study of fastbook-benchmark: chunks, queries, methods, scores and a plot."""

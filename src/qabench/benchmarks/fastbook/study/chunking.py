@@ -1,9 +1,9 @@
-"""Chapters cut into chunks of about so many tokens, at the ends of sentences, each beginning with the end of the last.
+"""Chapters split into chunks of a given number of tokens, at ends of sentences, with overlap.
 
-The source of the study cuts with llama-index's ``SentenceSplitter`` (chunks of 500 tokens of OpenAI's cl100k, Punkt
-sentences, 64 tokens of overlap) after halving each chapter. ``cut`` needs no model and no download instead: a token is
-a word or a punctuation mark (on the seven chapters between 1.2 % fewer and 0.2 % more than cl100k's), a sentence ends
-by the rules below, a line ends a sentence, and a chapter is not halved. ``cut_as_source`` is the source's own way.
+The source of the study splits with llama-index's ``SentenceSplitter`` (chunks of 500 tokens of OpenAI's cl100k, Punkt
+sentences, 64 tokens of overlap) after halving each chapter; ``cut_as_source`` does the same. ``cut`` needs no model and
+no download: a token is a word or a punctuation mark (on the seven chapters between 1.2% fewer and 0.2% more tokens than
+with cl100k), a sentence ends by the rules below, a line ends a sentence, and a chapter is not halved.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from itertools import pairwise
 
 from qabench.errors import InputError, MissingExtra
 
-NAME = "sentences-1"  # the number changes when a chunk does
+NAME = "sentences-1"  # the number changes when any chunk changes
 SOURCE_NAME = "llama-index"
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-# A full stop, its closing quotes and brackets, white space, and something that a sentence can begin with.
+# A full stop, closing quotes and brackets, white space, and a character that can begin a sentence.
 STOP = re.compile(r"[.!?]+[\"'”’)\]*_`]*\s+(?=[^\sa-z,;:)\]])")
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
@@ -29,7 +29,7 @@ ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A stretch of the text that is not cut further: a sentence or a line, with the white space after it."""
+    """A part of the text that is not split further: a sentence or a line, with the white space after it."""
 
     start: int
     end: int
@@ -37,25 +37,25 @@ class Unit:
 
 
 def count_tokens(text: str) -> int:
-    """How many words and punctuation marks a text has."""
+    """The number of words and punctuation marks in a text."""
     return sum(1 for _ in TOKEN.finditer(text))
 
 
 def default_overlap(size: int) -> int:
-    """The source's overlap for a chunk size: 64 tokens, and a quarter of smaller chunks."""
+    """The source's overlap for a chunk size: 64 tokens, but at most a quarter of the size."""
     return min(size // 4, 64)
 
 
 def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
-    """The chunks of a text: stretches of it, in order, white space stripped from their ends.
+    """The chunks of a text in order, without white space at their ends.
 
-    Together they hold every token. A chunk has at most ``size`` tokens and begins with as many of the last one's
-    sentences as fit into ``overlap``; a sentence longer than ``size`` is cut after ``size`` tokens.
+    Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
+    previous chunk as fit into ``overlap``; a sentence longer than ``size`` is split after ``size`` tokens.
 
     Args:
-        text: any text; one without a token has no chunks.
-        size: the most tokens of a chunk.
-        overlap: the most tokens that a chunk repeats of the one before it; None for ``default_overlap``.
+        text: any text; without tokens, there are no chunks.
+        size: the maximum number of tokens of a chunk.
+        overlap: the maximum number of tokens repeated from the previous chunk; None for ``default_overlap``.
 
     Raises:
         InputError: a size below 1, or an overlap that is negative or not below the size.
@@ -79,7 +79,7 @@ def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tu
 
 
 def check_sizes(size: int, overlap: int | None) -> int:
-    """The overlap, where it and the size are possible. Raises InputError as ``cut``."""
+    """The overlap, after a check of both values. Raises InputError as ``cut``."""
     if size < 1:
         raise InputError(f"the chunk size is {size}; allowed: 1 token or more")
     overlap = default_overlap(size) if overlap is None else overlap
@@ -91,8 +91,8 @@ def check_sizes(size: int, overlap: int | None) -> int:
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of each sentence or line; together they are the whole text.
 
-    A sentence ends at ``.``, ``!`` or ``?`` before white space, unless a small letter follows or an abbreviation or an
-    initial stands before it; and at the end of a line, since headings, code and table rows have no full stop.
+    A sentence ends at ``.``, ``!`` or ``?`` before white space, unless a lower-case letter follows, or an abbreviation
+    or an initial precedes it; and at the end of a line, because headings, code and table rows have no full stop.
     """
     for line in LINE.finditer(text):
         start = line.start()
@@ -116,14 +116,14 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
         from llama_index.core.node_parser import SentenceSplitter
     except ImportError:
         raise MissingExtra("the source's chunks need llama-index: pip install llama-index-core") from None
-    half = max(1, len(text) // 2)  # as the source cuts, so that an odd character is a part of its own
+    half = max(1, len(text) // 2)  # as the source does: with an odd length, the last character is a third part
     parts = [text[i : i + half] for i in range(0, len(text), half)]
     splitter = SentenceSplitter(chunk_size=size, chunk_overlap=overlap)
     return [chunk for part in parts for chunk in splitter.split_text(part)]
 
 
 def source_version() -> str:
-    """The source's chunker as it stands in a signature. ``cut_as_source`` must have worked."""
+    """The name of the source's chunker in signatures; llama-index-core must be installed."""
     return f"llama-index-core-{metadata.version('llama-index-core')}"
 
 
@@ -137,7 +137,7 @@ def _units(text: str, size: int) -> Iterator[Unit]:
 
 
 def _overlapping(units: list[Unit], first: int, at: int, most: int) -> tuple[int, int]:
-    """Where the chunk that goes on with ``units[at]`` begins, and how many tokens it repeats."""
+    """The first unit of the chunk that continues with ``units[at]``, and the number of tokens that it repeats."""
     start, tokens = at, 0
     while start - 1 > first and tokens + units[start - 1].tokens <= most:
         start -= 1

@@ -1,4 +1,4 @@
-"""Full-text search by SQLite's FTS5, the source's first method."""
+"""Full-text search with SQLite's FTS5, the source's first method."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? OR
 
 
 def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: int) -> list[Hits]:
-    """The chunks of each query's chapter that hold one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
+    """The chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
 
-    One table holds the chunks of all chapters, as in the source's study: how rare a word is, is told from the whole
-    book, and the column with the chapter's number is searched too. Scores are the negated ``rank``, higher is better;
-    among equal ones the chunk that stands first comes first. A query without a known word finds nothing.
+    One table contains the chunks of all chapters, as in the source's study: document frequencies are those of the whole
+    book, and the column with the chapter's number is searched, too. Scores are the negated ``rank``, higher is better;
+    ties are broken by ascending position. A query without a known word finds nothing.
 
     Raises:
         QabenchError: this Python's SQLite has no FTS5.
@@ -28,7 +28,7 @@ def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: i
             connection.execute("CREATE VIRTUAL TABLE chunks USING fts5(chapter, text)")
         except sqlite3.OperationalError as error:
             raise QabenchError(
-                f"full-text search needs SQLite with FTS5, which this Python's {sqlite3.sqlite_version} lacks ({error})"
+                f"full-text search needs SQLite with FTS5; this Python has SQLite {sqlite3.sqlite_version} ({error})"
             ) from None
         starts: dict[int, int] = {}
         total = 0

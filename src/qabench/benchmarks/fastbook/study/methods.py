@@ -15,13 +15,13 @@ from qabench.retrieval.bm25.index import BM25Index, Hits
 SINGLE = ("bm25", "fts", "dense", "colbert")
 HYBRID = "hybrid"
 DEFAULT_HYBRID = ("bm25", "fts")
-DEFAULT_QUERY = {"fts": "keywords"}  # as the source; every other method is asked the question
+DEFAULT_QUERY = {"fts": "keywords"}  # as in the source; every other method gets the question
 FUSION_K = 60
 FUSION_DEPTH = 100
 
 Corpus = Mapping[int, Sequence[str]]
 Asked = Callable[[str], Sequence[Query]]
-"""The queries of a kind: "question" or "keywords"."""
+"""From the kind of query, "question" or "keywords", to the queries."""
 Memory = dict[tuple[str, str, str | None, int], list[Hits]]
 
 
@@ -31,7 +31,7 @@ class Method:
 
     Attributes:
         parts: the single method, or the two that a hybrid fuses.
-        query: the kind of query for all parts; None for each part's own.
+        query: the kind of query for all parts; None for the default of each part.
         models: the models of "dense" and "colbert".
     """
 
@@ -42,12 +42,12 @@ class Method:
 
     @property
     def asks(self) -> str:
-        """The kind of query, for signatures: "keywords", or "question+keywords" where the parts' differ."""
+        """The kind of query, for signatures: "keywords", or "question+keywords" if the parts differ."""
         return "+".join(dict.fromkeys(self._kind(part) for part in self.parts))
 
     @property
     def model(self) -> str | None:
-        """The models in use, for signatures (of a folder its name); None where there is none."""
+        """The models in use, for signatures (a folder by its name); None if there is none."""
         used = [self.models[part] for part in self.parts if part in self.models]
         return "+".join(Path(model).name if Path(model).is_dir() else model for model in used) or None
 
@@ -56,9 +56,9 @@ class Method:
 
         Args:
             corpus: the chunks of each chapter.
-            asked: gives the queries of a kind.
-            k: how many chunks to give.
-            memory: where rankings of this corpus are kept, so that a hybrid does not encode it anew; {} at first.
+            asked: returns the queries of a kind.
+            k: the number of chunks to return.
+            memory: rankings of this corpus, shared so that a hybrid does not encode it again; {} at first.
 
         Raises:
             MissingExtra: a package of the method is not installed.
@@ -92,7 +92,7 @@ def parse_method(
     """A method by its name on the command line.
 
     Raises:
-        InputError: an unknown name, or a hybrid that is not of two different methods.
+        InputError: an unknown name, or a hybrid that does not have two different methods.
     """
     models = {"dense": dense_model, "colbert": colbert_model}
     kind, _, rest = name.partition(":")
@@ -102,12 +102,14 @@ def parse_method(
         return Method(name, (name,), query, models)
     parts = tuple(rest.split(",")) if rest else DEFAULT_HYBRID
     if len(parts) != 2 or len(set(parts)) != 2 or not set(parts) <= set(SINGLE):
-        raise InputError(f"{name!r} is no hybrid; allowed: {HYBRID}:A,B with two different of {', '.join(SINGLE)}")
+        raise InputError(
+            f"{name!r} is not a hybrid; allowed: {HYBRID}:A,B with two different methods of {', '.join(SINGLE)}"
+        )
     return Method(f"{HYBRID}:{','.join(parts)}", parts, query, models)
 
 
 def rank_bm25(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
-    """The best chunks of each query's chapter by BM25+, an index a chapter; see ``qabench.retrieval.BM25Index``."""
+    """The best chunks of each query's chapter by BM25+, one index per chapter; see ``qabench.retrieval.BM25Index``."""
     indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
     return [indexes[query.chapter].search(query.text, k) for query in queries]
 

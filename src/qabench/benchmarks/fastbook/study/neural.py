@@ -1,4 +1,4 @@
-"""Retrieval by neural encoders: one vector a chunk (dense), or one vector a token (ColBERT, late interaction).
+"""Retrieval with neural encoders: one vector per chunk (dense), or one per token (ColBERT, late interaction).
 
 Both run on sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and of Stanford's
 ColBERT. (PyLate itself pins releases of transformers that need huggingface-hub < 2, which qabench cannot.)
@@ -18,7 +18,7 @@ from qabench.retrieval.bm25.index import Hits
 
 DENSE_MODEL = "BAAI/bge-small-en-v1.5"
 COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
-# The same text encoded in another batch differs beyond: equal chunks are to tie, and ties go by position.
+# The same text encoded in another batch differs in later digits. Equal chunks must tie: ties are broken by position.
 DECIMALS = 5
 
 Corpus = Mapping[int, Sequence[str]]
@@ -26,12 +26,12 @@ Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
 def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
-    """The chunks of each query's chapter by cosine of single vectors, found through ``Dataset.add_faiss_index``.
+    """The chunks of each query's chapter by cosine of single vectors, found with ``Dataset.add_faiss_index``.
 
     Args:
         corpus: the chunks of each chapter.
-        queries: what to look for.
-        k: how many chunks to give a query.
+        queries: one per question.
+        k: the number of chunks to return per query.
         model: a sentence-transformers model: its name on the Hub, or a folder.
 
     Raises:
@@ -84,7 +84,7 @@ def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = 
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
-    """Without the progress bar that ``datasets`` would show for each chapter's dozens of rows."""
+    """Without the progress bar of ``datasets``, which would appear for each chapter's dozens of rows."""
     from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     disabled = are_progress_bars_disabled()
@@ -101,7 +101,7 @@ def _load(kind: Callable[[str], Any], model: str) -> Any:
         return kind(model)
     except (OSError, ValueError) as error:
         raise QabenchError(
-            f"the model {model} cannot be loaded ({error}); give a name on the Hub that can be reached, or a folder"
+            f"the model {model} cannot be loaded ({error}); give a folder, or a model of a reachable Hub"
         ) from error
 
 

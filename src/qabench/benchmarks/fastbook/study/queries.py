@@ -1,4 +1,4 @@
-"""What is asked of a method: the question's text, or the keywords that the source gives with it."""
+"""Queries: the text of a question, or the keywords that the source gives for it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Query:
 
 
 def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
-    """A query for each question, in order.
+    """One query per question, in order.
 
-    The quotes around questions and keywords are dropped, as in the source's study: they are no part of what is asked.
+    Quotes around questions and keywords are removed, as in the source's study.
 
     Args:
         questions: rows of the dataset's config ``questions``.
@@ -38,15 +38,15 @@ def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, 
     if kind == "question":
         return [Query(row["id"], row["chapter"], row["question_text"].strip("\"'")) for row in questions]
     if missing := [row["id"] for row in questions if row["id"] not in keywords]:
-        raise InputError(f"there are no keywords for the questions {', '.join(missing)}; use --query question")
+        raise InputError(f"the questions {', '.join(missing)} have no keywords; use --query question")
     return [Query(row["id"], row["chapter"], keywords[row["id"]].strip("\"'")) for row in questions]
 
 
 def match_expression(text: str) -> str:
     """The FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
 
-    Words are what white space and the commas of keyword queries part, so that of "deep learning, math" each of the
-    three words counts: the source's query, which is not one of two keywords.
+    Words are separated by white space and by commas, as in the source's study: "deep learning, math" is a query of
+    three words, not of two keywords.
     """
     words = [word.strip(",") for word in text.replace('"', "").split()]
     return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))
