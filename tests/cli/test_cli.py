@@ -117,7 +117,7 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
         (["score", "fanoutqa", "sample", "@", "--by", "colour"], 2, "unknown grouping 'colour'; allowed: category"),
         (["score", "fanoutqa", "sample", "@", "--lemmatizer", "x"], 2, "unknown lemmatizer 'x'"),
         (["score", "fanoutqa", "dev", "@"], 1, "is in no mirror and not in the cache"),
-        (["stats", "fanoutqa", "nope"], 2, "no config 'nope'"),
+        (["stats", "fanoutqa", "--config", "nope"], 2, "no config 'nope'"),
         (["quickstart", "--data", "dev"], 1, "fanout-final-dev.json"),
         (["nope"], 2, "No such command 'nope'"),
         (["score", "fanoutqa"], 2, "Missing argument"),
@@ -147,7 +147,7 @@ def test_strict_fails_on_any_problem_after_scoring() -> None:
 
 
 def test_stats(mirror: Path) -> None:
-    tables = as_json("stats", "fanoutqa", "dev")["tables"]
+    tables = as_json("stats", "fanoutqa", "--config", "dev")["tables"]
     cells = {table["title"]: {row[0]: row[1:] for row in table["rows"]} for table in tables}
     assert cells["FanOutQA dev: questions and evidence"]["questions"] == [310, 310]
     assert cells["FanOutQA dev: questions and evidence"]["pages without a revid"] == [None, 83]
@@ -163,7 +163,7 @@ def test_stats(mirror: Path) -> None:
     assert [row[1] + row[4] for row in by_type] == [1203, 326, 83, 27]  # with those of sub-questions
     assert [cells["Sub-questions"][f"depth {n}"] for n in (1, 2, 3)] == [[2013], [206], [6]]
     assert cells["The 10 most frequent categories"]["Geography"] == [94]
-    test = as_json("stats", "fanoutqa", "test")["tables"]
+    test = as_json("stats", "fanoutqa", "--config", "test")["tables"]
     figures = {row[0]: row[1:] for row in test[0]["rows"]}
     assert figures["questions"] == [724, 724]
     assert figures["pages a question, mean"] == [None, 6.9]
