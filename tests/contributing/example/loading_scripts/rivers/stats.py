@@ -1,0 +1,15 @@
+"""The tables of Rivers, recomputed from the rows of the dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from qabench.tables import Table
+
+
+def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    """Questions by continent."""
+    counts = Counter(row["continent"] for rows in splits.values() for row in rows)
+    return [Table("Questions by continent", ["continent", "questions"], [[*item] for item in counts.most_common()])]

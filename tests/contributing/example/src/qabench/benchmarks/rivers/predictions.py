@@ -1,0 +1,61 @@
+"""Scores of files of predictions: {"id", "answer"} per line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from qabench.benchmarks.rivers.score import match
+from qabench.evaluation import ANSWERED, FAILED, Evaluation, Record
+from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.rivers.parse import read_rows
+from qabench.predictions import Predictions, join
+from qabench.signature import signature
+
+
+def evaluate(
+    config: str | None,
+    predictions: Predictions,
+    *,
+    families: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Scores predictions on the questions of a config."""
+    about = dataset_table("rivers").config(config)
+    ((file,),) = about.splits.values()
+    rows = list(read_rows(questions or open_path("rivers", file)))
+    joined = join([row["id"] for row in rows], predictions)
+    records = []
+    for row, prediction in zip(rows, joined.rows, strict=True):
+        answer = None if prediction is None else prediction.fields["answer"]
+        records.append(
+            Record(
+                id=row["id"],
+                epoch=1,
+                question=row["question"],
+                reference=row["answer"],
+                messages=[],
+                answer=answer,
+                status=FAILED if answer is None else ANSWERED,
+                problem="the file has no prediction" if answer is None else None,
+                scores={"match": match(row["answer"], answer)},
+                groups={"continent": (row["continent"],)},
+            )
+        )
+    return Evaluation(
+        path=predictions.path,
+        task="predictions",
+        benchmark="rivers",
+        config=about.name,
+        setting="predictions",
+        model=Path(predictions.path).stem,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        status="success",
+        expected=len(records),
+        available=len(records),
+        records=records,
+        signatures={"match": signature("river_match", data=file_digest("rivers", file), case="ignored")},
+        problems=joined.problems(),
+    )
