@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a dozen processes
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = Path(__file__).parent / "example"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
