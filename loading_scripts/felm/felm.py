@@ -14,8 +14,8 @@ from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
-    "Responses of ChatGPT in five domains, cut into segments that people have labelled as factual or not, with error "
-    "types, comments and references: a test of programs that judge whether a text is factual."
+    "Responses of ChatGPT in five domains, split into segments that people have labeled as factual or not, with error "
+    "types, comments and references: a benchmark of programs that judge whether a text is factual."
 )
 TEXT = datasets.Value("string")
 TEXTS = datasets.List(TEXT)

@@ -1,12 +1,12 @@
-"""Rows of FELM's file as rows of the dataset, and back. No ``datasets`` here: whoever needs only the rows is quicker.
+"""Rows of FELM's file as rows of the dataset, and back. This module does not import ``datasets``, which is slow.
 
-The source writes "nothing" in several ways: NaN for a response, the empty text or the empty list where a list belongs.
-Which of them it writes follows from the rest of the row, so the dataset can have lists throughout and still lose
-nothing: ``parse_row`` refuses a row that breaks one of these rules, and ``to_source`` uses them to go back.
+The source writes missing values in several ways: NaN for a response, an empty string or an empty list instead of a
+list. Which of them it writes follows from the rest of the row, so the dataset can have lists throughout without loss:
+``parse_row`` rejects a row that breaks one of these rules, and ``to_source`` uses them to convert rows back.
 
-- ``response`` is NaN where there is none, and never null.
-- ``type`` and ``ref`` are the empty text in the domain ``reasoning``, and lists in all others.
-- ``ref_contents`` is the empty text where the row has no references, and a list, perhaps empty, where it has some.
+- ``response`` is NaN if there is none, and never null.
+- ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.
+- ``ref_contents`` is an empty string if the row has no references, and else a list, which may be empty.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FIELDS = (
 
 
 def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a config's file as rows of the dataset, in order; of a domain's config, those of the domain.
+    """The rows of a config's file as rows of the dataset, in order; for a domain's config, those of the domain.
 
     Raises:
-        DataError: a row, of whichever domain, is not as ``parse_row`` wants it.
+        DataError: a row of any domain is invalid; see ``parse_row``.
     """
     rows = map(parse_row, read_json_lines(path))
     return (row for row in rows if config not in DOMAINS or row["domain"] == config)
@@ -42,7 +42,7 @@ def parse_row(row: Row) -> dict[str, Any]:
     """A response with its annotation: a row of ``eval/all.jsonl``.
 
     Returns:
-        The source's fields, in its order: ``response`` is text or None; ``segmented_response``, ``labels`` (true =
+        The source's fields, in its order: ``response`` is a string or None; ``segmented_response``, ``labels`` (true =
         factual) and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and
         ``ref_contents`` are lists, not always of one length.
 
@@ -69,14 +69,14 @@ def parse_row(row: Row) -> dict[str, Any]:
 
 
 def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the dataset as it stands in the source: the inverse of ``parse_row``.
+    """A row of the dataset as it is in the source: the inverse of ``parse_row``.
 
     Args:
-        row: a row as ``parse_row`` or the dataset gives it.
+        row: a row of ``parse_row`` or of the dataset.
 
     Returns:
-        The source's fields in its order, with NaN for a response that is None, and the empty text for the lists in
-        whose place the source has it.
+        The source's fields in its order, with NaN for a response that is None, and an empty string for the lists that
+        are one in the source.
     """
     source = {key: row[key] for key in FIELDS}
     if row["response"] is None:
@@ -117,7 +117,7 @@ def _types(row: Row, segments: list[str], *, empty_text: bool) -> list[str | Non
         return _no_list(row, "type")
     types = row.get("type", list)
     for i, name in enumerate(types):
-        # By type too: 0 or false would not be found, but a list or an object must not get as far as the comparison.
+        # A list or an object cannot be compared with the allowed values.
         if not isinstance(name, str | None) or name not in ERROR_TYPES:
             allowed = ", ".join("null" if known is None else repr(known) for known in ERROR_TYPES)
             raise DataError(f"{row.where}, field 'type'[{i}]: expected one of {allowed}, got {name!r:.60}")
@@ -137,9 +137,9 @@ def _texts(row: Row, key: str, *, empty_text: bool) -> list[str]:
 
 
 def _no_list(row: Row, key: str) -> list[Any]:
-    """An empty list for the empty text that the source has in the place of the list ``key``."""
+    """An empty list for the empty string that the source has instead of the list ``key``."""
     text = row.get(key, str)
     if text:
         why = f"the domain is {TEXT_FOR_LIST!r}" if key != "ref_contents" else "the row has no references"
-        raise DataError(f"{row.where}, field {key!r}: expected the empty text, as {why}, got {text!r:.60}")
+        raise DataError(f"{row.where}, field {key!r}: expected an empty string, because {why}, got {text!r:.60}")
     return []

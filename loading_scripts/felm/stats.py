@@ -1,4 +1,4 @@
-"""FELM's tables of figures, recomputed from the rows of the dataset. Pure."""
+"""FELM's tables of statistics, recomputed from the rows of the dataset. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qabench.tables import Table
 Tally = Mapping[str, Counter[Any]]
 
 ALL = "all"
-# Segments, and those of them that are true and false, in the table of FELM's README.
+# The number of segments, of true and of false ones, in the table of FELM's README.
 PUBLISHED = {
     "wk": (532, 385, 147),
     "science": (683, 582, 101),
@@ -23,18 +23,18 @@ PUBLISHED = {
     ALL: (4427, 3642, 785),
 }
 PUBLISHED_RESPONSES = 847
-_NO_LIST = ("no list",)  # stands for the types of a row without them; not text, as error types are
+_NO_LIST = ("no list",)  # the type of segments in rows without types; not a string, unlike error types
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """FELM's segments and responses by domain, its error types, comments and references.
 
     Args:
-        config: the config that the rows are of; ``sample`` has no published figures.
+        config: the config of the rows; ``sample`` has no published numbers.
         splits: the rows of each split, read once.
 
     Returns:
-        Five tables. Each has the domains that occur, and "all" where there is more than one.
+        Five tables. Each has the domains that occur, and "all" if there are several.
     """
     if config == LEADERBOARD:
         return [published_table(PublishedScore(**row) for rows in splits.values() for row in rows)]
@@ -79,7 +79,7 @@ SOURCE_FORMS = (
 
 
 def _countables(row: Mapping[str, Any]) -> Iterator[Any]:
-    """The name of everything in a row that is counted, as often as it is there."""
+    """The names of everything in a row that is counted, repeated as often as it occurs."""
     labels, types = row["labels"], row["type"] or [_NO_LIST] * len(row["labels"])
     yield "responses"
     yield "all true" if all(labels) else "with an error"
@@ -120,7 +120,7 @@ def _segments(columns: Tally, *, published: bool) -> Table:
         if differences := [f"{got} {what} (README: {given})" for what, got, given in pairs if given not in (None, got)]:
             notes.append(f"{name}: the data file holds {', '.join(differences)}.")
     if notes:
-        notes.append("Scores are computed on the data file, so its figures are the ones that count.")
+        notes.append("Scores are computed on the data file, so its numbers are the relevant ones.")
     names = [cell for what in ("responses", "segments", "true", "errors") for cell in (what, f"{what} (published)")]
     return Table("Segments by domain", ["domain", *names], rows, notes)
 

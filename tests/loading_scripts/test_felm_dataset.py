@@ -340,7 +340,7 @@ class TestOddities:
         assert same(to_source(parse(raw)), raw)
 
     @pytest.mark.parametrize("changes", [{}, {"response": math.nan}])
-    def test_empty_texts_of_reasoning(self, changes: dict[str, Any]) -> None:
+    def test_empty_strings_of_reasoning(self, changes: dict[str, Any]) -> None:
         raw = reasoning_row(**changes)
         row = parse(raw)
         assert (row["type"], row["ref"], row["ref_contents"]) == ([], [], [])
@@ -371,10 +371,14 @@ class TestOddities:
             (raw_row(ref=""), "ref", "expected list, got text ''"),
             (raw_row(ref=[]), "ref_contents", "expected text"),
             (raw_row(ref=[], ref_contents=[]), "ref_contents", "expected text"),
-            (raw_row(ref=[], ref_contents="text"), "ref_contents", "the empty text, as the row has no references"),
+            (
+                raw_row(ref=[], ref_contents="text"),
+                "ref_contents",
+                "an empty string, because the row has no references",
+            ),
             (raw_row(ref_contents=""), "ref_contents", "expected list, got text ''"),
             (reasoning_row(type=[]), "type", "expected text, got list []"),
-            (reasoning_row(type="fooled"), "type", "the empty text, as the domain is 'reasoning', got 'fooled'"),
+            (reasoning_row(type="fooled"), "type", "an empty string, because the domain is 'reasoning', got 'fooled'"),
             (reasoning_row(ref=[]), "ref", "expected text, got list []"),
             (raw_row(prompt="\ud800"), "prompt", "lone surrogate"),
             (raw_row(comment=["", "\udfff"]), "comment", "lone surrogate"),
