@@ -1,8 +1,8 @@
-"""The benchmarks as datasets, one folder each.
+"""The benchmarks as datasets, one folder per benchmark.
 
-A folder holds ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (which files make which config
-and split), the builder ``NAME.py``, the dataset card ``README.md`` and a sample. This module reads the two tables,
-without importing ``datasets``.
+A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the files of each config
+and split), the builder ``NAME.py``, the dataset card ``README.md`` and a sample. This module reads the two tables
+and does not import ``datasets``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from qabench.errors import InputError
 from qabench.sources import SourceTable, load_table, local_path
 
 FOLDER = Path(__file__).parent
-SHIPPED = "./"  # a file of the benchmark's own folder, and not of its upstream repository
+SHIPPED = "./"  # the prefix of a file in the benchmark's folder here, not in its upstream repository
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One configuration of a benchmark: its splits, each with the files it is made of."""
+    """One configuration of a benchmark: its splits, each with its files."""
 
     benchmark: str
     name: str
@@ -30,16 +30,16 @@ class Config:
 
     @property
     def files(self) -> list[str]:
-        """The upstream files of all splits, in order, each once; none for a config that is shipped with the package."""
+        """The upstream files of all splits, in order, each once; empty for a config that ships with the package."""
         paths = dict.fromkeys(path for files in self.splits.values() for path in files)
         return [path for path in paths if not path.startswith(SHIPPED)]
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetTable:
-    """A benchmark's folder, read: its title, its default config and its configs by name.
+    """The content of a benchmark's ``configs.json``: its title, its default config and its configs by name.
 
-    ``restriction`` says why rows made of the upstream files must not be published; None where they may be.
+    ``restriction`` is the reason why rows of the upstream files must not be published; None if they may be.
     """
 
     name: str
@@ -69,7 +69,7 @@ def dataset_table(name: str) -> DatasetTable:
         name: "fanoutqa", or its Hub name "qabench/fanoutqa".
 
     Raises:
-        InputError: there is no such benchmark, or it has no dataset yet.
+        InputError: there is no such benchmark.
     """
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
@@ -96,7 +96,7 @@ def source_table(name: str) -> SourceTable:
 
 
 def config_files(name: str, config: str) -> list[str]:
-    """The upstream files that a config is made of. Raises InputError for an unknown config."""
+    """The upstream files of a config. Raises InputError for an unknown config."""
     return dataset_table(name).config(config).files
 
 
@@ -104,7 +104,7 @@ def open_path(name: str, path: str) -> Path:
     """A verified local path of a file of ``configs.json``.
 
     Raises:
-        SourceError: an upstream file that is not here cannot be had, or is not what was pinned.
+        SourceError: an upstream file is not available, or is not the pinned one.
     """
     if path.startswith(SHIPPED):
         return FOLDER / name / path
@@ -112,7 +112,7 @@ def open_path(name: str, path: str) -> Path:
 
 
 def file_digest(name: str, path: str) -> str:
-    """Twelve hex digits that stand for a file's pinned content, for signatures and cache keys."""
+    """Twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
     if path.startswith(SHIPPED):
         import hashlib
 

@@ -1,4 +1,4 @@
-"""What all dataset builders share: configs and files from the tables, verified data, a cache key made of both."""
+"""The base of all dataset builders: configs and files from the tables, verified data, a cache key of both."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return self._own_files or dataset_table(self.BENCHMARK).config(self.config.name).splits
 
     def _path(self, file: Any) -> Path:
-        # Not dl_manager's downloads: their checksums are never checked, and they know no mirror.
+        # Not dl_manager.download: it does not verify checksums and does not know mirrors.
         # Not isinstance(file, Path): streaming replaces Path in this module.
         return file if self._own_files is not None else open_path(self.BENCHMARK, file)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        if not dl_manager.is_streaming:  # which needs the files of the one split that is read, when it is read
+        if not dl_manager.is_streaming:  # streaming needs the files of one split only, when it is read
             for files in self._files().values():
                 for file in files:
                     self._path(file)
@@ -79,10 +79,10 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
-    """The 40 hex digits that name a config's place in the cache of ``datasets``.
+    """The 40 hex digits that name a config's folder in the cache of ``datasets``.
 
-    Made of the digests of its files and of the code that reads them: rows of other data or older code are never
-    served, which ``datasets`` alone, knowing only the version, would do.
+    They depend on the digests of its files and of the code that reads them. ``datasets`` alone knows only the version,
+    and would return rows of other data or of older code.
     """
     total = hashlib.sha1(usedforsecurity=False)
     for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():

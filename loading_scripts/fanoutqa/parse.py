@@ -11,7 +11,7 @@ from qabench.answers import dumps, evidence_of
 from qabench.errors import DataError
 from qabench.rows import Row, read_json_list
 
-TO_BE_DETERMINED = "###TBD###"  # what the corrections of 2026 write for an id that nobody looked up
+TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was not looked up
 
 
 def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""FanOutQA in figures, recomputed from the dataset's rows."""
+"""Statistics of FanOutQA, computed from the dataset's rows."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
     published = PUBLISHED_QUESTIONS.get(config)
     notes = []
     if config == "test_nov23":
-        notes.append("The corrections of 2026 dropped question 36146d2306ce9ca3, so test has one question less.")
+        notes.append("The corrections of 2026 removed question 36146d2306ce9ca3, so test has one question less.")
     return Table(
         f"FanOutQA {config}: questions and evidence",
-        ["figure", "published", "here"],
+        ["count", "published", "here"],
         [
             ["questions", published, len(rows)],
             ["pages of evidence", None, len(pages)],
-            ["pages a question, mean", None, round(len(pages) / len(rows), 2) if rows else None],
-            ["pages a question, fewest", None, min(counts, default=None)],
-            ["pages a question, most", None, max(counts, default=None)],
+            ["pages per question, mean", None, round(len(pages) / len(rows), 2) if rows else None],
+            ["pages per question, minimum", None, min(counts, default=None)],
+            ["pages per question, maximum", None, max(counts, default=None)],
             ["different pages (titles)", None, len({page["title"] for page in pages})],
             ["pages without a revid", None, sum(page["revid"] is None for page in pages)],
             ["pages without a pageid", None, sum(page["pageid"] is None for page in pages)],

@@ -1,8 +1,8 @@
 """Rows of fastbook-benchmark's files as rows of the dataset. Pure: no files, no ``datasets``.
 
-Nothing of a question or a keyword query is lost: the flags are the words "true" and "false" as truth values, and an
-answer component that is one text becomes a list of it, while the source's own lists have two texts or more. Of a
-notebook the cells' types and sources are kept; outputs, execution counts, attachments and metadata are not.
+Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and an answer component
+that is one string becomes a list of one (the source's lists have two strings or more). Of a notebook, the types and
+sources of the cells are kept; outputs, execution counts, attachments and metadata are not.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def parse_question(row: Row) -> dict[str, Any]:
     """A question: an object of the list in ``fastbook-benchmark.json``.
 
     Returns:
-        id (derived: "chapter-question_number"), the source's fields, and in answer_context truth values for the flags
-        and a list of texts for answer_component.
+        id (derived: "chapter-question_number") and the source's fields; in answer_context, the flags are booleans and
+        answer_component is a list of strings.
 
     Raises:
         DataError: names file, row, field and what was expected.
@@ -51,7 +51,7 @@ def parse_question(row: Row) -> dict[str, Any]:
 
 
 def parse_qrels(row: Row) -> list[dict[str, Any]]:
-    """The relevant passages of a question, in order; indexes count from 0. A component without passages gives none.
+    """The relevant passages of a question, in order; indexes count from 0. A component without passages has none.
 
     Raises:
         DataError: as ``parse_question``.

@@ -1,4 +1,4 @@
-"""The three file formats of fastbook-benchmark, read into rows: the questions' JSON, a notebook, the keywords' CSV."""
+"""Readers of the three file formats of fastbook-benchmark: JSON of questions, notebooks, CSV of keywords."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def read_object(path: Path) -> Row:
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """The rows of a CSV file whose header is ``columns``, all fields texts; ``where`` is a row's first line, from 1.
+    """The rows of a CSV file whose header is ``columns``, all fields strings; ``where`` is a row's first line, from 1.
 
-    Blank lines are passed over.
+    Blank lines are skipped.
 
     Raises:
-        DataError: not UTF-8, not CSV, another header, or a row with a field too many or too few.
+        DataError: not UTF-8, not CSV, another header, or a row with too many or too few fields.
     """
     reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     line = 1
@@ -53,7 +53,7 @@ def read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             if len(fields) < len(columns):
                 raise DataError(f"{where}: the field {columns[len(fields)]!r} is missing")
             if len(fields) > len(columns):
-                raise DataError(f"{where}: {len(fields)} fields where the header has {len(columns)}")
+                raise DataError(f"{where}: {len(fields)} fields, but the header has {len(columns)}")
             yield Row.of(dict(zip(columns, fields, strict=True)), where)
     except csv.Error as error:
         raise DataError(f"{path}, line {line}: not CSV ({error})") from None

@@ -1,4 +1,4 @@
-"""fastbook-benchmark in figures, recomputed from the dataset's rows."""
+"""Statistics of fastbook-benchmark, computed from the dataset's rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PUBLISHED = {
     "extraneous": (7, 2, 8, 1, 0, 0, 1),
 }
 PUBLISHED_MEANS = {1: 2.6, 2: 2.2, 4: 2.4, 8: 1.3, 9: 1.8, 10: 1.4, 13: 1.2, "all": 1.9}
-PUBLISHED_CHARACTERS = 503_769  # of the seven texts together; the source gives no figure for one chapter
+PUBLISHED_CHARACTERS = 503_769  # of all seven texts; the source has no numbers by chapter
 TITLES = {
     "questions": "Questions by chapter",
     "components": "Answer components by chapter",
@@ -38,10 +38,10 @@ Counts = Mapping[int, int]
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-    """The source's six tables and what else the questions hold; the sizes of the chapters, the keywords, the qrels.
+    """The source's six tables and further counts of a config.
 
     Args:
-        config: a config of the dataset; those of the sample have no published figures.
+        config: a config of the dataset; those of the sample have no published numbers.
         splits: the rows of each split.
     """
     rows = [row for split in splits.values() for row in split]
@@ -75,7 +75,7 @@ def _means(questions: Counter[int], components: Counter[int], official: bool) ->
         means["all"] = components.total() / questions.total()
     published = PUBLISHED_MEANS if official else {}
     lines: list[list[Any]] = [[key, published.get(key), round(mean, 1)] for key, mean in means.items()]
-    return Table("Answer components a question, mean by chapter", ["chapter", "published", "here"], lines)
+    return Table("Answer components per question, mean by chapter", ["chapter", "published", "here"], lines)
 
 
 def _contexts(rows: Rows) -> Table:
@@ -88,7 +88,7 @@ def _others(rows: Rows) -> Table:
     components = [item for row in rows for item in row["answer_context"]]
     lines: list[list[Any]] = [
         ["contexts", sum(len(item["context"]) for item in components)],
-        ["components of several texts", sum(len(item["answer_component"]) > 1 for item in components)],
+        ["components of several strings", sum(len(item["answer_component"]) > 1 for item in components)],
         ["components whose scoring_type is simple", sum(item["scoring_type"] == "simple" for item in components)],
         ["questions with one component", sum(len(row["answer_context"]) == 1 for row in rows)],
         [
@@ -98,7 +98,7 @@ def _others(rows: Rows) -> Table:
         ["questions with question_context", sum(bool(row["question_context"]) for row in rows)],
         ["entries of question_context", sum(len(row["question_context"]) for row in rows)],
     ]
-    return Table("Other figures of the questions", ["figure", "here"], lines)
+    return Table("Other counts of the questions", ["count", "here"], lines)
 
 
 def _corpus(rows: Rows, official: bool) -> list[Table]:
@@ -111,7 +111,7 @@ def _corpus(rows: Rows, official: bool) -> list[Table]:
         cells.append([row["chapter"], row["title"], *(kinds[kind] for kind in CELL_TYPES), before, len(row["cells"])])
     if cells:
         cells.append(["all", "", *(sum(column) for column in zip(*(line[2:] for line in cells), strict=True))])
-    note = "Published is the length of all texts together; cells from the questionnaire on are no part of them."
+    note = "Published is the length of all texts together; they end before the questionnaire."
     columns = ["chapter", "title", *CELL_TYPES, "before the questionnaire", "all cells"]
     return [
         _by_chapter("Characters of the text by chapter", characters, published, note if official else None),
@@ -137,7 +137,7 @@ def _qrels(rows: Rows, official: bool) -> list[Table]:
     if official:
         whole, empty = _published("components"), _published("empty")
         published = {key: whole[key] - empty[key] for key in whole}
-    note = "Published is the number of components less those without context, which have no row here."
+    note = "Published is the number of components minus those without context, which have no row here."
     return [
         _by_chapter("Passages by chapter", contexts, {}),
         _by_chapter("Answer components with a passage, by chapter", components, published, note if official else None),

@@ -1,4 +1,4 @@
-"""Small tables of figures, as the statistics of a benchmark are given: plain data, printed by the command line."""
+"""Tables as plain data, such as the statistics of a benchmark; the command line prints them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of figures.
+    """A table.
 
     Attributes:
-        title: what is counted.
-        columns: the columns' names; the first names the rows.
-        rows: a list of cells a row: texts, numbers, or None for "no figure".
-        notes: sentences that explain a figure, above all one that differs from the published one.
+        title: what the table shows.
+        columns: the names of the columns; the first column names the rows.
+        rows: one list of cells per row: strings, numbers, or None for an empty cell.
+        notes: sentences that explain values, such as those that differ from the published ones.
     """
 
     title: str

@@ -166,7 +166,7 @@ def test_stats(mirror: Path) -> None:
     test = as_json("stats", "fanoutqa", "--config", "test")["tables"]
     figures = {row[0]: row[1:] for row in test[0]["rows"]}
     assert figures["questions"] == [724, 724]
-    assert figures["pages a question, mean"] == [None, 6.9]
+    assert figures["pages per question, mean"] == [None, 6.9]
     assert figures["pages without a pageid"] == [None, 199]
 
 

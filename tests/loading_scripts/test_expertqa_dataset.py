@@ -269,7 +269,7 @@ def test_published_rows() -> None:
 def test_stats_of_questions() -> None:
     raw = lines(real("data/r1_data_anon.jsonl"))
     made = by_title("questions", {"train": [parse_row(row, parse.parse_question) for row in raw]})
-    assert cells(made["Rows"]) == {("train", "rows"): 2507, ("train", "published"): 2507}
+    assert cells(made["Rows"]) == {("train", "here"): 2507, ("train", "published"): 2507}
     fields = Counter(row["metadata"]["field"] for row in raw)
     assert cells(made["Questions by field"]) == {
         **{(name, "train"): count for name, count in fields.items()},

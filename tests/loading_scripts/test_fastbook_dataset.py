@@ -213,7 +213,7 @@ def test_the_sample_has_the_oddities_that_its_card_names(sample: Callable[[str],
 PUBLISHED: dict[str, list[float]] = {
     "Questions by chapter": [30, 26, 31, 23, 27, 20, 34, 191],
     "Answer components by chapter": [78, 58, 73, 31, 48, 27, 42, 357],
-    "Answer components a question, mean by chapter": [2.6, 2.2, 2.4, 1.3, 1.8, 1.4, 1.2, 1.9],
+    "Answer components per question, mean by chapter": [2.6, 2.2, 2.4, 1.3, 1.8, 1.4, 1.2, 1.9],
     "Answer components without context by chapter": [8, 5, 8, 1, 1, 1, 1, 25],
     "Answer components with explicit_context false by chapter": [8, 5, 10, 3, 4, 4, 7, 41],
     "Answer components with extraneous_answer true by chapter": [7, 2, 8, 1, 0, 0, 1, 19],
@@ -227,13 +227,13 @@ def test_every_cell_of_the_published_tables_holds(real: Callable[[str], list[dic
         assert made[title].rows == [[key, n, n] for key, n in zip(keys, published, strict=True)], title
 
 
-def test_the_other_figures_of_the_questions(real: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_other_counts_of_the_questions(real: Callable[[str], list[dict[str, Any]]]) -> None:
     made = {table.title: table for table in tables("questions", {"test": real("questions")})}
     contexts = made["Answer components by their number of contexts"]
     assert contexts.rows == [[0, 25], [1, 292], [2, 31], [3, 5], [4, 1], [5, 2], [6, 1]]
-    assert dict(made["Other figures of the questions"].rows) == {
+    assert dict(made["Other counts of the questions"].rows) == {
         "contexts": 389,
-        "components of several texts": 6,
+        "components of several strings": 6,
         "components whose scoring_type is simple": 357,
         "questions with one component": 108,
         "questions with a component without context": 19,
@@ -592,7 +592,7 @@ def sample_file(config: str) -> Path:
     [
         ("chapter,number\n", r"line 1: expected the columns chapter, question_number"),
         ("1,2,a\n", r"line 2: the field 'keywords' is missing"),
-        ("1,2,a,b,c\n", r"line 2: 5 fields where the header has 4"),
+        ("1,2,a,b,c\n", r"line 2: 5 fields, but the header has 4"),
         ('1,2,"a\nb",c\n1,x,a,b\n', r"line 4, field 'question_number': expected an integer.*'x'"),
         ("01,2,a,b\n", r"line 2, field 'chapter': expected an integer.*'01'"),
         ('1,2,a,b\n1,3,"a,b\n', r"line 3: not CSV"),
