@@ -181,3 +181,14 @@ def test_one_claim_per_segment_changes_nothing(verdicts: list[bool]) -> None:
     claims = [FelmClaim(i + 1, "c") for i in range(len(verdicts))]
     reading = read_reply(as_reply(tuple(verdicts)), len(verdicts))
     assert on_segments(reading, claims, len(verdicts)) == reading == Reading(tuple(verdicts), tuple(verdicts))
+
+
+@pytest.mark.parametrize(
+    "text", ["\n" * 10**6, "Segment 1:\n" + "claim " * 10**5, "claim 1" + " " * 10**6, "1" * 10**6]
+)
+def test_long_replies_are_read_in_linear_time(text: str) -> None:
+    # In quadratic time, each would take hours.
+    for prefix in ("", "Answer: ", "!" * 10**6, "Segment " * 10**5, "Claim 1" * 10**5):
+        read_claims(prefix + text, 3)
+        for reply_format in ("answer", "vicuna"):
+            assert len(read_reply(prefix + text, 3, reply_format).official) == 3
