@@ -178,6 +178,8 @@ class Benchmark:
         asked = len({record.id for record in evaluation.records})
         if evaluation.available is not None and asked < evaluation.available:
             said.append(f"{asked} of {evaluation.available} questions were asked")
+        if (epochs := max((record.epoch for record in evaluation.records), default=1)) > 1:
+            said.append(f"each question was asked {epochs} times")
         if score.left_out and not score.metric.partial:
             said.append(f"{score.left_out} of {len(evaluation.records)} answers are left out")
         if evaluation.status != "success":

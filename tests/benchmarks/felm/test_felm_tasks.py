@@ -163,7 +163,9 @@ def test_epochs_are_summed(tmp_path: Path) -> None:
     once = done(tmp_path, lambda prompt: "Answer: 1", config="sample")
     twice = done(tmp_path / "twice", lambda prompt: "Answer: 1", config="sample", epochs=2)
     assert metrics_of(twice) == metrics_of(once)
-    assert len(read_run(twice.location).records) == 2 * len(read_run(once.location).records)
+    found = read_run(twice.location)
+    assert len(found.records) == 2 * len(read_run(once.location).records)
+    assert "each question was asked 2 times" in FELM.deviations(found, FELM.scores(found)["f1"])
 
 
 def test_a_log_can_be_scored_again(tmp_path: Path) -> None:
