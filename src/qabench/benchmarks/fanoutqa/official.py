@@ -79,7 +79,7 @@ _COMMON: Declaration = {
     "protocol": Field(("official",), "protocol: {value}'s own, not the authors'", absent=True),
     "search": Field(("tools", "text"), "search: {value} instead of tool calls or <search> tags", absent=True),
     "tokenizer": Field(
-        lambda value: not value.startswith(("an estimate", "Inspect's estimate")),
+        lambda value: value.startswith(("the tokenizer ", "the provider of ")),
         "the model's tokenizer is not available: room in the context window was measured by {value}",
         absent=True,
     ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import anyio
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, execute_tools
 from inspect_ai.solver import Generate, TaskState
-from inspect_ai.tool import Tool, ToolDef, ToolParam, ToolParams
+from inspect_ai.tool import Tool, ToolDef
 from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
@@ -60,8 +60,8 @@ class OfficialSearch:
         async def search(query: str) -> str:
             return await self.search(query)
 
-        parameters = ToolParams(properties={"query": ToolParam(type="string")}, required=["query"])
-        return ToolDef(search, "search", self.strings.tool, parameters, max_output=0).as_tool()
+        # Inspect requires a description of each parameter; the authors' tool has none.
+        return ToolDef(search, "search", self.strings.tool, {"query": "query"}, max_output=0).as_tool()
 
     async def search(self, query: str) -> str:
         """The best fragments of the page with this title, or the titles of other pages."""

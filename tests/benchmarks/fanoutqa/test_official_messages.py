@@ -1,0 +1,298 @@
+"""Every message that is sent equals, byte for byte, what the authors' runners send."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+import authors_runners
+from authors_runners import DisambiguationError, Engine, PageError
+from scripted_model import call, run
+from scripted_wiki import isolate
+
+from qabench.answers import loads, text_of
+from qabench.benchmarks.fanoutqa import evidence, official_prompts, official_search
+from qabench.benchmarks.fanoutqa.judge import judge_for
+from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT, PROMPTS
+from qabench.benchmarks.fanoutqa.questions import read_questions
+from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
+from qabench.errors import DigestMismatch
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
+from qabench.tasks.token_counting import TokenCounter
+
+WORDS = ["the", "of", "moon", "tide", "river", "1998", "population,", "city", "club", "season.", "born", "won\n\n"]
+
+
+class LowerCase:
+    """A normalizer that costs nothing."""
+
+    def __call__(self, text: str) -> str:
+        return text.lower()
+
+    def batch(self, texts: Any) -> dict[str, str]:
+        return {text: text.lower() for text in texts}
+
+
+def words_in(text: str) -> int:
+    return len(text.split())
+
+
+async def count_words(text: str) -> int:
+    return words_in(text)
+
+
+COUNTER = TokenCounter("words", count_words)
+
+
+def content_of(title: str, paragraphs: int = 6) -> str:
+    """A synthetic page about its title."""
+    rng = random.Random(title)
+    lines = [" ".join(rng.choices(WORDS, k=rng.randint(20, 90))) + f" {title}." for _ in range(paragraphs)]
+    return "\n\n".join([f"# {title}", *lines])
+
+
+class Wiki:
+    """Synthetic pages for both sides."""
+
+    name = "dated"
+    missing = frozenset({"Missing page"})
+    ambiguous = ("Mercury (element)", "Mercury (planet)")
+
+    def content(self, page: Any) -> str:
+        return content_of(WikiPage.of(page).title)
+
+    def search(self, query: str, results: int = 10) -> Any:
+        return [f"{query} {i}" for i in range(3)]
+
+    def page(self, title: str) -> Any:
+        if title in self.missing:
+            raise PageError
+        if title == "Mercury":
+            raise DisambiguationError(list(self.ambiguous))
+        return SimpleNamespace(title=title.capitalize(), pageid=7)
+
+
+class OurWiki(Wiki):
+    """The same pages as ours sees them."""
+
+    def search(self, query: str, results: int = 10) -> Any:
+        return [WikiPage(title) for title in super().search(query)]
+
+    def lookup(self, title: str) -> WikiPage | list[str]:
+        try:
+            return WikiPage(self.page(title).title, 7)
+        except PageError:
+            raise PageMissing(WikiPage(title), "no such page") from None
+        except DisambiguationError as error:
+            return error.options
+
+
+@pytest.fixture
+def our_wiki(monkeypatch: pytest.MonkeyPatch) -> OurWiki:
+    wiki = OurWiki()
+    for module in (evidence, official_search):
+        monkeypatch.setattr(module, "wikipedia", lambda: wiki)
+    return wiki
+
+
+def test_prompts_are_the_declared_ones(mirror: Path) -> None:
+    found = {
+        "closed-book": official_prompts.closed_book(),
+        "open-book": official_prompts.open_book().tools,
+        "open-book-text": official_prompts.open_book().text,
+        "evidence-provided": official_prompts.evidence_provided().prompt,
+    }
+    assert {name: prompt.label for name, prompt in found.items()} == PROMPTS
+    assert official_prompts.judge().label == JUDGE_PROMPT
+
+
+@pytest.mark.parametrize(("config", "count"), [("dev", 310), ("test", 724)])
+def test_closed_book(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, config: str, count: int, compared: Callable[[str], None]
+) -> None:
+    runner = authors_runners.load(mirror, "run_closedbook.py", monkeypatch).ClosedBookRunner()
+    samples = fanoutqa_closed_book(config).dataset
+    for row, sample in zip(read_questions(config).rows, samples, strict=True):
+        assert sample.input == runner.get_prompt(row)
+    assert len(samples) == count
+    compared(f"{count} messages of {config}")
+
+
+@pytest.mark.parametrize("config", ["dev", "test"])
+def test_open_book_prompts(mirror: Path, monkeypatch: pytest.MonkeyPatch, config: str) -> None:
+    module = authors_runners.load(mirror, "run_openbook.py", monkeypatch)
+    tools, text = module.OpenAIOpenBookRunner(), module.OpenBookRunner()
+    tools.model_name = "gpt-4o"
+    ours = official_prompts.open_book()
+    for row in read_questions(config).rows:
+        assert ours.tools.filled(question=row["question"]) == tools.get_prompt(row)
+        assert ours.text.filled(question=row["question"]) == text.get_prompt(row)
+    assert ours.tool == module.WikipediaKani.search.__doc__
+
+
+def test_judge(mirror: Path, compared: Callable[[str], None]) -> None:
+    path = mirror / "zhudotexe/fanoutqa/fanoutqa/eval/llm.py"
+    tree = ast.parse(path.read_bytes())
+    names: dict[str, Any] = {}
+    function = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    exec(compile(ast.Module(function, []), str(path), "exec"), names)
+    (system,) = (n.value for n in tree.body if isinstance(n, ast.Assign) and "factuality_system" in ast.unparse(n))
+    rows = read_questions("dev").rows
+    answers = [f"Answer {{answer}} {i}\n" * (i % 400) for i in range(len(rows))]
+    references = [loads(row["answer"]) for row in rows]
+    requests = judge_for(prompt="official").requests([row["question"] for row in rows], references, answers)
+    for i, request in requests.items():
+        text = names["factuality_prompt"](rows[i]["question"], text_of(references[i]), answers[i][:4000])
+        assert request.messages == (("system", ast.literal_eval(system)), ("user", text))
+    assert len(requests) == 310
+    compared(f"{len(requests)} messages to the judge")
+
+
+def test_evidence_provided(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, our_wiki: OurWiki, compared: Callable[[str], None]
+) -> None:
+    rows = read_questions("dev").rows
+    pages = {page["title"]: content_of(page["title"]) for row in rows for page in row["necessary_evidence"]}
+    corpus = authors_runners.their_corpus(pages, monkeypatch)
+    module = authors_runners.load(mirror, "run_wiki_provided.py", monkeypatch, corpus)
+    strings = official_prompts.evidence_provided()
+    normalizer: Any = LowerCase()
+    cut = 0
+    for row in rows:
+        window = 520 + random.Random(row["id"]).randint(300, 6000)
+        runner = module.WikiProvidedRunner()
+        runner.engine = Engine(window, words_in)
+        theirs = runner.get_prompt(row, window - 520)
+        ranked = evidence.rank_evidence(row["question"], row["necessary_evidence"], normalizer, official=True)
+
+        def fill(n: int) -> str:
+            return evidence.fill(strings.prompt, strings.document, row["question"], ranked.fragments[:n])  # noqa: B023
+
+        texts = [text for _, text in ranked.fragments]
+        n, _ = asyncio.run(evidence.how_many_fit(texts, window - 520, COUNTER, fill))
+        assert fill(n) == theirs, row["id"]
+        cut += n < len(texts)
+    assert 50 < cut < 310  # windows of both kinds: too small for all fragments, and large enough
+    compared(f"{len(rows)} messages with evidence, {cut} of them filling the window")
+
+
+def test_search_results(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, our_wiki: OurWiki, compared: Callable[[str], None]
+) -> None:
+    rows = read_questions("dev").rows
+    titles = {page["title"].capitalize() for row in rows for page in row["necessary_evidence"]}
+    corpus = authors_runners.their_corpus({title: content_of(title) for title in titles}, monkeypatch)
+    module = authors_runners.load(mirror, "run_openbook.py", monkeypatch, corpus, Wiki())
+    normalizer: Any = LowerCase()
+    count = 0
+    for row in rows:
+        window = random.Random(row["id"]).randint(200, 1200)
+        theirs = module.WikipediaKani(Engine(window, words_in), question=row["question"])
+        ours = official_search.OfficialSearch(
+            official_prompts.open_book(), row["question"], window // 2, COUNTER, normalizer, lambda *_: None
+        )
+        for query in (row["necessary_evidence"][0]["title"], "Missing page", "Mercury"):
+            assert asyncio.run(ours.search(query)) == theirs.search(query), (row["id"], query)
+            count += 1
+    compared(f"{count} results of searches")
+
+
+def test_text_searches_are_recognized_like_theirs(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = authors_runners.load(mirror, "run_openbook.py", monkeypatch)
+    module.ToolCall = SimpleNamespace(from_function=lambda name, query: query)
+    module.ChatMessage = SimpleNamespace(assistant=lambda content, tool_calls: (content, tool_calls))
+    module.Completion = lambda message: message
+    for said in (
+        "<search>Paris</search>",
+        "<search>Paris</search> and <search>Rome</search>",
+        "I look. <search>Paris</search>",
+        "<search></search>x</search>",
+        "<search>a\nb</search>",
+        "<search>never ends",
+        "Paris",
+    ):
+        engine = SimpleNamespace(predict=None, max_context_size=1, token_reserve=0)
+
+        async def predict(*_: Any, **__: Any) -> Any:
+            return SimpleNamespace(message=SimpleNamespace(text=said))  # noqa: B023
+
+        engine.predict = predict
+        content, query = asyncio.run(module.SearchEngine(engine, strict=True).predict([]))
+        found = official_search._SEARCH.match(said)
+        assert ([found[1]] if found else None) == query
+        assert (said[: found.end()] if found else said) == content
+
+
+def test_a_whole_run_in_text(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+    """What reaches the model, and what is recorded, with the authors' protocol."""
+    seen: list[list[str]] = []
+    replies = ["<search>paris</search> It says 7.", " <search>Missing page</search>", "Let me <search>x</search>"]
+
+    def script(messages: Any) -> str:
+        seen.append([message.text for message in messages])
+        return replies[len(seen) - 1]
+
+    task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="text", context_length=3000)
+    (sample,) = run(task, script, tmp_path).samples or []
+    assert sample.error is None
+    strings = official_prompts.open_book()
+    assert seen[0] == [strings.text.filled(question=sample.metadata["question"])]
+    assert seen[1][1] == "<search>paris</search>" and seen[1][2].startswith(
+        "<document>\n<title>Paris</title>\n<fragment>"
+    )
+    assert seen[2][-1].startswith("No page with that title exists.")
+    assert seen[2][-1].endswith("\n".join(f"<search>Missing page {i}</search>" for i in range(3)))
+    # A search counts only at the start of a reply.
+    score = (sample.scores or {})["fanoutqa"]
+    assert score.answer == "Let me <search>x</search>"
+    for part in ("|protocol:official|", f"|prompt:{PROMPTS['open-book-text']}|", "|search:text|", "|wikipedia:dated|"):
+        assert part in score.metadata["signatures"]["acc"]
+    assert "max_tokens" not in score.metadata["signatures"]["acc"]
+
+
+def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def script(messages: Any, tools: Any) -> Any:
+        seen.append(len(messages))
+        assert [tool.name for tool in tools] == ["search"]
+        assert tools[0].description == official_prompts.open_book().tool
+        assert list(tools[0].parameters.properties) == ["query"]
+        return call("search", query=f"page {len(seen)}") if len(seen) < 5 else ""
+
+    task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=1500)
+    (sample,) = run(task, script, tmp_path).samples or []
+    assert sample.error is None
+    assert seen[:2] == [1, 3] and max(seen) < 9  # the question is dropped, too
+    # The last message with text is the answer, whoever wrote it.
+    assert (sample.scores or {})["fanoutqa"].answer == sample.messages[-2].text != ""
+
+
+def test_evidence_in_a_run(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+    seen: list[str] = []
+    row = next(r for r in read_questions("dev").rows if len(r["necessary_evidence"]) > 5)
+    task = fanoutqa_evidence_provided("dev", ids=row["id"], context_length=2000)
+    run(task, lambda messages: seen.append(messages[0].text) or "x", tmp_path)
+    (text,) = seen
+    assert text.startswith("*** BEGIN DATA ***\n\n<document>\n<title>") and 1000 < len(text.split()) <= 2000 - 520
+
+
+def test_a_changed_file_is_an_error(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolate(tmp_path, monkeypatch)
+    source = Path("zhudotexe/fanoutqa") / official_prompts.CLOSED_BOOK
+    (tmp_path / "m" / source).parent.mkdir(parents=True)
+    (tmp_path / "m" / source).write_bytes((mirror / source).read_bytes() + b"\n")
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "m"))
+    for prompt in ("auto", "official"):
+        with pytest.raises(DigestMismatch, match=r"run_closedbook\.py"):
+            fanoutqa_closed_book("sample", prompt=prompt)
+    assert "qabench" in str(fanoutqa_closed_book("sample", prompt="qabench").metadata)
