@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import groupby
 
 from qabench.benchmarks import Benchmark, benchmark, load
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.scores import Score
-from qabench.loading_scripts.published import PublishedScore, shipped_scores
+from qabench.loading_scripts import dataset_table, source_table
+from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, shipped_scores
+from qabench.sources import available
 
 FROM_FILE = "predictions"  # the setting of a file of predictions, which does not say how they were made
 
@@ -26,9 +29,19 @@ def published(name: str, config: str | None = None, setting: str | None = None) 
         InputError: there is no such benchmark.
         SourceError: the files with the scores are not available.
     """
+    return [one for one in _all(name) if config in (None, one.config) and setting in (None, one.setting)]
+
+
+@cache
+def _all(name: str) -> list[PublishedScore]:
     of: Benchmark = benchmark(name)
     found: list[PublishedScore] = load(of.published_with)() if of.published_with else shipped_scores(of.name)
-    return [one for one in found if config in (None, one.config) and setting in (None, one.setting)]
+    return found
+
+
+def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]:
+    """Metric name -> the sentence of ``rank``, for the scores that have one."""
+    return {name: said for name, score in scores.items() if (said := rank(evaluation, score))}
 
 
 def rank(evaluation: Evaluation, score: Score) -> str | None:
@@ -41,11 +54,11 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
         nothing comparable is published or available.
     """
     of = benchmark(evaluation.benchmark)
-    if of.deviations(evaluation, score):
+    if of.deviations(evaluation, score) or not _is_local(of.name):
         return None
     try:
         scores = [one for one in published(of.name) if one.metric == score.metric.name]
-    except SourceError:
+    except SourceError:  # a damaged file
         return None
     if evaluation.setting != FROM_FILE:
         scores = [one for one in scores if one.setting in (None, evaluation.setting)]
@@ -61,6 +74,12 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
         else ""
     )
     return f"{score.metric.title} {score.interval.mean:.4f} ranks {places}{warning}."
+
+
+def _is_local(name: str) -> bool:
+    """Whether the published scores can be read without a download, which a report must not start."""
+    config = dataset_table(name).configs.get(LEADERBOARD)
+    return bool(config) and all(available(source_table(name)[file]) for file in config.files)
 
 
 def _by_setting(scores: Sequence[PublishedScore]) -> list[PublishedScore]:

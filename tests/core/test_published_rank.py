@@ -66,3 +66,21 @@ def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
     assert len(published("fanoutqa", setting="open-book", config="test")) == 16 * 13
     for one in published("felm"):
         assert benchmark("felm").metric(one.metric).official
+
+
+def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
+    of = replace(evaluation(0.6), benchmark="fanoutqa")
+    monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
+    assert rank(of, score(evaluation(0.6))) is None
+
+
+def test_each_setting_of_a_file_is_ranked(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
+    record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
+    of = replace(evaluation(0.6), benchmark="fanoutqa", config="dev", setting="predictions", records=[record])
+    of_record = benchmark("fanoutqa").scores(of)["acc.loose"]
+    said = rank(of, of_record) or ""
+    assert "2nd of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)" in said
+    assert said.count(" of 17 (") == 3 and "results are on test, this one on dev" in said
+    assert (rank(replace(of, setting="open-book"), of_record) or "").count(" of 17 (") == 1

@@ -10,6 +10,7 @@ from typing import Any
 from qabench.evaluation import Evaluation, ExtraSection, Record
 from qabench.evaluation.comparison import Comparison, compare
 from qabench.evaluation.scores import Score, scores_of
+from qabench.published import ranks
 from qabench.report.outcomes import MISSING, NAMES, outcome
 from qabench.report.sections import Section
 
@@ -61,6 +62,7 @@ class Analysis:
         extra: the benchmark's own sections.
         outcomes: run -> outcome -> number of answers; only outcomes that occur.
         deviations: run -> metric's name -> sentences; see ``qabench.official``.
+        ranks: run -> metric's name -> where it ranks among published scores; see ``qabench.published``.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -69,6 +71,7 @@ class Analysis:
     extra: Sequence[ExtraSection]
     outcomes: Mapping[str, Mapping[str, int]]
     deviations: Mapping[str, Mapping[str, Sequence[str]]]
+    ranks: Mapping[str, Mapping[str, str]]
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as rows of plain data."""
@@ -110,6 +113,7 @@ def analyse(section: Section) -> Analysis:
             label: {name: section.benchmark.deviations(section.runs[label], one) for name, one in found.items()}
             for label, found in scores.items()
         },
+        ranks={label: ranks(section.runs[label], found) for label, found in scores.items()},
     )
 
 

@@ -93,6 +93,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
         "scores": view.score_table(section, analysis) if metrics else [],
         "sizes": {label: view.sizes(scores) for label, scores in analysis.scores.items()},
         "deviations": view.deviations_of(section, analysis),
+        "ranks": view.ranks_of(section, analysis),
         "problems": view.problems_of(section),
         "differing": view.differing_fields(section),
         "runs": view.run_rows(section),
@@ -125,6 +126,7 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
                     | {name: getattr(run, name) for name in names}
                     | {"counts": run.counts(), "signatures": dict(run.signatures), "arguments": bounded(run.arguments)}
                     | {"deviations": {name: list(said) for name, said in analysis.deviations[label].items()}}
+                    | {"published": dict(analysis.ranks[label])}
                     for label, run in section.runs.items()
                 ],
                 **analysis.as_dict(),

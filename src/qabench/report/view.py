@@ -166,6 +166,14 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     return rows
 
 
+def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
+    """(run, sentence) on the rank of the main metric among published scores, for the runs that have one."""
+    metric = section.benchmark.headline_metric(list(section.runs.values()))
+    if metric is None:
+        return []
+    return [(label, ranks[metric.name]) for label, ranks in analysis.ranks.items() if metric.name in ranks]
+
+
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     """The problems of the runs, the same ones once, with the runs that have them."""
     found: dict[str, list[str]] = {}
