@@ -76,11 +76,11 @@ def _number(value: float) -> str:
 
 def _lowered(title: str) -> str:
     # Abbreviations keep their capitals.
-    return title if title[1:2].isupper() or "@" in title else title[:1].lower() + title[1:]
+    return title if title[1:2].isupper() or title[1:2].isdigit() or "@" in title else title[:1].lower() + title[1:]
 
 
 def _named(labels: Sequence[str]) -> str:
-    if len(labels) > NAMED:
+    if len(labels) > NAMED + 1:  # the last one is named instead of "1 other"
         return f"{', '.join(labels[:NAMED])} and {len(labels) - NAMED} others"
     *first, last = labels
     return f"{', '.join(first)} and {last}" if first else last

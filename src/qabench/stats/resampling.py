@@ -20,9 +20,8 @@ RESAMPLES = 10_000
 # The number of indices drawn at once: blocks that fit into a core's cache are three times as fast as one large block.
 CELLS_AT_ONCE = 100_000
 # Scores of many systems, metrics and groups of the same size use the same draws: they are kept up to so many bytes.
-KEPT_BYTES = 100_000_000
-_Counts = npt.NDArray[np.uint16]
-_kept: OrderedDict[tuple[int, int, int, int], list[_Counts]] = OrderedDict()
+KEPT_BYTES = 200_000_000
+_kept: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
 
 
 def mean(total: Array, count: Array) -> Array:
@@ -72,34 +71,33 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     ones = (columns == 1).all(axis=0)
     start = 0
     for block in _counts(len(rows), resamples, seed):
-        counts = block.astype(np.float64)
         for j in range(columns.shape[1]):
             # As many rows are drawn as there are: the count of a mean needs no product.
-            sums[start : start + len(block), j] = len(rows) if ones[j] else counts @ columns[:, j]
+            sums[start : start + len(block), j] = len(rows) if ones[j] else block @ columns[:, j]
         start += len(block)
     return sums
 
 
-def _counts(size: int, resamples: int, seed: int) -> Iterator[_Counts]:
+def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
     """How often each of ``size`` rows was drawn, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
     if key in _kept:
         _kept.move_to_end(key)
         yield from _kept[key]
         return
-    keep = size * resamples * 2 <= KEPT_BYTES
+    keep = size * resamples * 8 <= KEPT_BYTES
     blocks = []
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
         drawn = rng.integers(size, size=(count, size))
         drawn += np.arange(count)[:, None] * size  # so that one bincount counts each resample separately
-        block = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.uint16)
+        block = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
         if keep:
             blocks.append(block)
         yield block
     if keep:
         _kept[key] = blocks
-        while sum(2 * n * times for n, times, *_ in _kept) > KEPT_BYTES:
+        while sum(8 * n * times for n, times, *_ in _kept) > KEPT_BYTES:
             _kept.popitem(last=False)
 
 

@@ -50,7 +50,7 @@ function pairTable(section, pairs) {
     el("td", {}, pair.significant ? el("strong", {}, shown(section.runs[pair.first].label), " is better") : "not significant"),
   ]);
   const heads = ["Pair", "Difference", "p", "Corrected p", "Wins", "Ties", "Losses", "n", "At 5%"];
-  return dataTable("pairs", "Pairs", heads, rows, fileName(section.key, "pairs"));
+  return dataTable("pairs", "Pairs", heads, rows);
 }
 
 /** Rows minus columns, the best run first. */
@@ -67,7 +67,7 @@ function matrix(section, state, pairs) {
     ...order.map((column) => matrixCell(section, row, column, by.get(`${row},${column}`), largest)),
   ]);
   const heads = ["Row − column", ...order.map((run, place) => el("span", { title: section.runs[run].label, "data-copy": section.runs[run].label }, String(place + 1), el("span", { class: "unseen" }, ` ${shown(section.runs[run].label)}`)))];
-  const made = dataTable("matrix", `Differences in ${lowered(metricOf(section, state.metric).title)}`, heads, rows, fileName(section.key, "matrix", state.metric));
+  const made = dataTable("matrix", `Differences in ${lowered(metricOf(section, state.metric).title)}`, heads, rows);
   made.append(el("p", { class: "sub" }, "Columns are the runs of the rows with the same number. ", el("span", { class: "key better" }, "Blue"), ": the row is significantly better; ", el("span", { class: "key worse" }, "orange"), ": significantly worse; no color: no significant difference at 5%, corrected. Point at a cell for its interval and p-value."));
   return made;
 }

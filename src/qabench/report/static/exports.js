@@ -80,7 +80,7 @@ function copyButtons(table, what) {
 function dataTable(kind, title, heads, rows) {
   const head = el("tr", {}, heads.map((one, i) => el("th", { scope: "col", class: i ? "number" : null }, one)));
   const made = el("table", { class: kind }, el("thead", {}, head), el("tbody", {}, rows.map((cells) => el("tr", {}, cells))));
-  return el("div", { class: "table" }, el("div", { class: "table-head" }, el("h4", {}, title), el("span", { class: "tools table-tools" }, copyButtons(made, title))), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, made));
+  return el("div", { class: "table" }, el("div", { class: "table-head" }, el("h4", {}, title), el("span", { class: "tools table-tools" }, copyButtons(made, title))), el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, made));
 }
 
 /** All numbers of the report as rows: scores, groups, and the benchmarks' own sections. */

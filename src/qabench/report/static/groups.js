@@ -21,8 +21,8 @@ function grouped(section, state, heading, name, groups, scores, unit) {
   const runs = ranked(section, state).filter((run) => scores[run]?.some(Boolean));
   const several = section.runs.length > 1;
   const data = () => runs.flatMap((run) => groups.flatMap((group, i) => (scores[run][i] ? [{ run: section.runs[run].label, group: group.name, mean: scores[run][i][0], low: scores[run][i][1], high: scores[run][i][2], n: scores[run][i][3] }] : [])));
-  const members = groups.filter((group) => group.members?.length).map((group) => el("p", { class: "sub" }, `${group.name} (fewer than 10 questions each, or beyond the 15 largest): ${group.members.map(shown).join(", ")}.`));
-  if (runs.length > CHARTED) return el("div", { class: "group wide-group" }, groupTable(section, heading, name, groups, scores, runs, unit), members);
+  const members = groups.filter((group) => group.members?.length).map((group) => el("details", { class: "as-table" }, el("summary", {}, `The ${group.name} (fewer than 10 questions each, or beyond the 15 largest)`), el("p", { class: "sub" }, `${group.members.map(shown).join(", ")}.`)));
+  if (runs.length > CHARTED) return el("div", { class: "group wide-group" }, groupTable(section, heading, groups, scores, runs, unit), members);
   const rows = groups
     .map((group, i) => ({
       label: group.name,
@@ -35,12 +35,12 @@ function grouped(section, state, heading, name, groups, scores, unit) {
     }))
     .filter((row) => row.dots.length);
   if (!rows.length) return el("p", { class: "sub" }, `${heading}: no scores.`);
-  const table = el("details", { class: "as-table" }, el("summary", {}, "As a table"), groupTable(section, heading, name, groups, scores, runs, unit));
+  const table = el("details", { class: "as-table" }, el("summary", {}, "As a table"), groupTable(section, heading, groups, scores, runs, unit));
   return el("div", { class: "group" }, figure(heading, name, (width, colors) => dotChart({ rows, title: heading }, width, colors), data), table, members);
 }
 
 /** Runs as rows, groups as columns; the darker, the higher. */
-function groupTable(section, heading, name, groups, scores, runs, unit) {
+function groupTable(section, heading, groups, scores, runs, unit) {
   const all = runs.flatMap((run) => scores[run].filter(Boolean).map(([mean]) => mean));
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const heads = ["Run", ...groups.map((group) => el("span", { "data-copy": `${group.name} (n = ${group.n})` }, el("bdi", {}, shown(group.name)), el("span", { class: "sub n" }, `n = ${count(group.n)}`)))];
@@ -53,7 +53,7 @@ function groupTable(section, heading, name, groups, scores, runs, unit) {
       return el("td", { class: "number heat", style: `--strength:${Math.round(share * 38)}%`, title: `${section.runs[run].label}, ${group.name}: ${range3({ mean: score[0], low: score[1], high: score[2] })}, n = ${count(score[3])} ${unit}`, "data-copy": `${number(score[0])} [${number(score[1])}, ${number(score[2])}]` }, number(score[0], 2));
     }),
   ]);
-  return dataTable("heat-table", heading, heads, rows, name);
+  return dataTable("heat-table", heading, heads, rows);
 }
 
 function extraParts(section, state, extra) {

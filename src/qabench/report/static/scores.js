@@ -46,7 +46,7 @@ function startScores(section, root) {
     const button = el("button", { type: "button", class: "sort", title: "Sort by this metric and show it everywhere", click: () => setState(section, { metric: head.dataset.metric }) }, ...head.childNodes);
     head.append(button);
   }
-  const plotHead = el("th", { class: "plot-cell", scope: "col" });
+  const plotHead = el("td", { class: "plot-cell", "aria-hidden": "true" });
   heads[0].before(plotHead);
   const rows = $$("tbody tr", table);
   const cells = rows.map((row) => {
@@ -85,21 +85,24 @@ function dotOf(section, metric, run) {
   return { run, label, mean, low, high, n, tip: `${label}: ${range3({ mean, low, high })}, n = ${count(n)} ${metricOf(section, metric).unit}` };
 }
 
-const PLOT = 170;
+/** The width of the chart within the table. */
+const plotWidth = () => (innerWidth < 720 ? 92 : 170);
 
 function axisHead([low, high]) {
   const colors = palette();
-  const svg = node("svg", { width: PLOT, height: 16, viewBox: `0 0 ${PLOT} 16`, "aria-hidden": "true" });
-  const { values, digits } = ticks(low, high, 3);
-  for (const value of values) svg.append(words(10 + ((value - low) / (high - low || 1)) * (PLOT - 20), 12, value.toFixed(digits), colors.muted, 11, { "text-anchor": "middle" }));
+  const width = plotWidth();
+  const svg = node("svg", { width, height: 16, viewBox: `0 0 ${width} 16`, "aria-hidden": "true" });
+  const { values, digits } = ticks(low, high, width < 100 ? 2 : 3);
+  for (const value of values) svg.append(words(10 + ((value - low) / (high - low || 1)) * (width - 20), 12, value.toFixed(digits), colors.muted, 11, { "text-anchor": "middle" }));
   return svg;
 }
 
 function inlinePlot(run, score, [low, high]) {
   const colors = palette();
-  const svg = node("svg", { width: PLOT, height: 22, viewBox: `0 0 ${PLOT} 22` });
-  const x = (value) => 10 + ((value - low) / (high - low || 1)) * (PLOT - 20);
-  for (const value of ticks(low, high, 3).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
+  const width = plotWidth();
+  const svg = node("svg", { width, height: 22, viewBox: `0 0 ${width} 22` });
+  const x = (value) => 10 + ((value - low) / (high - low || 1)) * (width - 20);
+  for (const value of ticks(low, high, width < 100 ? 2 : 3).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
   if (score) svg.append(line(x(score[1]), 11, x(score[2]), 11, colorOf(run, colors), 1.75), marker(run, x(score[0]), 11, 5, colors));
   return svg;
 }
@@ -117,4 +120,4 @@ function outcomeChart(section, { metric, runs }) {
 }
 
 /** A title within a sentence; abbreviations keep their capitals. */
-const lowered = (text) => (/^.[A-Z@]/.test(text) ? text : text[0].toLowerCase() + text.slice(1));
+const lowered = (text) => (/^.[A-Z0-9]|@/.test(text) ? text : text[0].toLowerCase() + text.slice(1));
