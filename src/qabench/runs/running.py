@@ -47,7 +47,8 @@ def start(
     inspect_ai = _inspect_ai()
     if base_url:
         os.environ.setdefault(KEY_VARIABLE, "none")
-        model = model if model.startswith("openai-api/") else f"openai-api/{SERVICE}/{model}"
+        named = model.startswith(("openai-api/", "openai-api-completions/"))  # the second: plain completion
+        model = model if named else f"openai-api/{SERVICE}/{model}"
     options = {name: value for name, value in options.items() if value is not None}
     try:
         logs = inspect_ai.eval(
