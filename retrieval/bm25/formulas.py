@@ -135,9 +135,8 @@ class Parameters:
             idf[idf < 0] = self.epsilon * mean
         return idf
 
-    def relative_lengths(self, lengths: Ints) -> Floats:
+    def relative_lengths(self, lengths: Ints, mean: float) -> Floats:
         """1 - b + b * length / mean length, of each document."""
-        mean = float(lengths.sum()) / len(lengths)
         return 1 - self.b + self.b * lengths.astype(np.float64) / mean
 
     def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.bm25.arrays import Floats, Mask
+from qabench.retrieval.bm25.backends import Scorer
 from qabench.retrieval.bm25.batch import map_parallel
 from qabench.retrieval.bm25.building import Content, build, check_belongs
 from qabench.retrieval.bm25.formulas import METHODS, Parameters
@@ -122,6 +123,11 @@ class BM25Index:
         return self._content.tokenizer
 
     @property
+    def scorer(self) -> Scorer:
+        """Computes the scores."""
+        return self._content.scorer
+
+    @property
     def parameters(self) -> Parameters:
         """The method and its parameters."""
         return self._content.parameters
@@ -145,7 +151,7 @@ class BM25Index:
             InputError: k below 1, a mask of another length or type, a column that is no filter, or a value that no
                 document has.
         """
-        return self._hits(tokenize(self.tokenizer, _queries([query]))[0], _checked(k), self._mask(mask, where))
+        return self._hits(tokenize(self.tokenizer, checked_queries([query]))[0], checked_k(k), self._mask(mask, where))
 
     def search_batch(
         self,
@@ -163,8 +169,8 @@ class BM25Index:
             workers: processes; None for one a processor, where the batch is worth it, 1 for none. Linux alone has more
                 than one: they are forked and share the index's memory.
         """
-        k, allowed = _checked(k), self._mask(mask, where)
-        terms = tokenize(self.tokenizer, _queries(queries))
+        k, allowed = checked_k(k), self._mask(mask, where)
+        terms = tokenize(self.tokenizer, checked_queries(queries))
         least = QUERIES_A_PROCESS * 100_000 // self.size
         return map_parallel(lambda query: self._hits(query, k, allowed), terms, workers, least)
 
@@ -234,13 +240,15 @@ def _enough_memory(documents: int) -> Iterator[None]:
         raise QabenchError(f"not enough memory for a search among {documents} documents") from None
 
 
-def _checked(k: int) -> int:
+def checked_k(k: int) -> int:
+    """``k``. Raises InputError if it is below 1."""
     if k < 1:
         raise InputError(f"k is {k}; it is the number of documents to give, at least 1")
     return k
 
 
-def _queries(queries: Iterable[str]) -> list[str]:
+def checked_queries(queries: Iterable[str]) -> list[str]:
+    """The queries in a list. Raises InputError if one is not a string."""
     if isinstance(queries, str):
         raise InputError("one query was given where a list of queries is expected: put it in a list")
     found = list(queries)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.arrays import Array
+from qabench.retrieval.bm25.arrays import Array, Positions
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.postings import Postings, weigh
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
@@ -59,10 +59,14 @@ class TermCounter:
         """The inverted index of all documents; the counter is empty afterwards.
 
         Raises:
-            InputError: there was not one term in all the documents.
+            InputError: no document has a term.
         """
         if not self.vocabulary:
             raise InputError(f"nothing to index: {self.size} documents without a single term")
+        return weigh(*self.counts(), parameters, dtype)
+
+    def counts(self) -> tuple[Array, Positions, Array, Array]:
+        """``starts``, ``documents``, ``counts`` and ``lengths`` for ``weigh``; the counter is empty afterwards."""
         frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
         for terms, runs, _, _ in self._blocks:
             frequencies[terms] += runs
@@ -78,7 +82,7 @@ class TermCounter:
             documents[places] = block_documents
             counts[places] = block_counts
             free[terms] += runs
-        return weigh(starts, documents, counts, np.concatenate(self._lengths), parameters, dtype)
+        return starts, documents, counts, np.concatenate(self._lengths)
 
     def _encode(self, tokens: Sequence[Sequence[str]]) -> tuple[Array, Array]:
         lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))

@@ -14,6 +14,14 @@ POSTINGS_PER_STEP = 1 << 18  # weighed at a time, so that what is computed on th
 
 
 @dataclass(frozen=True, slots=True)
+class Collection:
+    """What a document's score depends on besides the document: the idf of each term, and the mean length."""
+
+    idf: Floats
+    mean_length: float
+
+
+@dataclass(frozen=True, slots=True)
 class Postings:
     """Terms by documents, term after term (compressed sparse columns).
 
@@ -32,6 +40,10 @@ class Postings:
     base: Floats
     highest: Floats
     size: int
+
+    def frequency(self, term: int) -> int:
+        """The number of documents that contain ``term``."""
+        return int(self.starts[term + 1] - self.starts[term])
 
     def check_source(self) -> None:
         """Raises InputError if the arrays are in a file that has changed so that it cannot be read any more."""
@@ -80,7 +92,13 @@ def places_of(documents: Positions, having: Positions) -> Array:
 
 
 def weigh(
-    starts: Array, documents: Positions, counts: Array, lengths: Array, parameters: Parameters, dtype: str
+    starts: Array,
+    documents: Positions,
+    counts: Array,
+    lengths: Array,
+    parameters: Parameters,
+    dtype: str,
+    collection: Collection | None = None,
 ) -> Postings:
     """The postings with their weights, from how often each term occurs in each document.
 
@@ -90,10 +108,13 @@ def weigh(
         lengths: the documents' numbers of terms.
         parameters: the method.
         dtype: "float64" or "float32", of the weights.
+        collection: statistics of the collection that the documents are a part of; by default of these documents.
     """
     frequencies = np.diff(starts)
-    idf = parameters.idf(len(lengths), frequencies)
-    relative = parameters.relative_lengths(lengths)
+    if collection is None:
+        collection = Collection(parameters.idf(len(lengths), frequencies), float(lengths.sum()) / len(lengths))
+    idf = collection.idf
+    relative = parameters.relative_lengths(lengths, collection.mean_length)
     base = parameters.base(idf)
     weights = np.empty(len(documents), dtype=dtype)
     highest = np.empty(len(idf))

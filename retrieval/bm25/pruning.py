@@ -63,11 +63,13 @@ class Search:
     def _read_terms(self, memory: _Memory, read: list[int]) -> None:
         """Adds up the postings of terms until the rest is cheaper looked up for the documents that are left."""
         for number, term in enumerate(self.terms):
-            if self._frequency(term) > LONG and read:
+            if self.postings.frequency(term) > LONG and read:
                 self._try_promising(memory, number)
                 least = self.bound - self.left[number] - self.slack
                 # Above 0, no document without any of the terms read reaches the bound.
-                if least > 0 and memory.count(least, self._documents(read)) * LOOKUP_COST < self._frequency(term):
+                if least > 0 and memory.count(least, self._documents(read)) * LOOKUP_COST < self.postings.frequency(
+                    term
+                ):
                     break
             read.append(term)
             documents, weights = self._allowed(term)
@@ -90,9 +92,6 @@ class Search:
             found, sums = found[near], sums[near]
         self._raise_bound(sums)
         return found[sums >= self.bound - self.slack]
-
-    def _frequency(self, term: int) -> int:
-        return int(self.postings.starts[term + 1] - self.postings.starts[term])
 
     def _allowed(self, term: int) -> tuple[Positions, Array]:
         """The term's postings of documents that may be given."""

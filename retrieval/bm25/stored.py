@@ -134,7 +134,7 @@ def load(path: Path, dataset: Any, tokenizer: Tokenizer | None, memory_map: bool
     postings = _postings(stored, origin.size)
     if verify or not memory_map:
         postings.check_all()
-    scorer = InvertedScorer(postings, _vocabulary(stored, len(postings.base)))
+    scorer = InvertedScorer(postings, check_vocabulary(stored, len(postings.base)))
     content = Content(parameters, tokenizer, scorer, filters, origin)
     if dataset is not None:
         check_belongs(content, dataset, f"the index {path}")
@@ -151,7 +151,8 @@ def _postings(stored: StoredArrays, size: int) -> StoredPostings:
     return StoredPostings(starts, documents, weights, base, highest, size, stored, *blocks)
 
 
-def _vocabulary(stored: StoredArrays, terms: int) -> StoredVocabulary:
+def check_vocabulary(stored: StoredArrays, terms: int) -> StoredVocabulary:
+    """The vocabulary of a file. Raises InputError unless it has ``terms`` terms with numbers below that."""
     text, starts = stored.array("vocabulary_text", "|u1"), stored.array("vocabulary_starts", "<i8")
     numbers = stored.array("vocabulary_numbers", "<i4")
     if len(starts) != terms + 1 or len(numbers) != terms or numbers.view(np.uint32).max() >= terms:

@@ -7,7 +7,7 @@ A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024 (https://ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -16,17 +16,16 @@ from typing import Any
 
 from qabench.scoring.factscore import is_void
 
+LONGEST_ABBREVIATION = 16  # characters, with what must precede it
 MIN_LENGTH = 5  # a claim has more characters than this
 MARK = re.compile(r"\[(\d{1,4})\]")
-BING_MARK = re.compile(r"\[\^.*?\^\]")
-BRACKETS = re.compile(r"\[(.*?)\]")
 NUMBER_MARK = re.compile(r"\[\d+\]")
 PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
 # Bing's follow-up questions come without a full stop before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
 BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
 # A sentence ends at . ! or ? with closing quotes and citations, unless a small letter follows.
-STOP = re.compile(r"""[.!?]+["'”’)]*(?:\s*\[\d{1,4}\])*(?:[.!?])?(?=\s+[^\sa-z]|\s*$)""")
+STOP = re.compile(r"""(?<![.!?])[.!?]++["'”’)]*+(?:\s*\[\d{1,4}\])*(?:[.!?])?(?=\s+[^\sa-z]|\s*$)""")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|vs|e\.g|i\.e|cf|al|approx)|^\s*\d{1,3})$")
 
 Splitter = Callable[[str], Sequence[str]]
@@ -60,7 +59,7 @@ def split_claims(
         split: splits a text into sentences; None means ``sentence_splitter()``.
         bing: whether Bing Chat wrote the answer, which has special rules.
     """
-    text = BING_MARK.sub("", answer).strip()
+    text = "".join(outside for outside, _ in _parts(answer, "[^", "^]")).strip()
     if bing:
         text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
     claims = []
@@ -81,7 +80,7 @@ def cited(text: str, sources: Sequence[str]) -> list[str]:
     """
     if not sources:
         return []
-    positions = [int(mark) - 1 for mark in BRACKETS.findall(text) if mark.isdecimal()]
+    positions = [int(mark) - 1 for _, mark in _parts(text, "[", "]") if mark.isdecimal()]
     return [sources[position] for position in positions if position < len(sources)]
 
 
@@ -137,13 +136,50 @@ def sentence_splitter() -> tuple[str, Splitter]:
 def sentences(text: str) -> list[str]:
     """The sentences of a text, without spaCy. Marks behind a full stop belong to the sentence before them."""
     found = []
-    start = 0
+    start = _skip_space(text, 0)
     for stop in STOP.finditer(text):
-        if not (text[stop.start()] == "." and ABBREVIATION.search(text[start : stop.start()])):
+        if not (text[stop.start()] == "." and _ends_abbreviated(text, start, stop.start())):
             found.append(text[start : stop.end()])
-            start = stop.end()
+            start = _skip_space(text, stop.end())
     found.append(text[start:])
     return [sentence.strip() for sentence in found if sentence.strip()]
+
+
+def _ends_abbreviated(text: str, start: int, end: int) -> bool:
+    """Whether ``text[start:end]`` ends with an abbreviation. Reads its end only, else the time would be quadratic."""
+    window = max(start, end - LONGEST_ABBREVIATION)
+    before = "x" if window > start else ""  # a number alone counts at the beginning of a sentence only
+    return ABBREVIATION.search(before + text[window:end]) is not None
+
+
+def _skip_space(text: str, start: int) -> int:
+    while text[start : start + 1].isspace():
+        start += 1
+    return start
+
+
+def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
+    """(text before, text between) for each ``opening`` and the next ``closing`` on its line; ("rest", "") at the end.
+
+    What a pattern such as ``\\[(.*?)\\]`` finds, in linear time.
+    """
+    done = 0
+    for line_start, line_end in _lines(text):
+        place = line_start
+        while (first := text.find(opening, place, line_end)) >= 0:
+            last = text.find(closing, first + len(opening), line_end)
+            if last < 0:
+                break
+            yield text[done:first], text[first + len(opening) : last]
+            place = done = last + len(closing)
+    yield text[done:], ""
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in text.split("\n"):
+        yield start, start + len(line)
+        start += len(line) + 1
 
 
 def without_marks(text: str) -> str:

@@ -63,7 +63,7 @@ def _text(value: Any) -> bool:
 
 
 def _address(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and re.fullmatch(r"https?://[^\s/]+\S*", value) is not None)
+    return value is None or (isinstance(value, str) and re.fullmatch(r"https?://[^\s/]++\S*+", value) is not None)
 
 
 def _whole_number(value: Any) -> bool:

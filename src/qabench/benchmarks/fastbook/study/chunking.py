@@ -18,10 +18,11 @@ from qabench.errors import InputError, MissingExtra
 
 NAME = "sentences-1"  # the number changes when any chunk changes
 SOURCE_NAME = "llama-index"
+LONGEST_ABBREVIATION = 16  # characters, with what must precede it
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
 # A full stop, closing quotes and brackets, white space, and a character that can begin a sentence.
-STOP = re.compile(r"[.!?]+[\"'”’)\]*_`]*\s+(?=[^\sa-z,;:)\]])")
+STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_`]*+\s++(?=[^\sa-z,;:)\]])")
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
 )
@@ -97,7 +98,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
     for line in LINE.finditer(text):
         start = line.start()
         for stop in STOP.finditer(text, line.start(), line.end()):
-            if not ABBREVIATION.search(text, start, stop.start()):
+            if not ABBREVIATION.search(text, max(start, stop.start() - LONGEST_ABBREVIATION), stop.start()):
                 yield start, stop.end()
                 start = stop.end()
         if start < line.end():

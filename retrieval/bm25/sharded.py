@@ -1,0 +1,175 @@
+"""Searching a sharded index: every shard finds its best documents, and the best of these are the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from qabench.errors import InputError
+from qabench.retrieval.bm25.arrays import Array, Floats, Positions
+from qabench.retrieval.bm25.backends import InvertedScorer
+from qabench.retrieval.bm25.batch import map_parallel
+from qabench.retrieval.bm25.corpus_file import CorpusFile
+from qabench.retrieval.bm25.index import BM25Index, Hits, checked_k, checked_queries
+from qabench.retrieval.bm25.postings import Postings
+from qabench.retrieval.bm25.ranking import top
+from qabench.retrieval.bm25.sharded_build import TERMS, read_plan, shard_path
+from qabench.retrieval.bm25.storage import StoredArrays
+from qabench.retrieval.bm25.stored import check_vocabulary
+from qabench.retrieval.bm25.tokenizers import Tokenizer, tokenize
+
+QUERIES_PER_PROCESS = 250  # of a collection of a hundred thousand documents
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPostings(Postings):
+    """The postings of a query's terms in one shard. A term is its number in the query.
+
+    ``base`` has the value of all terms, also of those that no document of the shard contains: a document's score has a
+    part of each term that the collection knows.
+    """
+
+    shard: Postings
+    numbers: Sequence[int | None]
+
+    @classmethod
+    def of_shard(cls, shard: Postings, numbers: Sequence[int | None], base: Floats) -> QueryPostings:
+        """The postings of terms, given by their numbers in the shard (None: not there) and their base."""
+        highest = np.array([0.0 if number is None else shard.highest[number] for number in numbers])
+        return cls(shard.starts, shard.documents, shard.weights, base, highest, shard.size, shard, numbers)
+
+    def frequency(self, term: int) -> int:
+        """The number of the shard's documents that contain ``term``."""
+        number = self.numbers[term]
+        return 0 if number is None else self.shard.frequency(number)
+
+    def of(self, term: int) -> tuple[Positions, Array]:
+        """The documents that contain ``term``, and its weights in them."""
+        number = self.numbers[term]
+        return (self.documents[:0], self.weights[:0]) if number is None else self.shard.of(number)
+
+    def lookup(self, term: int, documents: Positions) -> Floats:
+        """What ``term`` adds to each of ``documents``."""
+        number = self.numbers[term]
+        return np.full(len(documents), self.base[term]) if number is None else self.shard.lookup(number, documents)
+
+
+class ShardedIndex:
+    """A BM25 index in a folder, written by ``qabench index build``; scores and ranking are those of a ``BM25Index``.
+
+    Args:
+        folder: the folder.
+        tokenizer: needed if the index was built with a custom function.
+
+    Raises:
+        InputError: not a complete index, or damaged.
+    """
+
+    def __init__(self, folder: str | Path, tokenizer: Tokenizer | None = None) -> None:
+        self.folder = Path(folder)
+        plan = read_plan(self.folder)
+        if plan is None or not plan.get("complete"):
+            state = "no index" if plan is None else "an unfinished index; run the same `qabench index build` again"
+            raise InputError(f"{self.folder} has {state}")
+        try:
+            self.size, per_shard = int(plan["documents"]), int(plan["documents_per_shard"])
+            self._source = (Path(plan["source"]), str(plan["column"]), tuple(plan["stamp"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{self.folder / 'index.json'} is damaged ({error!r}); build the index again") from None
+        self._stored = StoredArrays(self.folder / TERMS, memory_map=True)
+        self._idf = self._stored.array("idf", "<f8")
+        self._vocabulary = check_vocabulary(self._stored, len(self._idf))
+        self._starts = list(range(0, self.size, max(per_shard, 1)))
+        paths = [shard_path(self.folder, shard) for shard in range(len(self._starts))]
+        self._shards = [BM25Index.load(path, tokenizer=tokenizer) for path in paths]
+        if sum(map(len, self._shards)) != self.size or any(len(shard) > per_shard for shard in self._shards):
+            raise InputError(f"the shards of {self.folder} do not fit together; build the index again")
+        self.tokenizer, self.parameters = self._shards[0].tokenizer, self._shards[0].parameters
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return self.size
+
+    def search(self, query: str, k: int = 10, workers: int = 1) -> Hits:
+        """The k best documents; equal scores by ascending position. ``workers``: threads, each searches some shards."""
+        (terms,) = tokenize(self.tokenizer, checked_queries([query]))
+        return self._search(terms, checked_k(k), workers)
+
+    def search_batch(self, queries: Iterable[str], k: int = 10, workers: int | None = None) -> list[Hits]:
+        """``search`` for each query, in several processes if there are many; None is one per processor."""
+        k = checked_k(k)
+        terms = tokenize(self.tokenizer, checked_queries(queries))
+        least = QUERIES_PER_PROCESS * 100_000 // self.size
+        return map_parallel(lambda query: self._search(query, k, 1), terms, workers, least)
+
+    def scores(self, query: str) -> Floats:
+        """The query's score for every document."""
+        known, base = self._known(tokenize(self.tokenizer, checked_queries([query]))[0])
+        found = [self._postings(shard, known, base) for shard in range(len(self._shards))]
+        order = range(len(known))
+        return np.concatenate([postings.scores(order) for postings in found])
+
+    def info(self) -> dict[str, Any]:
+        """Size, parameters and source, as JSON data."""
+        names = [shard_path(self.folder, shard) for shard in range(len(self._shards))]
+        return {
+            "documents": self.size,
+            "terms": len(self._idf),
+            "shards": len(self._shards),
+            "bytes": sum(path.stat().st_size for path in [*names, self.folder / TERMS]),
+            "parameters": self.parameters.as_dict(),
+            "source": str(self._source[0]),
+        }
+
+    def verify(self) -> None:
+        """Reads and checks all files. Raises InputError if one is damaged."""
+        for shard in range(len(self._shards)):
+            BM25Index.load(shard_path(self.folder, shard), tokenizer=self.tokenizer, verify=True)
+
+    def texts(self, positions: Sequence[int]) -> list[str] | None:
+        """The texts of documents, from the source; None if the source is not there any more or has changed."""
+        path, column, stamp = self._source
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        if (status.st_size, status.st_mtime_ns) != stamp:
+            return None
+        corpus = CorpusFile(path, column, self.size, self._stored.array("offsets", "<i8"), stamp)
+        return [next(corpus.texts(position, position + 1)) for position in positions]
+
+    def _search(self, terms: Sequence[str], k: int, workers: int) -> Hits:
+        known, base = self._known(terms)
+        one = partial(self._top, known=known, base=base, k=k)
+        if workers > 1:
+            with ThreadPoolExecutor(workers) as threads:
+                found = list(threads.map(one, range(len(self._shards))))
+        else:
+            found = list(map(one, range(len(self._shards))))
+        positions, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.lexsort((positions, -scores))[:k]
+        return Hits(positions[order].tolist(), scores[order].tolist())
+
+    def _known(self, terms: Sequence[str]) -> tuple[list[str], Floats]:
+        """The terms that the collection has, in the query's order, and what each adds to a document without it."""
+        numbers = {term: self._vocabulary.get(term) for term in terms}
+        known = [term for term in terms if numbers[term] is not None]
+        return known, self.parameters.base(self._idf[[cast(int, numbers[term]) for term in known]])
+
+    def _top(self, shard: int, known: list[str], base: Floats, k: int) -> tuple[Array, Floats]:
+        # A repeated term has one number, so that pruning counts how often the query has it.
+        first = {term: number for number, term in reversed(list(enumerate(known)))}
+        postings = self._postings(shard, known, base)
+        positions, scores = top(postings, [first[term] for term in known], k)
+        return positions + self._starts[shard], scores
+
+    def _postings(self, shard: int, known: list[str], base: Floats) -> QueryPostings:
+        scorer = cast(InvertedScorer, self._shards[shard].scorer)
+        scorer.postings.check_source()
+        return QueryPostings.of_shard(scorer.postings, [scorer.vocabulary.get(term) for term in known], base)

@@ -1,0 +1,111 @@
+"""``qabench index``: BM25 indexes of corpora that are larger than memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabench.errors import InputError
+
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+SHOWN = 200  # characters of a document
+
+index_app = typer.Typer(
+    help="BM25 indexes of corpora that are larger than memory.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", file_okay=False, help="The folder of the index.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@index_app.command("build")
+def build(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A .jsonl or .parquet file, one document per row.")],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
+    column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
+    method: Annotated[str, typer.Option("--method", help="bm25+, okapi, bm25l, lucene, atire or robertson.")] = "bm25+",
+    k1: Annotated[float, typer.Option("--k1", help="Saturation of repeated terms.")] = 1.5,
+    b: Annotated[float, typer.Option("--b", help="Share of length normalization, 0 to 1.")] = 0.75,
+    dtype: Annotated[str, typer.Option("--dtype", help="float64, or float32 for two thirds of the size.")] = "float64",
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="Memory of all processes, such as 512MiB.")
+    ] = "1GiB",
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; by default one per CPU.")] = None,
+) -> None:
+    """Build a sharded index. A build that was stopped continues when the same command is run again."""
+    from qabench.cli.output import progress_bar
+    from qabench.retrieval.bm25.building import DTYPES
+    from qabench.retrieval.bm25.corpus_file import CorpusFile
+    from qabench.retrieval.bm25.formulas import Parameters
+    from qabench.retrieval.bm25.sharded import ShardedIndex
+    from qabench.retrieval.bm25.sharded_build import build as build_index
+    from qabench.retrieval.bm25.tokenizers import words
+
+    if dtype not in DTYPES:
+        raise InputError(f"--dtype is {dtype!r}; allowed: {', '.join(DTYPES)}")
+    parameters = Parameters.of(method, k1, b, None, 0.25)
+    limit = _bytes(memory)
+    corpus = CorpusFile.open(source, column)
+    with progress_bar("Building shards") as show:
+
+        def progress(step: str, done: int, total: int) -> None:
+            if show:
+                show(done + (total if step == "weigh" else 0), 2 * total)
+
+        build_index(corpus, output, parameters, words, dtype, limit, workers, progress)
+    info = ShardedIndex(output).info()
+    print(f"{output}: {info['documents']:,} documents in {info['shards']} shards, {info['bytes'] / 2**20:,.1f} MiB")
+
+
+@index_app.command("search")
+def search(
+    folder: Folder,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many documents.")] = 10,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Threads; each searches some of the shards.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Print the best documents for a query: rank, score, position in the source and text."""
+    from qabench.cli.output import print_json
+    from qabench.retrieval.bm25.sharded import ShardedIndex
+    from qabench.terminal import printable
+
+    index = ShardedIndex(folder)
+    hits = index.search(query, k, workers)
+    texts = index.texts(hits.positions) or [None] * len(hits.positions)
+    found = list(zip(hits.positions, hits.scores, texts, strict=True))
+    if as_json:
+        print_json([{"position": position, "score": score, "text": text} for position, score, text in found])
+        return
+    for rank, (position, score, text) in enumerate(found, 1):
+        shown = "(the source has changed)" if text is None else printable(" ".join(text.split())[:SHOWN])
+        print(f"{rank:3}  {score:9.4f}  {position:>9}  {shown}")
+
+
+@index_app.command("info")
+def info(folder: Folder) -> None:
+    """Print the size, parameters and source of an index as JSON."""
+    from qabench.cli.output import print_json
+    from qabench.retrieval.bm25.sharded import ShardedIndex
+
+    print_json(ShardedIndex(folder).info())
+
+
+@index_app.command("verify")
+def verify(folder: Folder) -> None:
+    """Compare all files of an index with their checksums. Exit code: 0 intact, 2 damaged."""
+    from qabench.retrieval.bm25.sharded import ShardedIndex
+
+    index = ShardedIndex(folder)
+    index.verify()
+    print(f"{folder}: intact, {len(index):,} documents")
+
+
+def _bytes(text: str) -> int:
+    unit = next((unit for unit in UNITS if text.endswith(unit)), None)
+    number = text.removesuffix(unit or "").strip()
+    if unit is None or not (number.isascii() and number.isdigit() and int(number)):
+        raise InputError(f"--memory is {text!r}; it must be a number with a unit of {', '.join(UNITS)}, such as 512MiB")
+    return int(number) * UNITS[unit]

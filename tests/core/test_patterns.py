@@ -1,0 +1,110 @@
+"""No pattern takes quadratic time: each one on 10,000 and 100,000 adversarial characters."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qabench
+
+PARTS = [*" \nA1.!\"')(<{-*_|`:[é²", "a", "[1]", "{}", "a1", "1a", "a.", "a b", "1,", "1.", ". ", ".\n", "\n ", " \n"]
+PARTS += ["n't", "'s", "a'", "\ud800", "\u0663", "<search>", "</search>", "https://a", "?a", "segment ", "claim 1."]
+PARTS += [
+    "Dr",
+    "e.g.",
+    "sources\n",
+    "\n__",
+    "\n_a",
+    "- ",
+    "1. ",
+    "\n- ",
+    "[1] ",
+    "!)",
+    '."',
+    "yes ",
+    "a_",
+    "\t",
+    "\n[1",
+]
+SLOW = 0.05  # seconds of this thread for 10,000 characters: a linear pattern takes a tenth of it
+OWN_FILES = {"qabench.hub.publish.card_code._BLOCK"}  # reads the package's own cards alone
+METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+FILES = [path for folder in qabench.__path__ for path in Path(folder).rglob("*.py")]
+SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+ENDS = ("", "x", "\0")
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Every compiled pattern of the package's modules and classes, by name."""
+    for module in pkgutil.walk_packages(qabench.__path__, "qabench."):
+        if ".metrics." in module.name or module.name.endswith("__main__") or ".lm_eval" in module.name:
+            continue
+        try:
+            found: Any = importlib.import_module(module.name)
+        except ImportError:
+            continue  # an extra is not installed
+        for holder in (found, *(kind for kind in vars(found).values() if isinstance(kind, type))):
+            if getattr(holder, "__module__", module.name) != module.name:
+                continue
+            for name, value in vars(holder).items():
+                if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+                    yield f"{module.name}.{name}", value
+
+
+FOUND = dict(patterns())
+
+
+def uses(name: str, pattern: re.Pattern[str]) -> list[Callable[[str], object]]:
+    """The methods of a pattern that the package calls; all, where none is called by the pattern's name."""
+    called = {found for found in METHODS if re.search(rf"\b{name.rpartition('.')[2]}\.{found}\(", SOURCE)}
+    calls: dict[str, Callable[[str], object]] = {"search": pattern.search, "match": pattern.match}
+    calls |= {"fullmatch": pattern.fullmatch}
+    scans = called - set(calls)
+    if scans or not called:
+        calls["finditer"] = lambda text: list(pattern.finditer(text))
+        called |= {"finditer"}
+    return [call for kind, call in calls.items() if kind in called]
+
+
+def seconds(calls: list[Callable[[str], object]], part: str, size: int, end: str) -> float:
+    text = (part * size)[:size] + end
+    start = time.thread_time()
+    for call in calls:
+        call(text)
+    return time.thread_time() - start
+
+
+def test_the_patterns_are_found() -> None:
+    assert len(FOUND) > 30
+
+
+@pytest.mark.parametrize("name", sorted(FOUND.keys() - OWN_FILES))
+def test_linear_time(name: str) -> None:
+    calls = uses(name, FOUND[name])
+    for part in PARTS:
+        for end in ENDS:
+            short = min(seconds(calls, part, 10_000, end) for _ in range(2))
+            assert short < SLOW, f"{part!r}, {end!r}: {short} s for 10,000 characters"
+            long = seconds(calls, part, 100_000, end)
+            assert long < 15 * max(short, SLOW / 2), f"{part!r}, {end!r}: {short} s, then {long} s"
+
+
+FUNCTIONS = ("expertqa.claims.sentences", "fastbook.study.chunking.cut", "expertqa.prompts.split_answer")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "part", ["A. ", ". ", "\n", "1. ", "a\n[1] x\n", "Dr. B", " ", "sources\n", "[1]", "e.g. X", "aa. "]
+)
+def test_functions_take_linear_time(name: str, part: str) -> None:
+    module, _, function = f"qabench.benchmarks.{name}".rpartition(".")
+    call = getattr(pytest.importorskip(module, exc_type=ImportError), function)
+    short, long = (seconds([call], part, size, "") for size in (10_000, 100_000))
+    assert long < 15 * max(short, SLOW)
