@@ -224,3 +224,25 @@ def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
         found, FELM.scores(found)["precision"]
     )
     assert found.records[0].answer == "Answer: 1"
+
+
+def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai", reason="needs the extra judge")
+    import inspect_ai
+    from openai_server import Fault, OpenAIServer
+
+    monkeypatch.setenv("QABENCH_API_KEY", "none")
+    choice = {"index": 0, "text": " 1", "finish_reason": "stop", "logprobs": None}
+    reply = {"id": "1", "object": "text_completion", "created": 1, "model": "vicuna", "choices": [choice]}
+    task = felm("math", official_quirks=True, reply_format="vicuna")
+    with OpenAIServer() as server:
+        server.fault = lambda number, body: Fault(body=reply)
+        where = {"model": "openai-api-completions/qabench/vicuna", "model_base_url": server.base_url}
+        (log,) = inspect_ai.eval(task, **where, log_dir=str(tmp_path), display="none", limit=2)
+    asked = felm_method("raw", prompt="official", official_quirks=True, reply_format="vicuna")
+    wanted = {asked.messages(row)[0][1] for row in load_responses("math").rows[:2]}
+    assert {call.body["prompt"] for call in server.calls} == wanted
+    assert {(call.body["max_tokens"], call.body["temperature"]) for call in server.calls} == {(100, 0)}
+    found = read_run(log.location.removeprefix("file://"))
+    assert "|interface:completion|" in found.signatures["felm"]
+    assert FELM.deviations(found, FELM.scores(found)["recall"]) == ["2 of 194 questions were asked"]
