@@ -56,7 +56,11 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def done(folder: Path, script: Any, **arguments: Any) -> EvalLog:
-    return run(expertqa(**{"config": "sample", **arguments}), lambda messages: script(messages[-1].text), folder)
+    return run(
+        expertqa(**{"config": "sample", "prompt": "qabench", **arguments}),
+        lambda messages: script(messages[-1].text),
+        folder,
+    )
 
 
 def figures_of(log: EvalLog) -> dict[str, float]:
@@ -93,7 +97,7 @@ def test_an_answer_from_memory_cites_its_own_sources(tmp_path: Path) -> None:
         ],
         "passages": [],
     }
-    assert score_of(sample).answer == ANSWER.partition("\n\n**")[0]
+    assert score_of(sample).answer == ANSWER.partition("\n\n**")[0].replace("Who would have thought so?", "")
     assert figures_of(log)["evidence"] == 2 / 3 and score_of(sample).as_dict()["claims"] == 3
     assert not [name for name in figures_of(log) if name.startswith("autoais")]
 
@@ -114,9 +118,9 @@ def test_evidence_found_afterwards_takes_the_place_of_the_model_s_own(corpus: st
     detail = score_of(in_order(log)[0]).metadata["detail"]
     bread, tower = (f"{row['title']}\n\n{row['text']}" for row in PASSAGES[1:])
     assert [(claim["text"], claim["evidence"]) for claim in detail["claims"]] == [
-        ("The yeast makes gas .", [f"[1] {bread}"]),
-        ("Iron rusts .", [f"[2] {tower}"]),
-        ("The yeast eats sugar.", [f"[1] {bread}"]),
+        ("The yeast makes gas [1].", [f"[1] {bread}"]),
+        ("Iron rusts [2].", [f"[2] {tower}"]),
+        ("The yeast eats sugar[3].", [f"[3] {bread}"]),
         ("Zzz qqq.", []),
     ]
     assert [passage["id"] for passage in detail["passages"]] == ["bread", "tower"]
@@ -143,7 +147,7 @@ def test_labels_by_a_model_make_the_figures_of_the_metrics(
     labels = [claim["autoais_label"] for row in rows for claim in row["answers"][0]["claims"]]
     assert {"Y", "N", None} == set(labels)
     unread = [record for record in read_run(log.location).records if "neither yes nor no" in (record.problem or "")]
-    assert unread and "labels:scripted/model:own-" in score_of(samples[0]).metadata["signatures"]["autoais"]
+    assert unread and "labels:scripted/model:qabench-" in score_of(samples[0]).metadata["signatures"]["autoais"]
     compared(f"{len(rows)} answers, {len(labels)} claims, {method}")
 
 
@@ -180,11 +184,11 @@ def test_the_grader_is_a_role(corpus: str, tmp_path: Path) -> None:
         return "Yes"
 
     grader = scripted(grade, "grader")
-    task = expertqa("sample", "retrieve-read", corpus=corpus, attributor="model")
+    task = expertqa("sample", "retrieve-read", prompt="qabench", corpus=corpus, attributor="model")
     log = run(task, lambda messages: "Light is fast [1].", tmp_path, model_roles={"grader": grader})
     with_evidence = sum(len(score_of(one).metadata["detail"]["claims"][0]["evidence"]) for one in log.samples or [])
     assert len(asked) == with_evidence > 0 and all("[1]" not in prompt for prompt in asked)
-    assert "labels:scripted/grader:own-" in score_of((log.samples or [])[0]).metadata["signatures"]["autoais"]
+    assert "labels:scripted/grader:qabench-" in score_of((log.samples or [])[0]).metadata["signatures"]["autoais"]
 
 
 def test_labels_by_the_entailment_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
 BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
 # A sentence ends at . ! or ? with closing quotes and citations, unless a small letter follows.
 STOP = re.compile(r"""(?<![.!?])[.!?]++["'”’)]*+(?:\s*\[\d{1,4}\])*(?:[.!?])?(?=\s+[^\sa-z]|\s*$)""")
+SURROGATE = re.compile("[\ud800-\udfff]")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|vs|e\.g|i\.e|cf|al|approx)|^\s*\d{1,3})$")
 
 Splitter = Callable[[str], Sequence[str]]
@@ -129,8 +130,7 @@ def sentence_splitter() -> tuple[str, Splitter]:
     """
     if find_spec("spacy") is None:
         return "qabench", sentences
-    pipeline = _sentencizer()
-    return f"spacy-{metadata.version('spacy')}", lambda text: [sentence.text for sentence in pipeline(text).sents]
+    return f"spacy-{metadata.version('spacy')}", _by_sentencizer
 
 
 def sentences(text: str) -> list[str]:
@@ -185,6 +185,12 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 def without_marks(text: str) -> str:
     """The text without its marks such as [2]."""
     return MARK.sub("", text).strip()
+
+
+def _by_sentencizer(text: str) -> list[str]:
+    # spaCy cannot read lone surrogates.
+    parsed = _sentencizer()(SURROGATE.sub("\ufffd", text))
+    return [text[sentence.start_char : sentence.end_char] for sentence in parsed.sents]
 
 
 @cache

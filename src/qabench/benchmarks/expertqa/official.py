@@ -44,7 +44,7 @@ _DATA: dict[str, Field] = {
 _SYSTEM: dict[str, Field] = {
     "model": IRRELEVANT,
     "method": IRRELEVANT,
-    "prompt": Field(_is_official_prompt, "prompt: not the authors' ({value})", absent=True),
+    "prompt": Field(_is_official_prompt, "prompt: {value}, not the authors'", absent=True),
     "protocol": Field(("official",), "protocol: {value}, not the authors'", absent=True),
     "temperature": Field(("default", "1", "1.0"), "temperature: {value}; the authors sent none", absent=True),
     "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
@@ -54,6 +54,11 @@ _SYSTEM: dict[str, Field] = {
     ),
     "corpus": Field(("sphere",), "corpus: {value} instead of Sphere", absent=True),
     "passages": IRRELEVANT,
+    "sentences": Field(
+        lambda value: value.startswith("spacy-"),
+        "sentences split by {value} instead of spaCy's sentencizer",
+        absent=True,
+    ),
     "web": Field(("google",), "web search: {value} instead of Google", absent=True),
 }
 _ANNOTATED = _DATA | {

@@ -47,7 +47,7 @@ class Passages:
 
 @cache
 def load_passages(
-    corpus: str, index: str | None = None, chunk_size: int = CHUNK_SIZE, overlap: int = OVERLAP
+    corpus: str, index: str | None = None, chunk_size: int | None = CHUNK_SIZE, overlap: int = OVERLAP
 ) -> Passages:
     """A corpus with its index, once for each choice of arguments.
 
@@ -55,17 +55,17 @@ def load_passages(
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
             and perhaps "id", and "url" or "title".
         index: a ``BM25Index`` of the corpus's rows that was saved; its rows are the passages. Without it texts over
-            ``chunk_size`` characters are cut into windows that share ``overlap``, and indexed.
+            ``chunk_size`` characters are cut into windows that share ``overlap``, and indexed; None: no text is cut.
 
     Raises:
         InputError: no such corpus or index, no column "text", an index of another corpus, or impossible sizes.
     """
-    if not 0 <= overlap < chunk_size:
+    if chunk_size is not None and not 0 <= overlap < chunk_size:
         raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
     rows = _read(Path(corpus))
     if index is not None:
         return Passages(_name(Path(corpus), rows), rows, BM25Index.load(index, rows["text"]))
-    if any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
+    if chunk_size is not None and any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
         options = {"size": chunk_size, "overlap": overlap}
         rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
     return Passages(_name(Path(corpus), rows), rows, BM25Index.from_dataset(rows, "text"))

@@ -6,11 +6,11 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError
+from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import Config, dataset_table, file_digest, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
 from qabench.rows import Row, read_json_lines
@@ -25,7 +25,8 @@ class Question:
     Attributes:
         id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
         text: the question.
-        field: the expert's field; None in the lfqa configs.
+        field: the expert's field; in the lfqa configs that of the same question in the config questions. None if
+            unknown.
         reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
             citation marks and on one line; None if there is neither.
         groups: its field, types and, for an annotated answer, the system that gave the answer.
@@ -117,11 +118,22 @@ def _questions(path: Path, config: str | None) -> Iterator[Question]:
         yield Question(
             id=str(parsed["example_id"]) if "example_id" in parsed else question_id(parsed["question"]),
             text=parsed["question"],
-            field=about["field"] if about else None,
+            field=about["field"] if about else _fields().get(parsed["question"]),
             reference=_reference(parsed),
             groups=groups,
             answers=answers,
         )
+
+
+@cache
+def _fields() -> dict[str, str]:
+    """Question -> field in the config questions; empty if its file is not available."""
+    ((path,),) = dataset_table("expertqa").config("questions").splits.values()
+    try:
+        rows = map(parse_question, read_json_lines(open_path("expertqa", path)))
+        return {row["question"]: row["metadata"]["field"] for row in rows}
+    except SourceUnavailable:
+        return {}
 
 
 def _parsed(row: Row, config: str | None) -> dict[str, Any]:

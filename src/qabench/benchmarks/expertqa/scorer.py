@@ -11,6 +11,7 @@ from inspect_ai.solver import TaskState
 
 from qabench.benchmarks.expertqa import columns, signatures
 from qabench.benchmarks.expertqa.answers import STORE
+from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.labels import attributor as attributor_of
 from qabench.benchmarks.expertqa.metrics import AUTOAIS, METRICS, ROUGE
 from qabench.evaluation import ANSWERED, Record
@@ -19,6 +20,7 @@ from qabench.neural.nli import MODEL
 from qabench.scoring.autoais import autoais
 from qabench.scoring.lfqa import lfqa_rouge
 from qabench.tasks.common import note_problem
+from qabench.tasks.replies import asked_with
 
 
 @metric(scores="unreduced")
@@ -53,13 +55,14 @@ def expertqa_scorer(
     async def score(state: TaskState, target: Target) -> Score:
         found = state.store.get(STORE) or {"answer": None, "claims": [], "passages": []}
         claims, answer = found["claims"], found["answer"]
+        # Before claims are labeled: options of the call that answered.
+        fields = {**(signed or {}), "sentences": sentence_splitter()[0], "model": str(state.model)} | asked_with()
         labels, labeled_by = await labels_of([(claim["claim_string"], claim["evidence"]) for claim in claims])
         unread = sum(label is None for label in labels) if attributor != "none" else 0
         if unread:
             note_problem(state, f"{unread} of {len(labels)} claims have no label: {labeled_by} said neither yes nor no")
         values = {} if answer is None else _of_claims(answer, claims, labels, attributor != "none")
         rouge, backend = await anyio.to_thread.run_sync(_rouge, state.metadata.get("expected"), answer)
-        fields = {**(signed or {}), "model": str(state.model)}
         about = {
             "detail": {"claims": _shown(claims, labels), "passages": found["passages"]},
             "signatures": {

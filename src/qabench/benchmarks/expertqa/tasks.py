@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 
-from qabench.benchmarks.expertqa.answers import K, answer_with_citations, asked_by
-from qabench.benchmarks.expertqa.passages import CHUNK_SIZE, OVERLAP, load_passages
+from qabench.benchmarks.expertqa.answers import K, answer_with_citations, answering
+from qabench.benchmarks.expertqa.official_prompts import AUTO, OFFICIAL
+from qabench.benchmarks.expertqa.passages import OVERLAP
 from qabench.benchmarks.expertqa.questions import Question, load_questions
 from qabench.benchmarks.expertqa.scorer import expertqa_scorer
 from qabench.neural.nli import MODEL
 from qabench.tasks.common import chosen, sample, task_metadata
 
 ANSWER_TOKENS = 1000
+OFFICIAL_ANSWER_TOKENS = 2048
 
 
 @task
@@ -24,10 +25,12 @@ def expertqa(
     config: str = "questions",
     method: str = "closed",
     split: str | None = None,
+    prompt: str = AUTO,
+    protocol: str = AUTO,
     corpus: str | None = None,
     index: str | None = None,
     k: int = K,
-    chunk_size: int = CHUNK_SIZE,
+    chunk_size: int | None = None,
     overlap: int = OVERLAP,
     attributor: str = "none",
     nli_model: str = MODEL,
@@ -36,36 +39,43 @@ def expertqa(
 ) -> Task:
     """ExpertQA: answer an expert's question with citations; claims, their evidence and attribution are scored.
 
-    The dataset has no ids but in its lfqa configs: a question's id is the first 12 hex digits of the SHA-256 of its
-    text, the same in every config; in the lfqa configs it is ``example_id``.
+    The dataset has ids in its lfqa configs only (``example_id``). Elsewhere, the id of a question is the first 12 hex
+    digits of the SHA-256 of its text, the same in every config.
 
     Args:
-        config: of the dataset; "questions" has all of them and no answers. ROUGE is scored where the experts' revised
-            answers are there: main, random, domain, lfqa_random, lfqa_domain, sample and others.
-        method: "closed", "retrieve-read" or "post-hoc"; corpus, index, k, chunk_size, overlap: see
-            ``answer_with_citations``.
-        split: of a config that has several: train, validation or test (the default).
+        config: a config of the dataset. "questions" has all questions and no answers. ROUGE is scored where there are
+            revised answers: main, random, domain, lfqa_random, lfqa_domain, sample and others.
+        method: "closed", "retrieve-read" or "post-hoc"; see ``answering`` for it and for the arguments up to overlap.
+        split: a split of a config that has several: train, validation or test (the default).
+        prompt: "official", "qabench" or "auto" (official if the authors' file is available).
+        protocol: "official" (among others, at most 2,048 tokens and the API's default temperature), "qabench"
+            (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
+        corpus: a file or folder with passages; see ``load_passages``.
+        index: a saved ``BM25Index`` of the corpus.
+        k: the number of passages for retrieve-read.
+        chunk_size: the maximum number of characters of a passage.
+        overlap: the number of characters that passages share.
         attributor: who labels the claims: "none", "model" or "nli"; see ``qabench.benchmarks.expertqa.labels``.
-        fields, ids: only questions of these fields, only these questions.
+        nli_model: the model of the attributor "nli".
+        fields: only questions of these fields.
+        ids: only these questions.
 
     Raises:
-        InputError: an option, a field or an id that there is not, or a corpus that cannot be used.
-        SourceError: the data cannot be had.
+        InputError: an unknown option, field or id, or a corpus that cannot be used.
+        SourceError: the data is not available.
     """
     questions = load_questions(config, split)
+    with_fields = all(question.field for question in questions.rows)
+    how = answering(method, prompt, protocol, corpus, index, k, chunk_size, overlap, fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
     about = {"config": questions.config, "split": questions.split, "data": questions.digest}
-    signed: dict[str, Any] = {**about, "method": method, "prompt": asked_by(method)}
-    answering: dict[str, Any] = {"corpus": corpus, "index": index, "k": k, "chunk_size": chunk_size, "overlap": overlap}
-    solver = answer_with_citations(method, **answering)
-    if corpus is not None and method != "closed":
-        passages = load_passages(corpus, index, chunk_size, overlap)
-        signed |= {"corpus": passages.name, "passages": len(passages.index)}
+    official = how.protocol == OFFICIAL
+    limits = {"max_tokens": OFFICIAL_ANSWER_TOKENS} if official else {"temperature": 0, "max_tokens": ANSWER_TOKENS}
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/expertqa/{questions.config}"),
-        solver=solver,
-        scorer=expertqa_scorer(attributor, nli_model, signed),
-        config=GenerateConfig(temperature=0, max_tokens=ANSWER_TOKENS),
+        solver=answer_with_citations(how),
+        scorer=expertqa_scorer(attributor, nli_model, about | how.signature()),
+        config=GenerateConfig(**limits),
         metadata=task_metadata("expertqa", questions.config, method, questions.digest),
         fail_on_error=False,
         score_on_error=True,

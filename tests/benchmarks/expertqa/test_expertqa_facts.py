@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from expertqa_scripts import executed, module, nltk_module
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
 from qabench import loading_scripts
-from qabench.benchmarks.expertqa.claims import cited, claims_of, read_list, sentences
-from qabench.benchmarks.expertqa.evaluators import FactScoreRun, fact_scorer, score_facts
+from qabench.benchmarks.expertqa.facts import (
+    FactScoreRun,
+    atomic_prompt,
+    fact_scorer,
+    official_list,
+    read_list,
+    score_facts,
+    verdict_prompt,
+)
 from qabench.errors import InputError
 from qabench.loading_scripts.expertqa.parse import parse_annotated
 from qabench.rows import read_json_lines
-from qabench.scoring.factscore import VOID_PHRASES, factscore_agreement
+from qabench.scoring.factscore import factscore_agreement
 
 
 @pytest.fixture(autouse=True)
@@ -61,46 +69,7 @@ def claim(text: str = "Mars is red [1].", **fields: Any) -> dict[str, Any]:
 
 
 def scored(server: OpenAIServer, *rows: dict[str, Any], **options: Any) -> FactScoreRun:
-    return score_facts(rows, fact_scorer("m", server.base_url, **{"retries": 0, **options}))
-
-
-def test_sentences() -> None:
-    text = 'Dr. Who saw J. Doe in 1.5 hours. [1][2] "Is it?" Yes! It is e.g. red [3]. and small.\n1. Mars is No. 4\n\n'
-    assert sentences(text) == [
-        "Dr. Who saw J. Doe in 1.5 hours. [1][2]",
-        '"Is it?"',
-        "Yes!",
-        "It is e.g. red [3]. and small.",
-        "1. Mars is No. 4",
-    ]
-    assert sentences("") == sentences(" \n ") == []
-
-
-@given(st.text(st.sampled_from("aB1 .!?[]\n\"'"), max_size=60))
-def test_sentences_lose_nothing(text: str) -> None:
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
-
-
-def test_claims_of_an_answer() -> None:
-    answer = (
-        "Hello, this is Bing. Mars is red [1]. It has two moons [2][1][2]. Why is that? [1] OK. Five5 I am. "
-        "It is cold.\nI hope this helps you!"
-    )
-    attribution = ["[1] https://a.example", "[2] https://b.example", "[2] https://c.example"]
-    assert claims_of(answer, attribution) == [
-        {"claim_string": "Mars is red [1].", "evidence": attribution[:1]},
-        {"claim_string": "It has two moons [2][1][2].", "evidence": [*attribution[1:], attribution[0]]},
-        {"claim_string": "Five5 I am.", "evidence": []},
-        {"claim_string": "It is cold.", "evidence": []},
-    ]
-    assert claims_of("12345. 123456", split=lambda text: ["12345", "123456"])[0]["claim_string"] == "123456"
-    for phrase in VOID_PHRASES:
-        assert claims_of(f"So {phrase} it", split=lambda text: [text]) == []
-
-
-def test_marks_without_marked_attributions_count_from_one() -> None:
-    assert cited("So [2], and [9] and [0]", ["a", "b"]) == ["b"]
-    assert cited("So [2]", ["[1] a", "[3] b"]) == cited("So", ["a"]) == cited("[1]", []) == []
+    return score_facts(rows, fact_scorer("m", server.base_url, **{"retries": 0, "prompt": "qabench", **options}))
 
 
 def test_lists_are_read() -> None:
@@ -127,7 +96,7 @@ def test_what_is_asked(server: OpenAIServer) -> None:
     assert (done["fact_score"], done["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
     assert done["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
     assert (new.scored, new.unscored, new.usage.calls) == (1, [], 3)
-    assert new.about["evaluator"] == "m" and str(new.about["prompt"]).startswith("own-")
+    assert new.about["evaluator"] == "m" and str(new.about["prompt"]).startswith("qabench-")
 
 
 def test_what_has_no_score(server: OpenAIServer) -> None:
@@ -150,13 +119,14 @@ def test_what_has_no_score(server: OpenAIServer) -> None:
     run = scored(server, given)
     assert json.dumps(given) == before
     reasons = {one["claim"]: one["reason"] for one in run.unscored}
-    assert sorted(reasons) == [0, 1, 2, 3, 4, 7]
-    parts = ("refused", "bad", "cut off", "none in the reply", "empty", "no evidence")
+    assert sorted(reasons) == [0, 1, 2, 3, 4]
+    parts = ("refused", "bad", "cut off", "none in the reply", "empty")
     for reason, part in zip(reasons.values(), parts, strict=True):
         assert part in reason
     assert run.unscored[0] | {"reason": ""} == {"row": 0, "answer": 0, "claim": 0, "reason": ""}
     claims = run.rows[0]["answers"][0]["claims"]
-    assert all(one["fact_score"] is None for one in claims)
+    # A claim without evidence is judged, as upstream.
+    assert [number for number, one in enumerate(claims) if one["fact_score"] is not None] == [7]
     assert claims[0]["atomic_claims"] is None and claims[5]["atomic_claims"] == claims[6]["atomic_claims"] == []
 
 
@@ -203,3 +173,85 @@ def test_a_users_prompt_and_wrong_usage(server: OpenAIServer, tmp_path: Path) ->
     for wrong, message in (([], "no rows"), ([{"answers": []}], r"rows\[0\]"), ([row({})], "claim_string")):
         with pytest.raises(InputError, match=message):
             scored(server, *wrong)
+
+
+FACT_SCORE = "modeling/fact_score"
+
+
+def oracle(mirror: Path, name: str) -> dict[str, Any]:
+    """A script of the fact scorer, whose arguments and imports of clients are stand-ins."""
+    parser = SimpleNamespace(add_argument=lambda *args, **kwargs: None, parse_args=lambda: SimpleNamespace())
+    modules = {
+        "argparse": module("argparse", ArgumentParser=lambda: parser),
+        "nltk": nltk_module(),
+        "nltk.tokenize": nltk_module(),
+        "openai": module("openai"),
+        "dotenv": module("dotenv"),
+        "spacy": module("spacy"),
+        "tqdm": module("tqdm"),
+    }
+    return executed(mirror, f"{FACT_SCORE}/{name}", modules)
+
+
+def real_claims(mirror: Path) -> list[tuple[str, str, str]]:
+    """(claim without marks, evidence, field) of the annotated answers."""
+    found = []
+    for name in ("rand_val.jsonl", "rand_test.jsonl"):
+        text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).read_text(encoding="utf-8")
+        for one in map(json.loads, filter(None, text.split("\n"))):
+            for answer in one["answers"].values():
+                for claim in answer["claims"]:
+                    plain = re.sub(r"\[\d+\]", "", claim["claim_string"]).strip()
+                    found.append((plain, "\n\n".join(claim["evidence"] or []), one["metadata"]["field"]))
+    return found
+
+
+def test_verdict_prompts_are_the_script_s(mirror: Path, compared: Callable[[str], None]) -> None:
+    space = oracle(mirror, "factscore.py")
+    sent: list[str] = []
+
+    def generate(prompt: str) -> tuple[str, None]:
+        sent.append(prompt.strip())
+        return "True", None
+
+    claims = real_claims(mirror)
+    for text, evidence, field in claims:
+        space["get_score"](field, text, evidence, SimpleNamespace(generate=generate))
+        assert verdict_prompt(text, evidence, field) == sent[-1]
+    empty = sum(not evidence for _, evidence, _ in claims)
+    compared(f"{len(claims)} prompts for verdicts, {empty} without evidence")
+
+
+def test_atomic_prompts_are_the_script_s(mirror: Path, compared: Callable[[str], None]) -> None:
+    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
+    space = oracle(mirror, "break_down_to_atomic_claims.py")
+    sent: list[str] = []
+    reply = "- One fact.\n- Another - fact\n"
+
+    def generate(prompt: str) -> tuple[str, None]:
+        sent.append(prompt.strip())
+        return reply, None
+
+    generator = object.__new__(space["AtomicFactGenerator"])
+    path = mirror / "chaitanyamalaviya/ExpertQA" / FACT_SCORE / "demos/demons.json"
+    generator.is_bio, generator.demons = True, json.loads(path.read_text(encoding="utf-8"))
+    generator.bm25 = space["BM25Okapi"]([text.split(" ") for text in generator.demons])
+    generator.openai_lm = SimpleNamespace(generate=generate)
+    sentences = [text for text, *_ in real_claims(mirror) if text][::5]
+    for sentence in sentences:
+        facts = generator.get_init_atomic_facts_from_sentence([sentence])[sentence]
+        assert atomic_prompt(sentence) == sent[-1] and official_list(reply) == facts
+    compared(f"{len(sentences)} prompts for atomic facts")
+
+
+def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
+    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
+    server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
+    run = scored(server, row(claim("Mars is red and cold [1].", evidence=[])), prompt="official")
+    bodies = [call.body for call in server.calls]
+    assert [body["temperature"] for body in bodies] == [0.7] * 3
+    assert [body["max_tokens"] for body in bodies] == [512, 2048, 2048]
+    assert any("context.\n\n.\n\nInput: Mars is red. True" in body["messages"][0]["content"] for body in bodies)
+    (found,) = run.rows[0]["answers"][0]["claims"]
+    assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
+    assert str(run.about["prompt"]).startswith("official-") and str(run.about["atomic_prompt"]).startswith("official-")

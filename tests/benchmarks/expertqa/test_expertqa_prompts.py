@@ -1,0 +1,163 @@
+"""Official prompts: every message equals, byte for byte, the one that the authors' scripts send."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+from expertqa_scripts import executed, module, script
+
+from qabench.benchmarks.expertqa import official_prompts as official
+from qabench.errors import InputError
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from qabench.benchmarks.expertqa.answers import answering
+from qabench.benchmarks.expertqa.passages import Passage
+
+Row = dict[str, Any]
+READERS = {
+    "web": "modeling/response_collection/retrieve_and_read.py",
+    "corpus": "modeling/response_collection/sphere_and_read.py",
+}
+
+
+@pytest.fixture(scope="module")
+def rows(mirror: Path) -> list[Row]:
+    """The 436 annotated rows."""
+    found = []
+    for name in ("rand_val.jsonl", "rand_test.jsonl"):
+        text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).read_text(encoding="utf-8")
+        found += [json.loads(line) for line in text.split("\n") if line]
+    return found
+
+
+def passages_of(row: Row) -> list[str]:
+    (answer,) = row["answers"].values()
+    return [text for claim in answer["claims"] for text in claim["evidence"] or []][:5]
+
+
+def expression(path: Path, name: str) -> Any:
+    """The expression assigned to a variable anywhere in a script, compiled."""
+    assigned = [
+        node.value
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == name
+    ]
+    return compile(ast.Expression(assigned[0]), str(path), "eval")
+
+
+class Reader:
+    """retrieval_gpt_generate of one of the two scripts: gives the messages that it sends."""
+
+    def __init__(self, mirror: Path, kind: str) -> None:
+        self.kind = kind
+        self.sent: list[Any] = []
+        self.documents: list[Any] = []
+        retriever = SimpleNamespace(get_relevant_documents=lambda query: self.documents)
+        search = SimpleNamespace(as_retriever=lambda search_kwargs: retriever)
+        splitter = SimpleNamespace(split_documents=lambda documents: documents)
+        parser = SimpleNamespace(add_argument=lambda *args, **kwargs: None, parse_args=lambda: SimpleNamespace())
+        names = ["langchain", "langchain.vectorstores", "langchain.chat_models", "langchain.chains", "langchain.schema",
+                 "langchain.embeddings", "langchain.prompts", "langchain.embeddings.openai", "newspaper",
+                 "newspaper.article", "bs4", "openai", "pyserini", "pyserini.search"]  # fmt: skip
+        modules = {name: module(name) for name in names} | {
+            "langchain.text_splitter": module("t", CharacterTextSplitter=lambda **kwargs: splitter),
+            "langchain.vectorstores": module("v", Chroma=SimpleNamespace(from_documents=lambda *args: search)),
+            "tenacity": module("tenacity", retry=lambda **kwargs: lambda function: function),
+            "requests": module("requests"),
+            "tqdm": module("tqdm"),
+            "argparse": module("argparse", ArgumentParser=lambda: parser),
+        }
+        keys = dict.fromkeys(("OPENAI_API_KEY", "CUSTOM_SEARCH_API_KEY", "CUSTOM_SEARCH_CX"), "x")
+        with mock.patch.dict("os.environ", keys), mock.patch.object(sys, "argv", ["x"]):
+            self.space = executed(mirror, READERS[kind], modules)
+        self.space["chat_completion_with_backoff"] = self.complete
+        self.template = eval(expression(script(mirror, READERS[kind]), "prompt_template"))
+        self.question = expression(script(mirror, READERS["web"]), "gpt_query_text")
+
+    def complete(self, **body: Any) -> Any:
+        self.sent.append(body)
+        return {"choices": [{"message": {"content": "answer"}}]}
+
+    def messages(self, row: Row, passages: list[str]) -> Any:
+        self.sent.clear()
+        self.documents = [SimpleNamespace(page_content=text, metadata={"source": "u"}) for text in passages]
+        if self.kind == "web":
+            example = SimpleNamespace(metadata=SimpleNamespace(field=row["metadata"]["field"]))
+            query = eval(self.question, {"example": example, "query_text": row["question"]})
+            self.space["retrieval_gpt_generate"](query, [], 5)
+        else:
+            self.space["retrieval_gpt_generate"](row["question"], passages, self.template)
+        assert self.sent[0]["max_tokens"] == 2048 and set(self.sent[0]) == {"model", "messages", "max_tokens"}
+        return [(message["role"], message["content"]) for message in self.sent[0]["messages"]]
+
+
+def test_closed(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
+    text = script(mirror, "prompts/qa_prompt.txt").read_text(encoding="utf-8")
+    how = answering()
+    assert how.protocol == "official" and how.prompt.label.startswith("official-")
+    for row in rows:
+        field = row["metadata"]["field"]
+        wanted = text.replace("[FIELD]", field).replace("[QUESTION]", row["question"])
+        assert how.messages(row["question"], field, []) == (("user", wanted),)
+    compared(f"{len(rows)} messages, closed")
+
+
+def test_read_web(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
+    reader = Reader(mirror, "web")
+    for row in rows:
+        context = official.context(passages_of(row), web=True)
+        values = {"context": context, "field": row["metadata"]["field"], "question": row["question"]}
+        assert list(official.read_web().messages(**values)) == reader.messages(row, passages_of(row))
+    compared(f"{len(rows)} messages, retrieve-read over the web")
+
+
+def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Callable[[str], None]) -> None:
+    reader = Reader(mirror, "corpus")
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(json.dumps({"id": "1", "text": "x " * 900}) + "\n")
+    how = answering("retrieve-read", corpus=str(corpus))
+    assert how.passages is not None and len(how.passages.index) == 1  # not split
+    for row in rows:
+        read = [Passage(str(i), text) for i, text in enumerate(passages_of(row))]
+        found = how.messages(row["question"], row["metadata"]["field"], read)
+        assert list(found) == reader.messages(row, passages_of(row))
+    compared(f"{len(rows)} messages, retrieve-read over a corpus")
+
+
+def test_claims_prompt(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
+    text = script(mirror, "prompts/claims_prompt.txt").read_text(encoding="utf-8")
+    for row in rows:
+        assert official.claims().filled(sentence=row["question"]) == text.replace("[SENTENCE]", row["question"])
+    compared(f"{len(rows)} prompts for claims")
+
+
+def test_choice_of_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")
+    how = answering()
+    assert how.prompt.name == how.protocol == "qabench"
+    assert answering(protocol="official").protocol == "official"
+    with pytest.raises(Exception, match=r"qa_prompt\.txt"):
+        answering(prompt="official")
+    for wrong in ({"prompt": "own"}, {"protocol": "own"}, {"method": "web"}):
+        with pytest.raises(InputError, match="allowed: "):
+            answering(**wrong)
+
+
+def test_lfqa_questions_have_the_field_of_their_question(mirror: Path) -> None:
+    from qabench.benchmarks.expertqa.questions import load_questions
+
+    annotated, lfqa = load_questions("random").rows, load_questions("lfqa_random").rows
+    # "Other" in the file of questions became a field in some annotated rows.
+    pairs = [(a.field, b.field) for a, b in zip(annotated, lfqa, strict=True)]
+    assert all(a == b or b == "Other" for a, b in pairs) and sum(a == b for a, b in pairs) > 200
