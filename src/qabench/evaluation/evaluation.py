@@ -80,6 +80,23 @@ class Evaluation:
 
         return as_dict(self, self._benchmark(), by)
 
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row per record; see ``qabench.evaluation.display.records_table``."""
+        from qabench.evaluation.display import records_table
+
+        return records_table(self)
+
+    def to_markdown(self) -> str:
+        """The scores as a Markdown table, with the deviations from the official scores below it."""
+        from qabench.evaluation.display import markdown
+
+        return markdown(self)
+
+    def _repr_html_(self) -> str:
+        from qabench.evaluation.display import html
+
+        return html(self)
+
     def _benchmark(self) -> Any:
         # By name, as descriptors refer to functions: benchmarks are above this package.
         return importlib.import_module("qabench.benchmarks").benchmark(self.benchmark)

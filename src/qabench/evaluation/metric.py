@@ -58,7 +58,10 @@ class Metric:
 
     def at(self, cutoff: str) -> Metric:
         """The metric of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, with "k" replaced in its columns and title."""
-        put = lambda text: text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text  # noqa: E731
+
+        def put(text: str) -> str:
+            return text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text
+
         return replace(self, name=put(self.name), title=put(self.title), columns=tuple(map(put, self.columns)))
 
 

@@ -208,9 +208,10 @@ def _natural(names: Sequence[str]) -> list[str]:
 
 def evaluation_facts(run: Evaluation) -> Row:
     """The cost of a run: tokens, dollars and seconds; None where unknown."""
-    tokens = {
+    known = {
         name: [value for record in run.records if (value := getattr(record, name)) is not None]
         for name in ("input_tokens", "output_tokens", "cost", "seconds")
     }
-    sums = {name: sum(values) if values else None for name, values in tokens.items()}
-    return sums | {"seconds_each": sums["seconds"] / len(tokens["seconds"]) if tokens["seconds"] else None}
+    seconds = known["seconds"]
+    sums = {name: sum(values) if values else None for name, values in known.items()}
+    return sums | {"seconds_each": sum(seconds) / len(seconds) if seconds else None}

@@ -96,7 +96,8 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
             for label, of in analysis.scores.items()
             if name in of
         }
-        best[name] = {label for label, value in found.items() if value == max(found.values())}
+        several = len(found) > 1
+        best[name] = {label for label, value in found.items() if several and value == max(found.values())}
     rows = [
         {
             "place": place,
@@ -239,7 +240,9 @@ def _run_problems(run: Evaluation) -> list[str]:
 
 
 def _cell(score: Score | None) -> list[float] | None:
-    return score and [score.interval.mean, score.interval.low, score.interval.high, score.n, score.left_out]
+    if score is None:
+        return None
+    return [score.interval.mean, score.interval.low, score.interval.high, score.n, score.left_out]
 
 
 def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:

@@ -127,6 +127,9 @@ def _record(sample: Any) -> Record:
         input_tokens=sum(_input_tokens(one) for one in usage) if usage else None,
         output_tokens=sum(one.output_tokens for one in usage) if usage else None,
         seconds=sample.working_time,
+        cost=sum(one.total_cost for one in usage)
+        if usage and all(one.total_cost is not None for one in usage)
+        else None,
     )
 
 

@@ -1,7 +1,7 @@
-"""How sure scores are: bootstrap intervals, paired tests of systems, corrections for several, agreement of judges.
+"""Uncertainty of scores: bootstrap intervals, paired tests of systems, corrections, agreement of judges.
 
 Everything here resamples *sums of per-item statistics*: a mean is the sum of scores over the sum of ones, F1 a function
-of summed true and false positives, BLEU of summed n-gram counts. Where one question gives several items (claims,
+of summed true and false positives, BLEU of summed n-gram counts. If one question gives several items (claims,
 segments), ``clusters`` names each item's question, and whole questions are drawn or swapped.
 """
 

@@ -17,10 +17,10 @@ class Kappa:
     """Cohen's kappa of two judges.
 
     Attributes:
-        interval: kappa, 1 for full agreement and 0 for what chance gives, with its bootstrap interval.
+        interval: kappa, 1 for full agreement and 0 for agreement by chance, with its bootstrap interval.
         agreement: the fraction of items with equal labels.
-        chance: the fraction that chance would give, each judge labelling as often as it does.
-        undefined: how many resamples had one label only; they are left out of the interval.
+        chance: the fraction of equal labels expected by chance, given how often each judge uses each label.
+        undefined: the number of resamples with a single label; they are not in the interval.
     """
 
     interval: Interval
@@ -38,18 +38,21 @@ def cohens_kappa(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Kappa:
-    """How far two judges agree on the same items beyond chance; nominal labels, no weights.
+    """The agreement of two judges on the same items beyond chance; nominal labels, no weights.
 
-    A label is any value, None as well: leave out items that a judge did not label, and say how many.
+    A label is any hashable value, also None: leave out items that a judge did not label, and report how many.
 
     Args:
-        first: a label an item.
+        first: one label per item.
         second: the other judge's, aligned.
-        clusters: each item's question where one question gives several items. The rest: as ``bootstrap``.
+        clusters: each item's question if one question gives several items.
+        confidence: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
 
     Raises:
-        InputError: no items, lists of unlike length, or both judges give all items one and the same label, for which
-            kappa is undefined.
+        InputError: no items, lists of different lengths, or both judges give all items the same label: kappa is then
+            undefined.
 
     Source: Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
     """
@@ -60,7 +63,7 @@ def cohens_kappa(
     check(confidence, resamples)
     labels = {label: i for i, label in enumerate(dict.fromkeys([*first, *second]))}
     kinds = len(labels)
-    # An item's statistics: whether the labels are equal, and a one for the label of each judge.
+    # The statistics of an item: whether the labels are equal, and a one-hot label of each judge.
     ours, theirs = (np.eye(kinds)[[labels[label] for label in judge]] for judge in (first, second))
     rows = units(np.column_stack([(ours * theirs).sum(axis=1), ours, theirs]), clusters)
 
@@ -80,6 +83,6 @@ def cohens_kappa(
     values = scores(kappa, drawn_sums(rows, resamples, seed))
     kept = values[np.isfinite(values)]
     if len(kept) < 2:
-        raise InputError(f"kappa's interval is undefined: all {resamples} resamples have one label only")
+        raise InputError(f"kappa's interval is undefined: all {resamples} resamples have a single label")
     found = interval(float(scores(kappa, total)[0]), kept, confidence)
     return Kappa(found, float(agreement[0]), float(chance[0]), len(values) - len(kept))

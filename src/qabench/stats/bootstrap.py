@@ -35,7 +35,7 @@ class Interval:
     """A score with its uncertainty, all in the score's own unit.
 
     Attributes:
-        mean: the score itself: the mean, or what the function of ``bootstrap`` gives on all items.
+        mean: the score of all items: their mean, or the value of the function of ``bootstrap``.
         standard_error: the standard deviation of the resampled scores.
         low: the interval's lower bound.
         high: its upper bound.
@@ -62,23 +62,23 @@ def bootstrap(
     """A score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
 
     Args:
-        statistics: a row of numbers an item, at least one row; for F1 its true positives, false positives and
-            false negatives.
-        function: from the summed statistics, one array a column, to an array of scores, in NumPy's operators, as
+        statistics: one row of numbers per item, at least one; for F1 true positives, false positives and false
+            negatives.
+        function: from the summed statistics, one array per column, to an array of scores, such as
             ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
-        clusters: each item's question where one question gives several items: whole questions are drawn.
+        clusters: each item's question if one question gives several items: whole questions are drawn.
         confidence: the interval's level, between 0 and 1.
-        resamples: how many samples of the items (or questions), with replacement.
+        resamples: the number of samples of the items (or questions), with replacement.
         seed: the same seed gives the same interval.
         method: "percentile", or "bca", which corrects for bias and skew and is better for few items and for scores
             near 0 or 1.
 
     Returns:
-        The score of all items and its interval. A single item (or question) shows no spread: its interval is a point.
+        The score of all items and its interval; of a single item (or question) the interval is a point.
 
     Raises:
-        InputError: no items, ones that do not fit together, an unknown method, a level outside (0, 1), or a score
-            that is undefined on some resample.
+        InputError: no items, items that do not fit together, an unknown method, a level outside (0, 1), or a score
+            that is undefined on a resample.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(METHODS)}")
@@ -104,13 +104,18 @@ def bootstrap_mean(
 ) -> Interval:
     """The mean of per-item scores with a bootstrap interval over items, or over questions (``clusters``).
 
-    With clusters it is still the mean over items: a question with more items counts more.
+    With clusters it is still the mean over items: a question with more items has more weight.
 
     Args:
-        values: one score an item; at least one. The rest: see ``bootstrap``.
+        values: one score per item, at least one.
+        clusters: as ``bootstrap``.
+        confidence: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
+        method: as ``bootstrap``.
 
     Raises:
-        InputError: no values, ones that are not finite, an unknown method, or a level outside (0, 1).
+        InputError: no values, values that are not finite, an unknown method, or a level outside (0, 1).
     """
     return bootstrap(
         table(values),
@@ -130,9 +135,9 @@ def interval(observed: float, values: Array, confidence: float, levels: tuple[fl
 
 
 def _bca_levels(levels: tuple[float, float], observed: float, values: Array, left_out: Array) -> tuple[float, float]:
-    """The quantiles to take in the place of ``levels``."""
+    """The quantiles to use instead of ``levels``."""
     normal = NormalDist()
-    # A resample equal to the sample lies half below it. Not 0 nor 1, where the bias would be infinite.
+    # A resample equal to the sample counts as half below it. The share is kept off 0 and 1, where the bias is infinite.
     below = np.count_nonzero(values < observed) + np.count_nonzero(values == observed) / 2
     bias = normal.inv_cdf(float(np.clip(below / len(values), 0.5 / len(values), 1 - 0.5 / len(values))))
     deviations = left_out.mean() - left_out

@@ -1,4 +1,4 @@
-"""Corrections of p-values where several comparisons are made at once."""
+"""Corrections of p-values for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CORRECTIONS = ("holm", "bh", "none")
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
-    """P-values corrected for their number, in the order given; each can be held against the level as it is.
+    """P-values corrected for their number, in the order given, to be compared with the level directly.
 
     Args:
-        p_values: of all comparisons made, in [0, 1].
-        correction: "holm" bounds the chance of any false finding (Holm, A Simple Sequentially Rejective Multiple Test
-            Procedure, 1979); "bh" the expected share of false findings among the findings (Benjamini and Hochberg,
+        p_values: of all comparisons, in [0, 1].
+        correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially Rejective Multiple
+            Test Procedure, 1979); "bh" the expected share of false findings among the findings (Benjamini and Hochberg,
             Controlling the False Discovery Rate, 1995), for independent or positively dependent tests; "none".
 
     Returns:
-        Values in [0, 1], none below the one it comes from; [] for [].
+        Values in [0, 1], none below its uncorrected value; [] for [].
 
     Raises:
         InputError: an unknown correction, or a p-value outside [0, 1].
