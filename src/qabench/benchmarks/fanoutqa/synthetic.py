@@ -1,7 +1,4 @@
-"""Imaginary systems for trying things out: answers made from the reference answers, with drops, swaps and padding.
-
-They show what the scores react to, on real questions, with no model and no network. Nobody's results.
-"""
+"""Synthetic predictions for the quickstart: reference answers with parts dropped, or with padding."""
 
 from __future__ import annotations
 
@@ -10,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.answers import loads, text_of
-from qabench.generations import Generation, Generations
+from qabench.predictions import Prediction, Predictions
 
-# The share of a reference's lines that each system keeps, and the share of questions that it answers at all.
+# The share of a reference's lines that each system keeps, and the share of questions that it answers.
 SYSTEMS = {"careful": (0.95, 1.0), "hasty": (0.55, 0.92), "rambling": (0.8, 1.0)}
 PADDING = "As far as I can tell, and sources differ on the details, the following should be right: "
 
 
-def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Generations:
-    """A system's answers to questions with known answers; the same seed gives the same answers."""
+def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Predictions:
+    """The answers of a system to questions with known answers; the same seed gives the same answers."""
     kept, answered = SYSTEMS[system]
     made = []
     for line, row in enumerate(rows, 1):
@@ -27,5 +24,5 @@ def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int 
             continue
         said = [part for part in text_of(loads(row["answer"])).split("\n") if rng.random() < kept]
         text = PADDING + "; ".join(said) + "." if system == "rambling" else "\n".join(said)
-        made.append(Generation(line, row["id"], text))
-    return Generations(f"{system} (imaginary)", tuple(made))
+        made.append(Prediction(line, row["id"], {"id": row["id"], "answer": text}))
+    return Predictions(f"{system} (synthetic)", tuple(made))

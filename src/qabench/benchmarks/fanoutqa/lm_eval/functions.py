@@ -8,67 +8,69 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.answers import UNANSWERED, loads, text_of
+from qabench.benchmarks.fanoutqa import official_prompts, prompts
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
-from qabench.benchmarks.fanoutqa.prompts import closed_book
+from qabench.benchmarks.fanoutqa.official import DECLARATIONS
+from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
 from qabench.lm_eval.task import QabenchTask
+from qabench.official import deviations, signature_name
 from qabench.prompts.template import Prompt
-from qabench.scoring.accuracy import accuracy
-from qabench.scoring.rouge import rouge
-from qabench.signature import signature
-from qabench.text import Normalizer
 from qabench.text.spacy_lemmatizer import MODEL_VARIABLE
-
-UNOFFICIAL = ".unofficial"
-"""Ends the names of accuracies that no official lemmatizer stands behind, so that none is taken for another."""
 
 
 class FanOutQATask(QabenchTask):
-    """The questions of a config, asked one by one with nothing but the question."""
+    """The questions of a config, each asked alone.
+
+    ``fanoutqa_prompt`` in the metadata is "auto", "official" or "qabench"; see the task ``fanoutqa_closed_book``. The
+    metadata of the results hold ``signatures`` and ``deviations``: what distinguishes the scores from official ones.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__(config)
+        self.config.metadata["deviations"] = {
+            family: deviations(line, DECLARATIONS[signature_name(line)]) for family, line in self.signatures().items()
+        }
 
     def signatures(self) -> dict[str, str]:
         """Those of accuracy and ROUGE."""
-        fields = self.data_fields() | {"prompt": Prompt("own", closed_book("{question}")).label}
-        row = self.eval_docs[0]
-        backend = rouge([loads(row["answer"])], [""]).backend
-        return {
-            "acc": signature("fanout_acc", **fields, **_normalizer().signature()),
-            "rouge": signature("fanout_rouge", **fields, rouge=backend, stemmer="porter"),
-        }
+        options = self.config.generation_kwargs or {}
+        fields = self.data_fields() | {"prompt": self.asking.label, "protocol": "qabench"}
+        fields |= {"max_tokens": options.get("max_gen_toks"), "temperature": options.get("temperature")}
+        return _scores(self.eval_docs[0], "", fields).signatures
 
+    def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
+        """The user message, the same as in the Inspect AI task."""
+        return self.asking.filled(question=doc["question"])
 
-def prompt(doc: Mapping[str, Any]) -> str:
-    """What the model is asked; the same as in the Inspect AI task."""
-    return closed_book(doc["question"])
+    @functools.cached_property
+    def asking(self) -> Prompt:
+        """The prompt."""
+        name = self.config.metadata.get("fanoutqa_prompt", official_prompts.AUTO)
+        chosen = official_prompts.chosen_prompt(name, official_prompts.CLOSED_BOOK)
+        return official_prompts.closed_book() if chosen == official_prompts.OFFICIAL else prompts.CLOSED_BOOK
 
 
 def target(doc: Mapping[str, Any]) -> str:
-    """The reference as one text, for the log."""
+    """The reference as a string, for the log."""
     return text_of(loads(doc["answer"]))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, float]:
-    """A question's scores, as fractions: acc.loose, acc.strict (see ``UNOFFICIAL``), rouge1.fscore and so on; and
-    ``empty``, 1 where the model said nothing. Where there is no reply at all the scores are 0.
+    """A question's scores, as fractions: acc.loose, acc.strict, rouge1.fscore and so on; and ``empty``, 1 for an empty
+    reply. The scores are 0 if there is no reply at all.
     """
     answer = results[0]
-    references, predictions = [loads(doc["answer"])], [UNANSWERED if answer is None else answer]
-    normalizer = _normalizer()
-    (acc,) = accuracy(references, predictions, normalizer.batch).per_question
-    (rouges,) = rouge(references, predictions).per_question
-    end = "" if normalizer.lemmatizer.official else UNOFFICIAL
-    return {
-        f"acc.loose{end}": acc.loose,
-        f"acc.strict{end}": int(acc.strict),
-        **{f"{kind}.fscore": prf.fscore for kind, prf in rouges.items()},
-        "empty": int(not (answer or "").strip()),
-    }
+    scores = _scores(doc, UNANSWERED if answer is None else answer, {}).rows[0]
+    shown = {name: value for name, value in scores.items() if name.startswith("acc.") or name.endswith(".fscore")}
+    return shown | {"empty": int(not (answer or "").strip())}
 
 
-def _normalizer() -> Normalizer:
-    return _normalizer_for(os.environ.get(MODEL_VARIABLE))
+def _scores(doc: Mapping[str, Any], prediction: Any, signed: Mapping[str, Any]) -> Scores:
+    scorers = _scorers(os.environ.get(MODEL_VARIABLE))
+    return score_answers([doc["question"]], [loads(doc["answer"])], [prediction], scorers, signed)
 
 
 @functools.cache
-def _normalizer_for(model: str | None) -> Normalizer:
-    # "auto" finds the model by the environment variable, or else an installed one.
-    return run_normalizer("auto")
+def _scorers(model: str | None) -> Scorers:
+    # "auto" finds the model that the environment variable names, or an installed one.
+    return Scorers(run_normalizer("auto"))
