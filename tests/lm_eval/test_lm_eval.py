@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from qabench.benchmarks.fanoutqa.predictions import evaluate, official_result
 from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.benchmarks.fanoutqa.synthetic import imaginary_answers
+from qabench.benchmarks.fanoutqa.synthetic import synthetic_predictions
 from qabench.errors import InputError, SourceUnavailable
 from qabench.lm_eval import generations
 from qabench.loading import load_dataset
@@ -113,7 +113,7 @@ def test_the_harness_lists_our_tasks_and_tags() -> None:
 def check_fanoutqa(task: str, config: str, system: str, lemmatizer: str, limit: int | None = None) -> dict[str, Any]:
     """Compares the harness's scores with those of a file; gives the metadata of the results."""
     rows = read_questions(config).rows[:limit]
-    answers = imaginary_answers(system, rows)
+    answers = synthetic_predictions(system, rows)
     options = {"only_score_answered": True} if limit else {}
     results = run(answering(answers), task, limit=limit)
     got = figures(results, task)

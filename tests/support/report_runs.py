@@ -11,19 +11,19 @@ from typing import Any
 
 from answer_styles import STYLES, answers
 
-from qabench.answers import UNANSWERED, loads, strings_of, text_of, type_name
-from qabench.benchmarks.fanoutqa.old_predictions import Questions, evaluate, load_questions
+from qabench.answers import loads
+from qabench.benchmarks.fanoutqa.predictions import evaluate
+from qabench.benchmarks.fanoutqa.questions import Questions, read_questions
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study
 from qabench.benchmarks.fastbook.study.study import run as retrieve
-from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
-from qabench.generations import Generation, Generations
+from qabench.evaluation import ANSWERED, FAILED, Evaluation, Message, Record
 from qabench.loading_scripts import dataset_table, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated
 from qabench.loading_scripts.felm.parse import read_rows
+from qabench.predictions import Predictions, read_predictions
 from qabench.rows import read_json_lines
 from qabench.scoring.felm import felm_scores
-from qabench.text import Normalizer
 
 INSTRUCTION = "Answer the question with what you know. Give the answer only, one item a line. The date is 11-20-2023."
 
@@ -48,7 +48,7 @@ def conversation(prompt: str, reply: str | None) -> list[Message]:
     return [*said, Message("assistant", reply)] if reply is not None else said
 
 
-def mixed_answers(questions: Questions, skill: float, seed: int) -> Generations:
+def mixed_answers(questions: Questions, skill: float, seed: int) -> Predictions:
     """Right answers with a chance of ``skill``, and otherwise in one of the styles that go wrong; some are missing."""
     plain = [{"question": row["question"], "answer": loads(row["answer"])} for row in questions.rows]
     by_style = [answers(plain, style, seed) for style in STYLES]
@@ -57,8 +57,8 @@ def mixed_answers(questions: Questions, skill: float, seed: int) -> Generations:
         rng = random.Random(f"{seed}/{i}")
         style = rng.choice((0, 1)) if rng.random() < skill else rng.randrange(len(STYLES))
         if rng.random() > 0.02:
-            made.append(Generation(i + 1, row["id"], by_style[style][i]))
-    return Generations(f"{seed}.jsonl", tuple(made))
+            made.append({"id": row["id"], "answer": by_style[style][i]})
+    return read_predictions(made)
 
 
 def fanoutqa_run(
@@ -70,43 +70,19 @@ def fanoutqa_run(
     **more: Any,
 ) -> Evaluation:
     """FanOutQA, closed-book, scored as ``qabench score`` does it, with simplemma's lemmas."""
-    questions = questions or load_questions("fanoutqa", config)
-    normalizer = Normalizer("simplemma")
-    scored = evaluate(mixed_answers(questions, skill, seed), questions, normalizer=normalizer)
-    columns = scored.columns()
-    records = []
-    for i, id in enumerate(scored.joined.ids):
-        row, said = questions.by_id[id], scored.joined.predictions[i]
-        reference = loads(row["answer"])
-        answer = None if said is UNANSWERED else str(said)
-        forms = normalizer.batch(list(strings_of(reference)))
-        missing = scored.acc.per_question[i].missing if scored.acc else ()
-        status = FAILED if answer is None else ANSWERED if answer.strip() else EMPTY
-        records.append(
-            Record(
-                id=id,
-                epoch=1,
-                question=row["question"],
-                reference=text_of(reference),
-                messages=conversation(row["question"], answer),
-                answer=answer,
-                status=status,
-                problem="the server closed the connection 5 times" if status == FAILED else None,
-                scores={name: values[i] for name, values in columns.items()},
-                groups={
-                    "category": tuple(row["categories"]),
-                    "type": (type_name(reference),),
-                    "evidence": (f"{len(row['necessary_evidence'])} pages",),
-                },
-                detail={
-                    "found": [form for form in dict.fromkeys(forms.values()) if form not in missing],
-                    "missing": list(missing),
-                },
-                input_tokens=60 + len(row["question"]) // 4,
-                output_tokens=len(answer or "") // 4,
-                seconds=0.4 + len(answer or "") / 500,
-            )
+    questions = questions or read_questions(config)
+    scored = evaluate(questions.config, mixed_answers(questions, skill, seed), lemmatizer="simplemma")
+    records = [
+        replace(
+            record,
+            messages=conversation(record.question, record.answer),
+            problem="the server closed the connection 5 times" if record.status == FAILED else None,
+            input_tokens=60 + len(record.question) // 4,
+            output_tokens=len(record.answer or "") // 4,
+            seconds=0.4 + len(record.answer or "") / 500,
         )
+        for record in scored.records
+    ]
     given: dict[str, Any] = {"signatures": scored.signatures} | more
     return run_of("fanoutqa", questions.config, "closed-book", model, records, **given)
 
@@ -266,7 +242,7 @@ def three_systems() -> list[Evaluation]:
 
 def many_systems(number: int, config: str = "sample") -> list[Evaluation]:
     """So many systems on FanOutQA, with skills in no order."""
-    questions = load_questions("fanoutqa", config)
+    questions = read_questions(config)
     sizes = ("1b", "3b", "8b", "14b", "32b", "70b")
     return [
         fanoutqa_run(

@@ -14,7 +14,7 @@ SYSTEMS = {"careful": (0.95, 1.0), "hasty": (0.55, 0.92), "rambling": (0.8, 1.0)
 PADDING = "As far as I can tell, and sources differ on the details, the following should be right: "
 
 
-def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Predictions:
+def synthetic_predictions(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Predictions:
     """The answers of a system to questions with known answers; the same seed gives the same answers."""
     kept, answered = SYSTEMS[system]
     made = []
@@ -26,3 +26,10 @@ def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int 
         text = PADDING + "; ".join(said) + "." if system == "rambling" else "\n".join(said)
         made.append(Prediction(line, row["id"], {"id": row["id"], "answer": text}))
     return Predictions(f"{system} (synthetic)", tuple(made))
+
+
+def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Any:  # TODO: remove
+    from qabench.generations import Generation, Generations
+
+    made = synthetic_predictions(system, rows, seed)
+    return Generations(made.path, tuple(Generation(one.line, one.id, one.fields["answer"]) for one in made.rows))
