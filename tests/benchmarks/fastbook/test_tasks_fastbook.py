@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,10 @@ from inspect_ai.log import EvalLog
 from scripted_model import Reply, figures, in_order, run, text
 from typer.testing import CliRunner
 
+import qabench
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook.study.questions import load_questions
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.cli import app
 from qabench.errors import InputError
@@ -118,7 +123,32 @@ def test_without_an_answer_rouge_is_zero(reply: Reply, status: str, rouge1: floa
     found = read_run(log.location)
     assert log.status == "success" and {record.status for record in found.records} == {status}
     assert {record.scores.get("rouge1.fscore") for record in found.records} == {rouge1}
-    assert found.scores()["rouge1.fscore"].interval.mean == rouge1
+    assert ("rouge1.fscore" in found.scores()) is (status == "cut off")  # nothing was answered: there are no scores
+
+
+def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
+    """Answered, empty, cut off, refused and failed ones: in the run, as a file of predictions, and by the metrics."""
+    replies = ["An answer.", "", text("cut", "max_tokens"), text("no", "content_filter"), RuntimeError("down")]
+    turn = itertools.count()
+    log = run(fastbook_rag("sample"), lambda messages: replies[next(turn) % len(replies)], tmp_path)
+    ran = read_run(log.location)
+    assert {record.status for record in ran.records} == {"answered", "empty", "cut off", "refused", "failed"}
+    rows = [
+        {"id": record.id, "passages": [one["text"] for one in record.detail["passages"]], "answer": record.answer}
+        for record in ran.records
+    ]
+    scored = evaluate("sample", read(rows), families=["retrieval", "rouge"])
+    values = [
+        {name: (score.interval.mean, score.n) for name, score in benchmark("fastbook").scores(one).items()}
+        for one in (ran, scored)
+    ]
+    assert values[0] == values[1]
+    assert {n for _, n in values[0].values()} == {12}
+    metric = qabench.load_metric("answer_component_mrr").compute(
+        predictions=[row["passages"] for row in rows],
+        references=[row["answer_context"] for row in load_questions("sample").rows],
+    )
+    assert metric["mrr@10"] == values[0]["mrr@10"][0]
 
 
 def test_the_choice_of_questions_and_what_cannot_be_chosen(tmp_path: Path) -> None:
