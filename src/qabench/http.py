@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import time
 
 
-def retry_after(value: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, as a number of seconds or a date; None where it says nothing."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
+def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
+    """The seconds that a server asks to wait before the next call.
+
+    Args:
+        value: the header Retry-After, a number of seconds or a date.
+        milliseconds: the header retry-after-ms, which wins.
+
+    Returns:
+        Seconds, 0 or more; None if neither header says anything that can be read.
+    """
+    if (found := _number(milliseconds)) is not None:
+        return found / 1000
+    if (found := _number(value)) is not None:
+        return found
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(value or "").timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text) if text else math.nan
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None

@@ -1,32 +1,34 @@
-"""What Inspect AI finds by the entry point: every task of this package."""
+"""What Inspect AI finds by the entry point: the tasks, solvers and scorers of every benchmark's package."""
 
 from __future__ import annotations
 
-from qabench.benchmarks.expertqa.answers import answer_with_citations
-from qabench.benchmarks.expertqa.scorer import expertqa_scorer
-from qabench.benchmarks.expertqa.tasks import expertqa
-from qabench.benchmarks.fanoutqa.evidence import evidence_provided
-from qabench.benchmarks.fanoutqa.open_book import open_book
-from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
-from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
-from qabench.benchmarks.fastbook.scorer import fastbook_scorer
-from qabench.benchmarks.fastbook.tasks import fastbook_rag
-from qabench.benchmarks.felm.scorer import felm_scorer
-from qabench.benchmarks.felm.tasks import felm, find_errors
+import importlib
+import pkgutil
+from typing import Any
 
-__all__ = [
-    "answer_with_citations",
-    "evidence_provided",
-    "expertqa",
-    "expertqa_scorer",
-    "fanoutqa_closed_book",
-    "fanoutqa_evidence_provided",
-    "fanoutqa_open_book",
-    "fanoutqa_scorer",
-    "fastbook_rag",
-    "fastbook_scorer",
-    "felm",
-    "felm_scorer",
-    "find_errors",
-    "open_book",
-]
+import qabench.benchmarks
+from qabench.benchmarks import benchmark_names
+
+REGISTERED = "__registry_info__"  # the attribute that Inspect's decorators set
+COMMANDS = "commands"  # the module of a benchmark's own commands: above this one
+
+
+def _registered() -> dict[str, Any]:
+    """All registered objects that the modules of the benchmarks' packages define, by name."""
+    found: dict[str, Any] = {}
+    for name in benchmark_names():
+        package = importlib.import_module(f"{qabench.benchmarks.__name__}.{name}")
+        for module in pkgutil.iter_modules(package.__path__):
+            if module.ispkg or module.name == COMMANDS:
+                continue
+            full = f"{package.__name__}.{module.name}"
+            members = vars(importlib.import_module(full))
+            found |= {
+                key: value
+                for key, value in members.items()
+                if hasattr(value, REGISTERED) and getattr(value, "__module__", None) == full
+            }
+    return found
+
+
+globals().update(_registered())

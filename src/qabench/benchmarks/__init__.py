@@ -83,6 +83,8 @@ class Benchmark:
         prediction_fields: a prediction must have at least one of these fields.
         read_with: "module:function" that reads files of predictions in other formats, with the arguments of ``read``;
             "" if ``qabench.predictions.read_predictions`` reads all of them.
+        prediction_with: "module:function" from a record to the fields of a prediction of ``prediction_fields``, for
+            ``qabench export``; "" for {"answer": the record's answer}.
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
         official_shape: "module:function" from an evaluation to its scores as the authors' scorer prints them, for
             ``qabench score --json``; "" if they are printed in no particular shape.
@@ -110,6 +112,7 @@ class Benchmark:
     prediction_fields: tuple[str, ...] = ("answer",)
     read_with: str = ""
     official_shape: str = ""
+    prediction_with: str = ""
     sections_with: str = ""
     published_with: str = ""
     reproduce_with: str = ""
@@ -150,6 +153,13 @@ class Benchmark:
             found: Predictions = load(self.read_with)(source, **options)
             return found
         return read_predictions(source, self.prediction_fields)
+
+    def prediction(self, record: Record) -> dict[str, Any]:
+        """The fields of a prediction that gives the record's scores again; see ``prediction_fields``."""
+        if not self.prediction_with:
+            return {"answer": record.answer}
+        found: dict[str, Any] = load(self.prediction_with)(record)
+        return found
 
     def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
         """The scores of an evaluation, or of some of its records; {} if the evaluation has no answer at all.

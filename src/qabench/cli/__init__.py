@@ -30,6 +30,7 @@ COMMANDS = {
         "quickstart": ("qabench.cli.quickstart:quickstart", "Score three synthetic systems on a built-in sample."),
         "score": ("qabench.cli.score:score", "Score predictions with the official metrics."),
         "compare": ("qabench.cli.compare:compare", "Compare systems on the same questions, with paired tests."),
+        "compare-scores": ("qabench.cli.compare_scores:compare_scores", "Compare systems by files of per-item scores."),
         "report": ("qabench.cli.report:report", "Write a report of runs as one web page."),
         "results": ("qabench.cli.results:results", "Turn scores into entries for a model's page on the Hub."),
     },
@@ -38,6 +39,7 @@ COMMANDS = {
         "export": ("qabench.cli.export:export", "Write a run's answers as predictions or records."),
         "path": ("qabench.cli.path:path", "Print the folder that another program needs."),
         "cite": ("qabench.cli.cite:cite", "Print what to cite, in BibTeX."),
+        "cache": ("qabench.cli.cache:cache_app", "Show the size of every cache; clear model replies."),
         "env": ("qabench.cli.env:env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
@@ -87,7 +89,7 @@ def main() -> None:
     except InputError as error:
         _stop(error, 2)
     except QabenchError as error:
-        _stop(error, 1)
+        _stop(error, getattr(error, "exit_code", 1))
     except BrokenPipeError:  # the reader of our output, such as head, has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

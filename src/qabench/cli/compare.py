@@ -1,218 +1,144 @@
-"""``qabench compare``: which of several systems is better on the same questions, and how surely."""
+"""``qabench compare``: which of several systems is better on the same questions, and whether that is significant."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from itertools import combinations
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.score_files import Scores, matching, questions_of, read_scores, shared_ids
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.cli.lazy import with_parameters
+from qabench.cli.options import AsJson, BenchmarkName, ConfigName, Format, MetricName, Output, Questions, checked_format
+from qabench.cli.score import parameters
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.stats import Comparison
+    from qabench.evaluation import Evaluation
+    from qabench.evaluation.comparison import Comparison
+    from qabench.evaluation.metric import Metric
 
-RESAMPLES = 10_000  # that of qabench.stats, which loads NumPy
+RESAMPLES = 10_000  # that of qabench.stats, which imports NumPy
+MOST_RESAMPLES = 10_000_000
 
 
-def compare(
-    arguments: Annotated[
+def _compare(
+    benchmark: BenchmarkName,
+    files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="BENCHMARK CONFIG A.jsonl B.jsonl",
-            help="Files of answers, two or more, and what they answer, such as fanoutqa dev. With --scores only files.",
-        ),
+        typer.Argument(metavar="FILE...", help="Predictions, logs of runs, or folders of logs; two systems or more."),
     ],
-    scores: Annotated[
-        bool,
-        typer.Option(
-            "--scores", help="The files hold scores, as score --per-question writes them; only shared ids count."
-        ),
-    ] = False,
-    metric: Annotated[
-        str, typer.Option(help="acc.loose, acc.strict, rouge1.fscore ...; any in --scores.")
-    ] = "acc.loose",
-    test: Annotated[
-        str, typer.Option(help="randomization (exact or nearly so on few questions) or bootstrap.")
-    ] = "randomization",
-    correction: Annotated[str, typer.Option(help="For several pairs: holm, bh (false discoveries) or none.")] = "holm",
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIELD", help="With --scores: the field that names an item's question, if several share it."
-        ),
-    ] = None,
-    agreement: Annotated[
-        bool,
-        typer.Option("--agreement", help="With --scores of judges: also Cohen's kappa of each pair of files."),
-    ] = False,
-    lemmatizer: Annotated[str, typer.Option(help="auto, spacy (official) or simplemma.")] = "auto",
-    resamples: Annotated[int, typer.Option(help="How many.")] = RESAMPLES,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    config: ConfigName = None,
+    metric: MetricName = None,
+    questions: Questions = None,
+    test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
+    correction: Annotated[
+        str, typer.Option(help="Of p-values, for several pairs: holm, bh (false discovery rate) or none.")
+    ] = "holm",
+    resamples: Annotated[
+        int, typer.Option(min=1, max=MOST_RESAMPLES, help="Resamples of tests and intervals.")
+    ] = RESAMPLES,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
+    format: Format = "table",
+    output: Output = None,
+    as_json: AsJson = False,
+    **options: Any,
 ) -> None:
-    """Compare systems on the same questions: means, paired differences with intervals, corrected p-values.
+    """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
 
-    Without --scores every question of the config counts, an unanswered one with 0, as in the official mean.
+    Every question of the config counts as in the official score; unanswered ones count as the official scorer counts
+    them.
     """
-    from qabench import stats
-    from qabench.cli.output import print_json
+    from qabench.cli import evaluation_output
+    from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
+    from qabench.evaluate import checked_options
+    from qabench.evaluation.comparison import compare as compare_evaluations
+    from qabench.files import check_writable, write_json
+    from qabench.runs.sources import read_evaluations
 
-    paths = _paths(arguments, scores, cluster)
-    if agreement and not scores:
-        raise InputError("--agreement is for files of judges' scores: it needs --scores")
-    for name, of, allowed in (("test", test, tuple(stats.TESTS)), ("correction", correction, stats.CORRECTIONS)):
-        if of not in allowed:
-            raise InputError(f"unknown {name} {of!r}; allowed: {', '.join(allowed)}")
-    if scores:
-        systems = {name: read_scores(Path(path), metric, cluster) for name, path in paths.items()}
-    else:
-        systems = _evaluate(arguments[0], arguments[1], paths, metric, lemmatizer)
-    ids = shared_ids(systems)
-    values = {name: [system.values[i] for i in ids] for name, system in systems.items()}
-    clusters = questions_of(systems, ids) if cluster else None
-    settings: dict[str, Any] = {"test": test, "correction": correction, "resamples": resamples, "seed": seed}
-    compared = stats.compare(values, clusters=clusters, **settings)
-    settings["metric"] = metric
-    kappas = _kappas(values, clusters, resamples, seed) if agreement else []
-    if as_json:
-        print_json(_report(settings, paths, systems, compared) | ({"agreement": kappas} if agreement else {}))
-        return
-    _print(settings, systems, compared)
-    if agreement:
-        _print_kappas(kappas)
-
-
-def _kappas(
-    values: dict[str, list[float]], clusters: list[str] | None, resamples: int, seed: int
-) -> list[dict[str, Any]]:
-    """How far each two files agree beyond chance, their scores taken for labels."""
-    from qabench.stats import cohens_kappa
-
-    rows = []
-    for first, second in combinations(values, 2):
-        found = cohens_kappa(values[first], values[second], clusters=clusters, resamples=resamples, seed=seed)
-        bounds = {key: getattr(found.interval, key) for key in ("standard_error", "low", "high")}
-        shares = {"agreement": found.agreement, "chance": found.chance}
-        rows.append({"first": first, "second": second, "kappa": found.interval.mean, **bounds, **shares})
-    return rows
-
-
-def _print_kappas(rows: list[dict[str, Any]]) -> None:
-    from qabench.cli.output import print_table
-    from qabench.tables import Table
-
-    cells = [
-        [f"{row['first']} - {row['second']}", f"{row['kappa']:.4f}", f"{row['low']:.4f} to {row['high']:.4f}"]
-        + [f"{row[name]:.4f}" for name in ("agreement", "chance")]
-        for row in rows
-    ]
-    columns = ["pair", "kappa", "95 % interval", "agreement", "by chance"]
-    print_table(Table("Agreement (Cohen's kappa, equal scores as equal labels)", columns, cells))
-
-
-def _paths(arguments: list[str], scores: bool, cluster: str | None) -> dict[str, str]:
-    """{name of the system: path of its file}: the files' stems, or their paths where stems are equal."""
-    if cluster and not scores:
-        raise InputError("--cluster names a field of files of scores: it needs --scores")
-    paths = arguments if scores else arguments[2:]
-    if len(paths) < 2:
-        usage = "--scores A.jsonl B.jsonl [C.jsonl ...]" if scores else "BENCHMARK CONFIG A.jsonl B.jsonl [C.jsonl ...]"
-        raise InputError(f"nothing to compare: give two files or more, as in qabench compare {usage}")
-    if len(set(paths)) < len(paths):
-        raise InputError(f"the same file twice: {next(path for path in paths if paths.count(path) > 1)}")
-    stems = [Path(path).stem for path in paths]
-    return dict(zip(stems if len(set(stems)) == len(stems) else paths, paths, strict=True))
-
-
-def _evaluate(benchmark: str, config: str, paths: dict[str, str], metric: str, lemmatizer: str) -> dict[str, Scores]:
-    """The systems' scores on all questions of the config."""
-    from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
-    from qabench.cli.output import plain_warnings, progress_bar
-    from qabench.generations import read_generations
-    from qabench.scoring.rouge import ROUGE_TYPES
-    from qabench.text import Normalizer
-    from qabench.text.cache import NormalizedTextCache
-
-    kinds = {"acc.loose": "acc", "acc.strict": "acc", **{f"{kind}.fscore": "rouge" for kind in ROUGE_TYPES}}
-    column = matching(metric, kinds, "the scores")
-    files = {name: read_generations(path) for name, path in paths.items()}
-    questions = load_questions(benchmark, config)
-    systems = {}
-    with plain_warnings():
-        # None for ROUGE, which lemmatises nothing: no warning of a missing model either.
-        acc = kinds[column] == "acc"
-        normalizer = Normalizer(lemmatizer, NormalizedTextCache.default()) if acc else None
-    for name, generations in files.items():
-        with plain_warnings(), progress_bar(f"Scoring {name}") as progress:
-            evaluation = evaluate(
-                generations, questions, metrics=[kinds[column]], normalizer=normalizer, progress=progress
-            )
-        systems[name] = Scores(
-            dict(zip(evaluation.joined.ids, evaluation.columns()[column], strict=True)),
-            problems=evaluation.joined.problems(),
-            signature=evaluation.signatures[kinds[column]],
-            unofficial=evaluation.unofficial,
+    found = benchmark_of(benchmark)
+    chosen = checked_format(format, as_json)
+    given = checked_options(found, options)
+    wanted = found.metric(metric) if metric else None
+    if output:
+        check_writable(output)
+    with plain_warnings(), progress_bar("Scoring") as progress:
+        read = read_evaluations(
+            files,
+            found.name,
+            config,
+            metrics=_families(wanted, found.families),
+            questions=questions,
+            progress=progress,
+            **given,
         )
-    return systems
+    systems = labelled(read.evaluations)
+    by = wanted or found.headline_metric(read.evaluations)
+    if by is None:
+        raise InputError(f"none of these has a score of {found.title}")
+    compared = compare_evaluations(systems, by, test=test, correction=correction, resamples=resamples, seed=seed)
+    lacking = [label for label in systems if label not in compared.systems]
+    notes = [*read.notes, *(f"{label} has no score {by.name}" for label in lacking)]
+    document = {"benchmark": found.name, "config": read.evaluations[0].config, **compared.as_dict(), "notes": notes}
+    if output:
+        write_json(output, document)
+    if chosen == "json":
+        print_json(document)
+    else:
+        print_tables(tables(compared), chosen)
+    evaluation_output.print_notes(read.evaluations, notes, chosen)
 
 
-def _report(
-    settings: dict[str, Any], paths: dict[str, str], systems: dict[str, Scores], compared: Comparison
-) -> dict[str, Any]:
-    """The comparison as JSON data."""
-    rows = []
-    for name, interval in compared.systems.items():
-        system = systems[name]
-        said = {"signature": system.signature, "unofficial": system.unofficial}
-        row = {"system": name, "file": paths[name], **asdict(interval), "problems": system.problems}
-        rows.append(row | {key: value for key, value in said.items() if value})
-    pairs = []
-    for pair in compared.pairs:
-        fields = asdict(pair)
-        difference = fields.pop("difference")
-        bounds = {key: difference["interval"][key] for key in ("standard_error", "low", "high")}
-        tested = {"difference": difference["interval"]["mean"], **bounds, "p_value": difference["p_value"]}
-        pairs.append(fields | tested | {"significant": pair.significant})
-    return {**settings, "items": compared.items, "questions": compared.questions, "systems": rows, "pairs": pairs}
+compare = with_parameters(_compare, parameters())
 
 
-def _print(settings: dict[str, Any], systems: dict[str, Scores], compared: Comparison) -> None:
-    from qabench.cli.output import console, print_table
+def labelled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
+    """The evaluations by a name each: the model, with the setting or the path where models are equal.
+
+    Raises:
+        InputError: there are fewer than two.
+    """
+    if len(evaluations) < 2:
+        raise InputError(
+            "nothing to compare: give two systems or more, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
+        )
+    names = [one.model for one in evaluations]
+    full = [f"{one.model} {one.setting}" for one in evaluations]
+    found: dict[str, Evaluation] = {}
+    for one, name, longer in zip(evaluations, names, full, strict=True):
+        unique = name if names.count(name) == 1 else longer if full.count(longer) == 1 else Path(one.path).name
+        if unique in found:
+            raise InputError(f"the same file twice: {one.path}")
+        found[unique] = one
+    return found
+
+
+def tables(compared: Comparison) -> list[Any]:
+    """The scores of the systems, and the pairs."""
     from qabench.tables import Table
 
-    of = f"{compared.items} items of " if compared.items != compared.questions else ""
-    rows: list[list[Any]] = [
-        [name, f"{found.mean:.4f}", f"{found.low:.4f} to {found.high:.4f}", f"{found.standard_error:.4f}"]
-        for name, found in compared.systems.items()
-    ]
-    title = f"{settings['metric']} on {of}{compared.questions} questions"
-    print_table(Table(title, ["system", "mean", "95 % interval", "standard error"], rows))
-    rows = []
+    rows: list[list[Any]] = []
+    for label, score in compared.systems.items():
+        found = score.interval
+        interval = f"{found.low:.4f} to {found.high:.4f}"
+        rows.append([label, f"{found.mean:.4f}", interval, f"{found.standard_error:.4f}", score.n])
+    metric = compared.metric
+    columns = ["system", metric.name, "95% interval", "standard error", f"n ({metric.unit})"]
+    pairs: list[list[Any]] = []
     for pair in compared.pairs:
-        found = pair.difference.interval
+        of = pair.difference.interval
         verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
-        p_values = [f"{p:.4f}" for p in (pair.difference.p_value, pair.corrected_p)]
-        counts = [pair.wins, pair.ties, pair.losses]
-        interval = f"{found.low:+.4f} to {found.high:+.4f}"
-        rows.append([f"{pair.first} - {pair.second}", f"{found.mean:+.4f}", interval, *p_values, *counts, verdict])
-    columns = ["pair", "difference", "95 % interval", "p", "corrected p", "wins", "ties", "losses", "verdict at 5 %"]
-    notes = [
-        f"p: paired {settings['test']} test, two-sided, {settings['resamples']:,} resamples, seed {settings['seed']}; "
-        f"correction: {settings['correction']}; intervals: bootstrap over questions, not corrected"
-    ]
-    print_table(Table("Pairs", columns, rows, notes))
-    _print_notes(console(), systems)
+        numbers = [f"{of.mean:+.4f}", f"{of.low:+.4f} to {of.high:+.4f}", f"{pair.difference.p_value:.4f}"]
+        counts = [f"{pair.corrected_p:.4f}", pair.wins, pair.ties, pair.losses]
+        pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, *counts])
+    names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
+    return [Table(metric.title, columns, rows), Table("Pairs", names, pairs, [compared.about()])]
 
 
-def _print_notes(out: Any, systems: dict[str, Scores]) -> None:
-    for name, system in systems.items():
-        for problem in system.problems:
-            out.print(f"{name}: {problem}", style="yellow", markup=False, soft_wrap=True)
-    if unofficial := next((system.unofficial for system in systems.values() if system.unofficial), None):
-        out.print(f"UNOFFICIAL accuracy: lemmatized by {unofficial}.", style="bold red", markup=False, soft_wrap=True)
-    for signature in dict.fromkeys(system.signature for system in systems.values() if system.signature):
-        out.print(f"signature: {signature}", style="dim", markup=False, soft_wrap=True)
+def _families(metric: Metric | None, allowed: Mapping[str, str]) -> list[str] | None:
+    """The family to compute for a metric; None for the default ones."""
+    if metric is None:
+        return None
+    names = [name for name in allowed if name in (metric.family, metric.name)]
+    return names or None

@@ -1,4 +1,4 @@
-"""``qabench export``: a run's answers in the forms that other programs read."""
+"""``qabench export``: the answers of runs in the forms that other programs read."""
 
 from __future__ import annotations
 
@@ -9,44 +9,59 @@ import typer
 
 from qabench.errors import InputError
 
+SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval"}
+
 
 def export(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log of a run.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="By default standard output.")] = None,
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of runs, or folders of logs.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file; for several runs a folder, with one file per run. Default: standard output.",
+        ),
+    ] = None,
     format: Annotated[
         str,
         typer.Option(
-            help='generations: {"id", "answer"} a line, as leaderboard and `qabench score` read them; '
-            "records: everything, for load_dataset('json'); eval: the log with numbered samples, for "
-            "load_dataset('eval')."
+            help='predictions: what `qabench score` reads, such as {"id", "answer"}; records: everything, for '
+            "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval')."
         ),
-    ] = "generations",
-    epoch: Annotated[int, typer.Option(help="Of generations: which epoch's answers.")] = 1,
+    ] = "predictions",
+    epoch: Annotated[int, typer.Option(min=1, help="Of predictions: which epoch's answers.")] = 1,
 ) -> None:
-    """Write a run's answers as a generations file, as records, or as a log for `datasets`."""
-    from qabench.cli.output import errors
-    from qabench.files import write_text
+    """Write the answers of runs as predictions, as records, or as logs for `datasets`."""
+    from qabench.cli.output import hint, say, warn
+    from qabench.files import check_writable, write_text
     from qabench.runs import export as runs_export
-    from qabench.runs.log import read_run
+    from qabench.runs.sources import read_evaluations
 
     if format not in runs_export.FORMATS:
         raise InputError(f"unknown format {format!r}; allowed: {', '.join(runs_export.FORMATS)}")
-    run = read_run(log)
-    if format == "eval":
-        if out is None or out.suffix != ".eval":
-            raise InputError("the format eval needs --out FILE.eval")
-        runs_export.write_with_numbered_samples(log, out)
-    else:
-        text = runs_export.generations(run, epoch) if format == "generations" else runs_export.records(run)
-        if out is None:
-            print(text, end="")
+    read = read_evaluations(logs)
+    several = len(read.evaluations) > 1
+    if output is None and (several or format == "eval"):
+        raise InputError("several runs, and the format eval, need --output")
+    for run in read.evaluations:
+        path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
+        if path:
+            check_writable(path)
+        if format == "eval" and path:
+            if path.suffix != ".eval":
+                raise InputError(f"the format eval needs --output FILE.eval, not {path}")
+            runs_export.write_with_numbered_samples(run.path, path)
         else:
-            write_text(out, text)
-    left_out = [record.id for record in run.records if record.answer is None and record.epoch == epoch]
-    if left_out and format == "generations":
-        errors().print(
-            f"left out: {len(left_out)} questions without an answer ({', '.join(left_out[:3])}, ...); "
-            f"`qabench run --resume {log}` asks them again",
-            style="yellow",
-            markup=False,
-        )
+            text = runs_export.predictions(run, epoch) if format == "predictions" else runs_export.records(run)
+            if path:
+                write_text(path, text)
+            else:
+                print(text, end="")
+        if path and several:
+            say(f"wrote {path}")
+        lacking = [record.id for record in run.records if record.answer is None and record.epoch == epoch]
+        if lacking and format == "predictions":
+            warn(f"{run.path}: {len(lacking)} questions have no answer and are not in the predictions")
+    for note in read.notes:
+        hint(note, "yellow")

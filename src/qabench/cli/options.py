@@ -19,8 +19,18 @@ def _chosen(ctx: typer.Context) -> Any:
     return benchmark(name) if name in benchmark_names() else None
 
 
-def _benchmarks(incomplete: str) -> list[str]:
+def completed_benchmarks(incomplete: str) -> list[str]:
     return [name for name in benchmark_names() if name.startswith(incomplete)]
+
+
+def _task_options(ctx: typer.Context, incomplete: str) -> list[str]:
+    found = _chosen(ctx)
+    if found is None:
+        return []
+    from qabench.runs.task_options import task_options
+
+    setting = found.setting(ctx.params.get("setting"))
+    return [f"{one.name}=" for one in task_options(setting) if one.name.startswith(incomplete)]
 
 
 def _configs(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -59,7 +69,9 @@ def _formats(incomplete: str) -> list[str]:
 BenchmarkName = Annotated[
     str,
     typer.Argument(
-        metavar="BENCHMARK", help=f"Which benchmark: {', '.join(benchmark_names())}.", autocompletion=_benchmarks
+        metavar="BENCHMARK",
+        help=f"Which benchmark: {', '.join(benchmark_names())}.",
+        autocompletion=completed_benchmarks,
     ),
 ]
 ConfigName = Annotated[
@@ -116,6 +128,44 @@ Questions = Annotated[
     Path | None,
     typer.Option("--questions", metavar="FILE", help="Questions in the benchmark's official format, not a config's."),
 ]
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url", metavar="URL", help="Any OpenAI-compatible server; its key, if any, is in QABENCH_API_KEY."
+    ),
+]
+TaskArguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-T",
+        metavar="NAME=VALUE",
+        help="An option of the setting, see --list-options; may be repeated.",
+        autocompletion=_task_options,
+    ),
+]
+ModelArguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-M", "--model-args", metavar="NAME=VALUE", help="An argument of the model's provider; may be repeated."
+    ),
+]
+TokenBudget = Annotated[
+    int | None, typer.Option("--token-budget", min=1, help="Stop when so many tokens are spent, prompts and replies.")
+]
+PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="Price of a million tokens of prompts.")]
+PriceOut = Annotated[float | None, typer.Option("--price-out", min=0, help="Price of a million tokens of replies.")]
+
+
+def prices(price_in: float | None, price_out: float | None) -> Any:
+    """The prices as ``qabench.llm.budget.Prices``; None if they are not given."""
+    from qabench.llm.budget import Prices
+
+    if price_in is None and price_out is None:
+        return None
+    if price_in is None or price_out is None:
+        raise InputError("give both --price-in and --price-out, per million tokens, or neither")
+    return Prices(price_in, price_out)
 
 
 def checked_format(name: str, as_json: bool) -> str:

@@ -171,7 +171,7 @@ def _lines(what: str) -> Callable[[int, int], None]:
 
     def progress(done: int, total: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+        if done == total or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
             last = time.monotonic()
             print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
 

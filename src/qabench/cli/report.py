@@ -1,4 +1,4 @@
-"""``qabench report``: runs as one web page that needs no network."""
+"""``qabench report``: runs and files of predictions as one web page that needs no network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from qabench.cli.options import AsJson, ConfigName, Families, Questions
 from qabench.errors import InputError
 
 
@@ -14,36 +15,53 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Logs of `qabench run`, or FanOutQA answers as JSONL; several are compared."
+            metavar="RUN...", help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark."
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where index.html and report.json are written.")],
-    config: Annotated[str | None, typer.Option(help="Of answers as JSONL: whose questions they belong to.")] = None,
-    title: Annotated[str | None, typer.Option(help="The page's title; by default it names the benchmarks.")] = None,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
+    ],
+    benchmark: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of files of predictions: which benchmark they answer.")
+    ] = None,
+    config: ConfigName = None,
+    metrics: Families = None,
+    questions: Questions = None,
+    title: Annotated[str | None, typer.Option(help="The page's title. Default: the benchmarks' names.")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print where it is as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write a report of runs: scores with intervals, comparisons, breakdowns, and every question with its answers.
+    """Write a report of runs: the finding, scores with intervals, comparisons, groups, and every question.
 
     The page holds everything inside: mail it, or put it on any server.
     """
-    from qabench.cli.output import console, plain_warnings, print_json
+    from qabench.benchmarks import benchmark as benchmark_of
+    from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say
+    from qabench.evaluate import checked_families
+    from qabench.files import check_writable
     from qabench.report import build_report
-    from qabench.runs.log import read_run
-    from qabench.runs.scored import score_file
+    from qabench.runs.sources import read_evaluations
 
-    if config and not any(run.suffix == ".jsonl" for run in runs):
-        raise InputError("--config is for answers as JSONL; a log names its own config")
-    with plain_warnings():
-        read = [score_file(run, config) if run.suffix == ".jsonl" else read_run(run) for run in runs]
-    page = build_report(read, out, title)
+    check_writable(output / "index.html")
+    if benchmark is None and (config or metrics or questions):
+        raise InputError("--config, --metrics and --questions are for files of predictions: name their --benchmark")
+    families = checked_families(benchmark_of(benchmark), _names(metrics)) if benchmark else None
+    with plain_warnings(), progress_bar("Scoring") as progress:
+        read = read_evaluations(list(runs), benchmark, config, metrics=families, questions=questions, progress=progress)
+    page = build_report(read.evaluations, output, title)
     numbers = page.with_name("report.json")
     if as_json:
-        print_json({"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size})
+        print_json({"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size, "notes": read.notes})
     else:
-        megabytes = page.stat().st_size / 1e6
-        console().print(f"{page} ({megabytes:.1f} MB); its figures: {numbers}", markup=False, soft_wrap=True)
+        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {numbers}")
+    for note in read.notes:
+        hint(note, "yellow")
     if open_page:
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
+
+
+def _names(metrics: str | None) -> list[str] | None:
+    return metrics.split(",") if metrics else None

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.benchmarks import benchmark_names
+from qabench.cli.options import (
+    AsJson,
+    BaseUrl,
+    ConfigName,
+    Format,
+    ModelArguments,
+    Output,
+    PriceIn,
+    PriceOut,
+    SettingName,
+    TaskArguments,
+    TokenBudget,
+    checked_format,
+    completed_benchmarks,
+    prices,
+)
 from qabench.errors import InputError
-from qabench.limits import yaml_of
-
-if TYPE_CHECKING:
-    from qabench.evaluation import Evaluation
-
-KINDS_SHOWN = 5  # of problems
 
 
 def run(
     benchmark: Annotated[
-        str | None, typer.Argument(metavar="[BENCHMARK]", help="fanoutqa, felm, expertqa or fastbook.")
+        str | None,
+        typer.Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()), autocompletion=completed_benchmarks),
     ] = None,
     model: Annotated[
         str | None,
@@ -29,19 +41,10 @@ def run(
             "with --base-url the name that the server knows.",
         ),
     ] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Any OpenAI-compatible server; its key, if any, is in QABENCH_API_KEY."),
-    ] = None,
-    setting: Annotated[
-        str | None,
-        typer.Option(
-            help="fanoutqa: closed-book, open-book, evidence-provided; felm: raw, cot, cot-cons, link, content; "
-            "expertqa: closed, retrieve-read, post-hoc; fastbook: rag. By default the first."
-        ),
-    ] = None,
-    config: Annotated[str | None, typer.Option(help="The dataset's config, such as dev or sample.")] = None,
-    limit: Annotated[str | None, typer.Option(metavar="N|A-B", help="Only the first N samples, or A to B.")] = None,
+    base_url: BaseUrl = None,
+    setting: SettingName = None,
+    config: ConfigName = None,
+    limit: Annotated[str | None, typer.Option(metavar="N|A-B", help="Only the first N questions, or A to B.")] = None,
     ids: Annotated[
         list[str] | None, typer.Option("--id", metavar="ID", help="Only this question; may be repeated.")
     ] = None,
@@ -51,134 +54,85 @@ def run(
             metavar="NAME", help="Only questions of this category, domain, field or chapter; may be repeated."
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="How often each question is asked.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="How often each question is asked.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
-    shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="The samples in a random order.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="By default what the benchmark's authors used.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Of a reply; by default the setting's.")] = None,
+    shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="Ask the questions in a random order.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Default: what the benchmark's authors used.")] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The longest reply, in tokens. Default: the setting's.")
+    ] = None,
     context_length: Annotated[
         int | None,
-        typer.Option(metavar="TOKENS", help="The model's window, for open-book and evidence-provided where unknown."),
+        typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
     ] = None,
-    max_connections: Annotated[int | None, typer.Option(help="Calls in flight.")] = None,
-    max_retries: Annotated[int, typer.Option(help="How often a failed call is made again.")] = 5,
-    timeout: Annotated[int | None, typer.Option(metavar="SECONDS", help="Of a call with all its retries.")] = None,
-    cache: Annotated[bool, typer.Option(help="Keep replies, so that the same call is never paid for twice.")] = True,
-    task_args: Annotated[
-        list[str] | None, typer.Option("-T", metavar="NAME=VALUE", help="An argument of the task; may be repeated.")
+    max_connections: Annotated[int | None, typer.Option(min=1, help="Calls in flight.")] = None,
+    max_retries: Annotated[int, typer.Option(min=0, help="How often a failed call is repeated.")] = 5,
+    timeout: Annotated[
+        int | None, typer.Option(min=1, metavar="SECONDS", help="For a call with all its retries.")
     ] = None,
-    model_args: Annotated[
-        list[str] | None, typer.Option("-M", metavar="NAME=VALUE", help="One of the provider; may be repeated.")
-    ] = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after so many calls.")] = None,
+    token_budget: TokenBudget = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them.")
+    ] = True,
+    task_args: TaskArguments = None,
+    model_args: ModelArguments = None,
     log_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where the log is written.")] = Path("logs"),
     resume: Annotated[
-        Path | None, typer.Option(metavar="LOG", help="Go on with a run that was stopped or has failed samples.")
+        Path | None, typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON document.")] = False,
+    suite: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Run models x benchmarks x settings x seeds that a YAML file lists."),
+    ] = None,
+    list_options: Annotated[bool, typer.Option("--list-options", help="List what -T accepts, and exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the calls, tokens and cost of the run, and exit.")
+    ] = False,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    format: Format = "table",
+    output: Output = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Run a model over a benchmark and score it; Inspect AI does the calls (`inspect view` shows the log).
+    """Run a model over a benchmark and score its answers with the official metrics.
 
-    A sample that fails is recorded, costs no other, and is asked again by --resume.
+    The model is called once before the first question, so that a wrong URL, key or name costs seconds. A question that
+    fails is recorded and does not affect the others; --resume asks it again. Exit code: 0 scored, 1 nothing was
+    answered or the model does not answer, 2 wrong usage, 130 and 143 interrupted.
     """
-    from qabench.benchmarks.settings import PART_ARGUMENTS
-    from qabench.cli.output import plain_warnings, print_json
-    from qabench.runs import running
-    from qabench.runs.log import read_run
+    from qabench.cli import run_parts as parts
+    from qabench.files import check_writable
 
-    # Inspect's own summary would stand beside ours; its bar is for a person at a terminal.
-    shown: dict[str, Any] = {"display": "rich" if sys.stderr.isatty() and not as_json else "none"}
-    if resume:
+    chosen = checked_format(format, as_json)
+    if output:
+        check_writable(output)
+    shown = parts.Shown(chosen, output)
+    watching: dict[str, Any] = {"max_calls": max_calls, "token_budget": token_budget}
+    sending: dict[str, Any] = {"max_connections": max_connections, "timeout": timeout}
+    extra = parts.pairs("-M", model_args)
+    if suite or resume:
         if benchmark or model:
-            raise InputError("--resume goes on as the run was started: give no benchmark and no model with it")
-        with plain_warnings():
-            log = running.resume(resume, max_connections=max_connections, **shown)
-    else:
-        if benchmark is None or model is None:
-            raise InputError("give a benchmark and --model NAME, such as: qabench run fanoutqa --model openai/gpt-4o")
-        part = PART_ARGUMENTS.get(benchmark, "category")
-        named = {"config": config, "ids": ids, part: category, "context_length": context_length}
-        arguments = {name: value for name, value in named.items() if value is not None} | _pairs("-T", task_args)
-        with plain_warnings():
-            log = running.start(
-                benchmark,
-                setting,
-                model,
-                base_url=base_url,
-                task_args=arguments,
-                model_args=_pairs("-M", model_args),
-                log_dir=log_dir,
-                limit=_limit(limit),
-                epochs=epochs,
-                seed=seed,
-                sample_shuffle=shuffle,
-                temperature=temperature,
-                max_tokens=max_tokens,
-                max_connections=max_connections,
-                max_retries=max_retries,
-                timeout=timeout,
-                cache=cache,
-                **shown,
-            )
-    done = read_run(log)
-    if as_json:
-        print_json(done.as_dict())
-    else:
-        _print(done)
-
-
-def _limit(text: str | None) -> int | tuple[int, int] | None:
-    if text is None:
-        return None
-    first, dash, last = text.partition("-")
-    if not first.isdigit() or (dash and not last.isdigit()):
-        raise InputError(f"--limit is {text!r}; it must be a number such as 50, or a range such as 51-100")
-    # Inspect's ranges begin at 0 and leave the end out.
-    return (int(first) - 1, int(last)) if dash else int(first)
-
-
-def _pairs(option: str, texts: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE arguments; values are read as YAML, as on Inspect's command line."""
-
-    pairs = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise InputError(f"{option} is {text!r}; it must be NAME=VALUE")
-        try:
-            pairs[name.replace("-", "_")] = yaml_of(value)
-        except ValueError as error:
-            raise InputError(f"{option} {name}: the value is not YAML that can be read: {error}") from None
-    return pairs
-
-
-def _print(run: Evaluation) -> None:
-    from qabench.cli.output import console, print_table
-    from qabench.tables import Table
-
-    counts = run.counts()
-    rows = [
-        [name, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"{one.standard_error:.4f}"]
-        for name, one in ((name, score.interval) for name, score in run.scores().items())
-    ]
-    notes = [", ".join(f"{count} {status}" for status, count in counts.items() if count)]
-    title = f"{run.benchmark} {run.config}, {run.setting}: {run.model}"
-    if not rows:
-        notes.append(f"nothing is scored: {run.unscored or 'no answer has a score'}")
-    print_table(Table(title, ["score", "mean", "95 % interval", "standard error"], rows, notes))
-    out = console()
-    problems: dict[str, list[str]] = {}
-    for record in run.records:
-        if record.problem:
-            problems.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
-    for problem, of in list(problems.items())[:KINDS_SHOWN]:
-        named = f"{', '.join(of[:3])} and {len(of) - 3} more" if len(of) > 3 else ", ".join(of)
-        out.print(f"{problem} ({named})", style="yellow", markup=False, soft_wrap=True)
-    if len(problems) > KINDS_SHOWN:
-        out.print(f"and {len(problems) - KINDS_SHOWN} more kinds of problems", style="yellow", markup=False)
-    if run.unofficial:
-        out.print(f"UNOFFICIAL: {run.unofficial}", style="bold red", markup=False, soft_wrap=True)
-    for family, signature in run.signatures.items():
-        out.print(f"{family}: {signature}", style="dim", markup=False, soft_wrap=True)
-    if counts["failed"] or counts["missing"]:
-        out.print(f"ask the failed ones again: qabench run --resume {run.path}", markup=False, soft_wrap=True)
-    out.print(f"log: {run.path}", markup=False, soft_wrap=True)
+            raise InputError("--resume and --suite say what is run: give no benchmark and no --model with them")
+        if suite:
+            parts.run_suite(suite, log_dir, shown, sending)
+        elif resume:
+            parts.resume(resume, base_url, extra, shown, watching, sending)
+        return
+    if benchmark is None:
+        raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
+    if list_options:
+        parts.list_options(benchmark, setting, chosen)
+        return
+    if model is None:
+        raise InputError("give --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
+    part = benchmark_of(benchmark).part
+    named = {"config": config, "ids": ids, part: category, "context_length": context_length}
+    arguments = {name: value for name, value in named.items() if value is not None} | parts.pairs("-T", task_args)
+    asking: dict[str, Any] = {"limit": parts.limited(limit), "epochs": epochs, "max_tokens": max_new_tokens}
+    if dry_run:
+        parts.plan(benchmark, setting, model, arguments, asking, prices(price_in, price_out), chosen)
+        return
+    sending |= {"seed": seed, "sample_shuffle": shuffle, "temperature": temperature, "max_retries": max_retries}
+    provider = {"base_url": base_url, "model_args": extra, "log_dir": log_dir, "cache": cache}
+    parts.start((benchmark, setting, model), arguments, shown, watching, provider | asking | sending)

@@ -1,110 +1,130 @@
-"""``qabench score``: the official scores of a file of answers."""
+"""``qabench score``: the official scores of predictions, for every benchmark."""
 
 from __future__ import annotations
 
+import inspect
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qabench.benchmarks import Option, benchmark_names
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.cli.lazy import with_parameters
+from qabench.cli.options import (
+    AsJson,
+    BenchmarkName,
+    ConfigName,
+    Families,
+    Format,
+    Groupings,
+    Output,
+    Questions,
+    checked_format,
+)
+
 if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.old_predictions import Evaluation
+    from qabench.evaluation import Evaluation
 
 
-def score(
-    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark: fanoutqa.")],
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="Which config: dev, dev_nov23 or sample.")],
-    answers: Annotated[
-        Path, typer.Argument(metavar="ANSWERS.jsonl", help='A JSON object {"id": ..., "answer": ...} a line.')
-    ],
-    metrics: Annotated[str, typer.Option(help="Which scores, separated by commas: acc, rouge.")] = "acc,rouge",
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="GROUP", help="Also scores by group: category, type (of answer), evidence. May be repeated."
+def declared_options() -> dict[str, tuple[Option, list[str]]]:
+    """Each option that a benchmark adds to ``score``, by name, with the benchmarks that have it."""
+    found: dict[str, tuple[Option, list[str]]] = {}
+    for name in benchmark_names():
+        for option in benchmark_of(name).options:
+            found.setdefault(option.name, (option, []))[1].append(name)
+    return found
+
+
+def parameters() -> list[inspect.Parameter]:
+    """The options of all benchmarks as parameters that Typer reads. Unless given, each is None."""
+    made = []
+    for name, (option, benchmarks) in declared_options().items():
+        choices = f" One of {', '.join(option.choices)}." if option.choices else ""
+        default = "" if option.default is None or option.type is bool else f" Default: {option.default}."
+        text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
+        flag = f"--{name.replace('_', '-')}"
+        annotation = Annotated[option.type | None, typer.Option(flag, help=text)]  # type: ignore[valid-type]
+        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+    return made
+
+
+def _score(
+    benchmark: BenchmarkName,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help='Predictions as JSONL or a JSON list, also .gz: {"id", "answer"}, or the benchmark\'s own fields; '
+            "- for standard input; logs of `qabench run`, or folders of logs.",
         ),
+    ],
+    config: ConfigName = None,
+    metrics: Families = None,
+    by: Groupings = None,
+    questions: Questions = None,
+    per_item: Annotated[
+        Path | None, typer.Option("--per-item", metavar="FILE", help="Write the scores of each item as JSONL.")
     ] = None,
-    lemmatizer: Annotated[str, typer.Option(help="auto, spacy (official) or simplemma.")] = "auto",
-    only_score_answered: Annotated[
-        bool, typer.Option("--only-score-answered", help="Average over the answered questions only.")
-    ] = False,
-    ignore_unknown: Annotated[
-        bool,
-        typer.Option("--ignore-unknown", help="With --only-score-answered, pass over answers to unknown questions."),
-    ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 2 when the file has any problem or the scores are unofficial.")
+        bool, typer.Option("--strict", help="Exit with 2 if the input has a problem or a score is not official.")
     ] = False,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JSON.")] = None,
-    per_question: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JSON line a question.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    format: Format = "table",
+    output: Output = None,
+    as_json: AsJson = False,
+    **options: Any,
 ) -> None:
-    """Score a file of answers with the official metrics.
+    """Score predictions with the official metrics of a benchmark.
 
-    Missing, unknown and repeated ids, null answers and unreadable lines are counted and named; the rest is scored.
+    Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and named; the rest is
+    scored. With several files, the table has one row per file.
     """
-    from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions, per_question_lines
+    from qabench.cli import evaluation_output as shown
     from qabench.cli.output import plain_warnings, print_json, progress_bar
-    from qabench.files import write_json, write_text
-    from qabench.generations import read_generations
-    from qabench.text import Normalizer
-    from qabench.text.cache import NormalizedTextCache
+    from qabench.evaluate import checked_families, checked_options
+    from qabench.files import check_writable, write_json, write_text
+    from qabench.runs.sources import read_evaluations
 
-    generations = read_generations(answers)
-    with plain_warnings(), progress_bar("Normalising texts") as progress:
-        evaluation = evaluate(
-            generations,
-            load_questions(benchmark, config),
-            metrics=[name.strip() for name in metrics.split(",") if name.strip()],
-            normalizer=Normalizer(lemmatizer, NormalizedTextCache.default()),
-            only_score_answered=only_score_answered,
-            ignore_unknown=ignore_unknown,
-            progress=progress,
+    found = benchmark_of(benchmark)
+    chosen = checked_format(format, as_json)
+    given = checked_options(found, options)
+    families = checked_families(found, metrics)
+    for path in filter(None, (output, per_item)):
+        check_writable(path)
+    with plain_warnings(), progress_bar("Scoring") as progress:
+        read = read_evaluations(
+            files, found.name, config, metrics=families, questions=questions, progress=progress, **given
         )
-    report = evaluation.as_dict(by or ())
+    reports = [shown.report(one, by or []) for one in read.evaluations]
+    document = reports[0] if len(reports) == 1 else {"evaluations": reports}
     if output:
-        write_json(output, report)
-    if per_question:
-        write_text(per_question, per_question_lines(evaluation))
-    if as_json:
-        print_json(report)
+        write_json(output, document)
+    if per_item:
+        write_text(per_item, per_item_lines(read.evaluations))
+    if chosen == "json":
+        print_json(document)
     else:
-        _print(evaluation, by or [])
-    if strict and (evaluation.joined.problems() or evaluation.unofficial):
+        shown.print_evaluations(read.evaluations, by or [], chosen)
+    shown.print_notes(read.evaluations, read.notes, chosen)
+    if not any(report["scores"] for report in reports):
+        raise typer.Exit(1)
+    if strict and any(
+        report["problems"] or shown.deviations(one) for report, one in zip(reports, read.evaluations, strict=True)
+    ):
         raise typer.Exit(2)
 
 
-def _print(evaluation: Evaluation, by: list[str]) -> None:
-    from qabench.cli.output import console, print_table
-    from qabench.tables import Table
+score = with_parameters(_score, parameters())
 
-    questions, counts = evaluation.questions, evaluation.joined.counts()
-    rows = [
-        [name, f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{interval.standard_error:.4f}"]
-        for name, interval in evaluation.intervals().items()
-    ]
-    title = f"{questions.benchmark} {questions.config}: {evaluation.path}, {counts['scored']} questions"
-    print_table(Table(title, ["score", "mean", "95 % interval", "standard error"], rows))
-    if evaluation.rouge:
-        parts = [
-            [kind, *(f"{value:.4f}" for value in prf.values())] for kind, prf in evaluation.rouge.as_dict().items()
-        ]
-        print_table(Table("ROUGE", ["type", "precision", "recall", "F-measure"], parts))
-    for grouping in by:
-        groups = evaluation.by(grouping)
-        columns = list(next(iter(groups.values()))) if groups else []
-        cells = [
-            [group, *(f"{v:.4f}" if isinstance(v, float) else v for v in values.values())]
-            for group, values in groups.items()
-        ]
-        print_table(Table(f"By {grouping}", [grouping, *columns], cells))
-    out = console()
-    for problem in evaluation.joined.problems():
-        out.print(problem, style="yellow", markup=False, soft_wrap=True)
-    if evaluation.unofficial:
-        from qabench.text.spacy_lemmatizer import install_hint
 
-        text = f"UNOFFICIAL accuracy: lemmatized by {evaluation.unofficial}. For official scores: {install_hint()}"
-        out.print(text, style="bold red", markup=False, soft_wrap=True)
-    for name, text in evaluation.signatures.items():
-        out.print(f"{name}: {text}", style="dim", markup=False, soft_wrap=True)
+def per_item_lines(evaluations: list[Evaluation]) -> str:
+    """One JSON object per record: id, epoch, status, problem, scores and details; with several systems the system."""
+    rows = []
+    for evaluation in evaluations:
+        system = {"system": evaluation.model} if len(evaluations) > 1 else {}
+        for record in evaluation.records:
+            row = {"id": record.id, "epoch": record.epoch} | system | {"status": record.status}
+            said = {"problem": record.problem} if record.problem else {}
+            rows.append(row | said | {"scores": dict(record.scores), "detail": dict(record.detail)})
+    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -44,7 +44,7 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     Raises:
         InputError: the base URL is no http(s) URL, or the key cannot stand in a header.
     """
-    url = _clean(base_url or os.environ.get(BASE_VARIABLE) or OPENAI)
+    url = clean_url(base_url or os.environ.get(BASE_VARIABLE) or OPENAI)
     host = urlsplit(url).hostname
     key = (api_key or os.environ.get(KEY_VARIABLE, "")).strip()
     needs: str | None = None
@@ -61,9 +61,13 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     return Endpoint(url, key or NO_KEY, None if key else needs)
 
 
-def _clean(base_url: str) -> str:
+def clean_url(base_url: str) -> str:
+    """A base URL without a trailing slash; "huggingface" is Hugging Face's router. Raises InputError for others."""
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InputError(f"the base URL is {base_url!r} ({error}); give one such as {OPENAI}, or huggingface") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"the base URL is {base_url!r}; give one such as {OPENAI}, or huggingface")
     if parts.username or parts.password:

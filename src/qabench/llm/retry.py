@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from qabench.errors import InputError
+from qabench.http import retry_after
 from qabench.llm.exchange import UnreadableReply
 
 # 408 request timeout, 409 lock timeout, 425 too early, 429 too many requests; and every 5xx.
@@ -82,19 +81,8 @@ def _status_failure(status: int, code: str | None, message: str, headers: Mappin
     # OpenAI says 429 to an empty account too; waiting does not fill it.
     if status in FATAL or code == "insufficient_quota":
         return Failure(reason, retry=False, fatal=True)
-    return Failure(reason, retry=status in RETRIED or status >= 500, wait=retry_after(headers))
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a response asks to wait: Retry-After in seconds or as a date, or retry-after-ms."""
-    try:
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
-        value = headers.get("retry-after")
-        if not value:
-            return None
-        if value.strip()[:1].isdigit():
-            return float(value)
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
+    return Failure(
+        reason,
+        retry=status in RETRIED or status >= 500,
+        wait=retry_after(headers.get("retry-after"), headers.get("retry-after-ms")),
+    )

@@ -7,21 +7,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError
+from qabench.benchmarks import benchmark
+from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation, Record
+from qabench.runs.log import whole_log
 
-FORMATS = ("generations", "records", "eval")
+FORMATS = ("predictions", "records", "eval")
 
 
-def generations(run: Evaluation, epoch: int = 1) -> str:
-    """The answers as JSONL, ``{"id", "answer"}`` a line, as FanOutQA's leaderboard and ``qabench score`` read them.
+def predictions(run: Evaluation, epoch: int = 1) -> str:
+    """The answers as JSONL, in the fields that ``qabench score`` reads for the benchmark, such as {"id", "answer"}.
 
-    Failed records are left out, which the official scorer counts as unanswered.
+    Failed records are left out, which the official scorers count as unanswered.
 
     Raises:
-        InputError: the run has no such epoch, or not one answer in it.
+        InputError: the run has no such epoch, or no answer in it.
     """
-    rows = [{"id": r.id, "answer": r.answer} for r in run.records if r.epoch == epoch and r.answer is not None]
+    found = benchmark(run.benchmark)
+    rows = [
+        {"id": record.id} | found.prediction(record)
+        for record in run.records
+        if record.epoch == epoch and record.answer is not None
+    ]
     if not rows:
         raise InputError(f"{run.path} holds no answers of epoch {epoch}; it has {_epochs(run)}")
     return _lines(rows)
@@ -42,7 +49,7 @@ def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
     """
     import inspect_ai.log
 
-    whole: Any = inspect_ai.log.read_eval_log(str(log))
+    whole = whole_log(log)
     numbers = {sample_id: number for number, sample_id in enumerate(whole.eval.dataset.sample_ids or [], start=1)}
     whole.eval.dataset.sample_ids = list(numbers.values())
     for sample in whole.samples or []:
@@ -51,7 +58,10 @@ def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
     for reduction in whole.reductions or []:
         for scored in reduction.samples:
             scored.sample_id = numbers.get(scored.sample_id, scored.sample_id)
-    inspect_ai.log.write_eval_log(whole, str(out), format="eval")
+    try:
+        inspect_ai.log.write_eval_log(whole, str(out), format="eval")
+    except OSError as error:
+        raise QabenchError(f"cannot write {out}: {error.strerror or error}") from error
 
 
 def _row(run: Evaluation, record: Record) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.runs.archive import check_archive, damaged_log
+from qabench.terminal import printable
 
 # Most of a log's bytes, and nothing that a record needs.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -88,6 +90,34 @@ def read_header(path: str | Path) -> Any:
     return log
 
 
+def whole_log(path: str | Path) -> Any:
+    """The log with its samples, an ``EvalLog``; of a killed run everything that can be recovered.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    inspect_log = _inspect_log()
+    check_archive(Path(path))
+    try:
+        log = inspect_log.read_eval_log(str(path))
+    except Exception as error:
+        raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error
+    return _recovered(log, path) if log.status == "started" else log
+
+
+def _recovered(log: Any, path: str | Path) -> Any:
+    """A killed run's log with the samples that Inspect had not yet written into it."""
+    from inspect_ai.log import recover_eval_log
+
+    with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
+        try:
+            found = recover_eval_log(str(path), str(Path(folder) / Path(path).name), cleanup=False)
+        except Exception:  # there is nothing to recover: the samples in the file are all there is
+            return log
+    found.location = log.location
+    return found
+
+
 def _inspect_log() -> Any:
     try:
         import inspect_ai.log
@@ -141,7 +171,7 @@ def _input_tokens(usage: Any) -> int:
 def _status(sample: Any) -> tuple[str, str | None]:
     """The record's status and what is wrong, if anything."""
     if sample.error is not None:
-        return FAILED, sample.error.message
+        return FAILED, failure(sample.error)
     output = sample.output
     if not output.choices:
         return FAILED, output.error or "the model gave no output"
@@ -154,6 +184,17 @@ def _status(sample: Any) -> tuple[str, str | None]:
     if output.stop_reason in _CUT_OFF_STOPS:
         return CUT_OFF, "the reply was cut off at the limit of tokens"
     return ANSWERED, None
+
+
+def failure(error: Any) -> str:
+    """Why a sample failed, in one line that is the same for equal failures."""
+    if error.message.startswith("CancelledError("):
+        return "the run was stopped before the answer"
+    if error.message.startswith("RetryError("):
+        # Logs of other programs: the cause is only in the traceback.
+        causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
+        return printable(causes[0]) if causes else "the call failed in all its retries"
+    return printable(" ".join(error.message.split()))
 
 
 def _of_scores(sample: Any, name: str) -> list[Any]:

@@ -1,22 +1,38 @@
-"""Starting a run and going on with one that was stopped: Inspect AI does the work, this only says how."""
+"""Starting a run and resuming one that was stopped. Inspect AI does the work."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.settings import setting as setting_of
+from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.runs.log import read_header
+from qabench.files import check_writable
+from qabench.llm.endpoint import clean_url
+from qabench.runs.probe import KEY_VARIABLE, NO_KEY, SERVICE, plain, probe
+from qabench.runs.progress import Watch, watched_by
+from qabench.runs.task_options import check_task_options
+from qabench.runs.trust import checked_log
 
-SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
-KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
+# Of Inspect's options: nothing of its own is printed, and warnings are not.
+QUIET = {"display": "none", "log_level": "error"}
+
+
+class Interrupted(QabenchError):
+    """A run was stopped by Ctrl-C or SIGTERM; ``exit_code`` is 130 or 143."""
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + number
 
 
 def start(
-    benchmark: str,
+    name: str,
     setting: str | None,
     model: str,
     *,
@@ -24,84 +40,177 @@ def start(
     task_args: Mapping[str, Any] | None = None,
     model_args: Mapping[str, Any] | None = None,
     log_dir: str | Path = "logs",
+    cache: bool = True,
+    watch: Watch | None = None,
     **options: Any,
 ) -> Path:
-    """Runs a setting of a benchmark and gives the path of the log.
+    """Runs a setting of a benchmark and returns the path of the log.
 
-    A sample that fails (a time-out, a server's error after all retries) is recorded and costs no other; it scores as
-    unanswered, and ``resume`` asks again.
+    A sample that fails (a time-out, a server's error after all retries) is recorded and does not affect the others;
+    it scores as unanswered, and ``resume`` asks it again. Three calls in a row that are rejected for good (wrong key,
+    unknown model, connection refused) stop the run.
 
     Args:
-        benchmark, setting: see ``qabench.benchmarks.settings``.
+        name: the benchmark.
+        setting: one of its settings; None for the first.
         model: as Inspect names models, such as "hf-inference-providers/ORG/NAME"; with ``base_url`` the name that an
             OpenAI-compatible server knows the model by. Its key is read from QABENCH_API_KEY; many need none.
-        task_args, model_args: for the Inspect task and the model's provider.
+        base_url: the server's address.
+        task_args: for the Inspect task.
+        model_args: for the model's provider.
+        log_dir: the folder of the log.
+        cache: whether replies are kept and reused.
+        watch: is told of the log's path and of the progress.
         **options: of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections, temperature, ...
 
     Raises:
-        InputError: an unknown benchmark, setting or model, or an argument that does not fit.
-        MissingExtra: inspect_ai is not installed.
-        QabenchError: the run ended before all samples were through; its message names the log to go on with.
+        InputError: an unknown benchmark, setting, option or model.
+        MissingExtra: inspect_ai or a provider's package is not installed.
+        QabenchError: the model does not answer, or the run ended before all questions were asked; the message names
+            the log to resume.
+        Interrupted: by Ctrl-C or SIGTERM.
     """
-    _, (task, arguments) = setting_of(benchmark, setting)
+    found = benchmark(name)
+    chosen = found.setting(setting)
     inspect_ai = _inspect_ai()
+    check_task_options(found, chosen, task_args or {})
+    check_writable(Path(log_dir) / "log.eval")
     if base_url:
-        os.environ.setdefault(KEY_VARIABLE, "none")
+        base_url = clean_url(base_url)
+        os.environ.setdefault(KEY_VARIABLE, NO_KEY)
         named = model.startswith(("openai-api/", "openai-api-completions/"))  # the second: plain completion
         model = model if named else f"openai-api/{SERVICE}/{model}"
-    options = {name: value for name, value in options.items() if value is not None}
-    try:
-        logs = inspect_ai.eval(
-            f"qabench/{task}",
-            model=model,
-            model_base_url=base_url,
-            model_args=dict(model_args or {}),
-            task_args={**arguments, **(task_args or {})},
-            log_dir=str(log_dir),
-            log_format="eval",
-            **options,
-        )
-    except QabenchError:
-        raise
-    except Exception as error:  # a provider's package or key is missing, an argument is wrong: Inspect says which
-        raise InputError(f"the run of {task} with {model} could not start: {error}") from error
-    return _finished(logs)
+    probe(model, base_url, model_args)
+    given = {name: value for name, value in options.items() if value is not None} | QUIET
+    with watching(watch or Watch(Path(log_dir)), log_dir) as stop:
+        try:
+            logs = inspect_ai.eval(
+                f"qabench/{chosen.task}",
+                model=model,
+                model_base_url=base_url,
+                model_args=dict(model_args or {}),
+                task_args={**chosen.arguments, **(task_args or {})},
+                log_dir=str(log_dir),
+                log_format="eval",
+                cache=policy() if cache else False,
+                **given,
+            )
+        except (QabenchError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # an argument does not fit the task, data is missing: Inspect says which
+            raise InputError(f"{found.title}, {chosen.name}, with {model} could not start: {plain(error)}") from error
+        return stop.finished(logs)
 
 
-def resume(log: str | Path, *, log_dir: str | Path | None = None, **options: Any) -> Path:
-    """Goes on with a run that was killed, cancelled or had failed samples: only those that are not there are asked.
+def resume(
+    log: str | Path,
+    *,
+    base_url: str | None = None,
+    model_args: Mapping[str, Any] | None = None,
+    log_dir: str | Path | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Path:
+    """Resumes a run that was killed, cancelled or had failed samples: only missing and failed ones are asked.
+
+    The log is data, not configuration: only a task of qabench is run, and calls go to a server that the log names only
+    if ``base_url`` or the user's environment names it as well.
 
     Args:
-        log: the log of the run. log_dir: where the new log goes; by default beside the old one.
+        log: the log of the run.
+        base_url: the address of the server, if the run was started with one.
+        model_args: for the model's provider; those of the log are not used.
+        log_dir: the folder of the new log; None for that of the old one.
+        watch: is told of the log's path and of the progress.
         **options: of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
     Returns:
         The path of the new log, which holds everything.
 
     Raises:
-        InputError, MissingExtra, QabenchError: see ``start``.
+        InputError, MissingExtra, QabenchError, Interrupted: see ``start``; also a log that names another server.
     """
-    header = read_header(log)
     inspect_ai = _inspect_ai()
-    if f"/{SERVICE}/" in header.eval.model:
-        os.environ.setdefault(KEY_VARIABLE, "none")
+    trusted = checked_log(log, base_url, model_args)
+    folder = Path(log_dir or Path(log).parent)
+    check_writable(folder / "log.eval")
+    os.environ.setdefault(KEY_VARIABLE, NO_KEY)
+    probe(trusted.eval.model, trusted.eval.model_base_url, model_args)
+    with watching(watch or Watch(folder), folder) as stop:
+        try:
+            logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
+        except (QabenchError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise InputError(f"the run of {log} cannot be resumed: {plain(error)}") from error
+        return stop.finished(logs)
+
+
+def policy() -> Any:
+    """The cache of replies: entries are kept until ``qabench cache clear``, as those of judges are."""
+    from inspect_ai.model import CachePolicy
+
+    return CachePolicy(expiry=None)
+
+
+def task_of(name: str, setting: str | None) -> tuple[Benchmark, Setting]:
+    """The benchmark and the setting of these names. Raises InputError with the allowed ones."""
+    found = benchmark(name)
+    return found, found.setting(setting)
+
+
+class _Stop:
+    """How a run ended: the signal that stopped it, and the log that it left."""
+
+    def __init__(self, watch: Watch, log_dir: Path) -> None:
+        self.watch, self.log_dir = watch, log_dir
+        self.number: int | None = None
+
+    def terminate(self, *_: object) -> None:
+        """The handler of SIGTERM: as on Ctrl-C, Inspect writes the log and ends."""
+        self.number = signal.SIGTERM
+        signal.raise_signal(signal.SIGINT)
+
+    def hint(self) -> str:
+        if not self.watch.logs:
+            return "nothing was asked"
+        return f"the answers are kept; resume with: qabench run --resume {self.watch.logs[-1]}"
+
+    def interrupted(self) -> QabenchError:
+        if self.watch.stopped:
+            return QabenchError(f"the run was stopped: {self.watch.stopped}; {self.hint()}")
+        return Interrupted(f"interrupted; {self.hint()}", self.number or signal.SIGINT)
+
+    def finished(self, logs: Sequence[Any]) -> Path:
+        """The path of the log. Raises Interrupted or QabenchError if the run did not finish."""
+        if not logs or logs[0].status == "cancelled" or self.watch.stopped:
+            raise self.interrupted()
+        path = Path(logs[0].location.removeprefix("file://"))
+        if logs[0].status != "success":
+            why = f": {plain(logs[0].error)}" if logs[0].error else ""
+            raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
+        return path
+
+
+@contextmanager
+def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
+    """Reports what happens to ``watch``, and turns Ctrl-C and SIGTERM into ``Interrupted``."""
+    stop = _Stop(watch, Path(log_dir))
     try:
-        logs = inspect_ai.eval_retry(str(log), log_dir=str(log_dir or Path(log).parent), **options)
-    except Exception as error:
-        raise InputError(f"the run of {log} cannot go on: {error}") from error
-    return _finished(logs)
-
-
-def _finished(logs: Sequence[Any]) -> Path:
-    (log,) = logs
-    path = Path(log.location.removeprefix("file://"))
-    if log.status != "success":
-        why = f": {log.error.message}" if log.error else ""
-        raise QabenchError(
-            f"the run ended with the status {log.status}{why}. What is done is kept; go on with "
-            f"`qabench run --resume {path}`"
-        )
-    return path
+        before = signal.signal(signal.SIGTERM, stop.terminate)
+    except ValueError:  # not the main thread: the program that uses this handles its signals
+        before = None
+    watched_by(watch)
+    try:
+        # Inspect prints on standard output which hooks there are.
+        with redirect_stdout(io.StringIO()):
+            yield stop
+    except KeyboardInterrupt:
+        raise stop.interrupted() from None
+    finally:
+        watched_by(None)
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _inspect_ai() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.evaluate import evaluate_predictions
 from qabench.evaluation import FAILED, Evaluation
-from qabench.runs.log import read_header, read_run
+from qabench.evaluation.comparison import without_superseded
+from qabench.runs.log import read_run
 
 LOG = ".eval"
 Progress = Callable[[int, int], None]
@@ -47,9 +48,8 @@ def read_evaluations(
     Raises:
         InputError: a path that is neither, a folder without logs, predictions without a benchmark.
     """
-    every, notes = current([each for path in paths for each in _expanded(path)])
     evaluations = []
-    for path in every:
+    for path in [each for given in paths for each in _expanded(given)]:
         if is_log(path):
             found = read_run(path)
             _check(found, benchmark, config)
@@ -60,8 +60,11 @@ def read_evaluations(
                 benchmark, config, path, metrics, questions=questions, progress=progress, **options
             )
         evaluations.append(found)
-        notes += filter(None, [incomplete(found)])
-    return Found(_told_apart(evaluations), notes)
+    kept, superseded = without_superseded(evaluations)
+    newer = {one.origin: one.path for one in kept}
+    notes = [f"{one.path} is left out: {newer[one.origin]} resumed that run" for one in superseded]
+    notes += filter(None, map(incomplete, kept))
+    return Found(_told_apart(kept), notes)
 
 
 def is_log(path: str | Path) -> bool:
@@ -83,29 +86,6 @@ def logs_in(folder: Path) -> list[Path]:
     return logs
 
 
-def current(paths: Iterable[str | Path]) -> tuple[list[str | Path], list[str]]:
-    """The paths without logs of runs that a later log continues, and one note for each log left out.
-
-    A resumed run writes a new log, which holds the answers of the old one.
-    """
-    every = list(paths)
-    latest: dict[str, tuple[str, str | Path]] = {}
-    tasks: dict[str, str] = {}
-    for path in every:
-        if is_log(path):
-            header = read_header(path).eval
-            tasks[str(path)] = header.task_id
-            latest[header.task_id] = max(latest.get(header.task_id, ("", path)), (header.created, path), key=_first)
-    kept, notes = [], []
-    for path in every:
-        newer = latest[tasks[str(path)]][1] if str(path) in tasks else path
-        if newer == path:
-            kept.append(path)
-        else:
-            notes.append(f"{path} is left out: {newer} continues that run")
-    return kept, notes
-
-
 def incomplete(evaluation: Evaluation) -> str | None:
     """A sentence about a run that lacks answers, with the command that gets them; None for a complete one."""
     if evaluation.setting == "predictions":
@@ -119,10 +99,6 @@ def incomplete(evaluation: Evaluation) -> str | None:
         f"{evaluation.path}: {there} of {evaluation.expected} answers exist; "
         f"`qabench run --resume {evaluation.path}` asks for the others"
     )
-
-
-def _first(pair: tuple[str, str | Path]) -> str:
-    return pair[0]
 
 
 def _expanded(path: str | Path) -> list[str | Path]:

@@ -11,6 +11,8 @@ from inspect_ai.model import ChatMessageAssistant
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from qabench.errors import InputError, QabenchError
+from qabench.llm.reasons import reason_of
+from qabench.tasks.rejections import rejections
 
 
 def task_metadata(benchmark: str, config: str, setting: str, data: str, available: int | None = None) -> dict[str, Any]:
@@ -79,14 +81,27 @@ def note_problem(state: TaskState, problem: str) -> None:
 
 @contextmanager
 def timeouts_fail() -> Iterator[None]:
-    """Makes a sample fail whose model raises ``TimeoutError``, as some providers do.
+    """Makes failed calls fail the sample, with a reason in one line.
 
-    Inspect takes that error for a time limit that the task handles: it would log none, and never ask again.
+    Inspect takes a ``TimeoutError`` for a time limit that the task handles: it would log none, and never ask again.
+    Its retries end in a ``RetryError`` without the reason, which makes equal failures look different.
     """
     try:
         yield
     except TimeoutError as error:
         raise QabenchError(f"the model did not answer in time: {error or 'no details'}") from error
+    except Exception as error:
+        if isinstance(error, QabenchError) or not _of_a_call(error):
+            raise
+        found = reason_of(error)
+        if found.permanent:
+            rejections.note(found.text)
+        raise QabenchError(found.text) from error
+
+
+def _of_a_call(error: Exception) -> bool:
+    """Whether an error comes from a client library, and is not the task's own."""
+    return hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
 
 
 @solver

@@ -26,6 +26,7 @@ BENCHMARK = Benchmark(
     default_families=FAMILIES,
     groupings={"field": "field", "question type": "type of question", "system": "system"},
     evaluate_with="qabench.benchmarks.expertqa.predictions:evaluate",
+    prediction_with="qabench.benchmarks.expertqa.prediction:prediction",
     declarations="qabench.benchmarks.expertqa.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.expertqa.reproduce:reproduce",
     options=(

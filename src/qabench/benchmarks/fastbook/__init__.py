@@ -54,6 +54,7 @@ BENCHMARK = Benchmark(
     default_families=("retrieval",),
     groupings={"chapter": "chapter"},
     evaluate_with="qabench.benchmarks.fastbook.predictions:evaluate",
+    prediction_with="qabench.benchmarks.fastbook.prediction:prediction",
     declarations="qabench.benchmarks.fastbook.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.fastbook.reproduce:reproduce",
     options=(

@@ -32,6 +32,7 @@ BENCHMARK = Benchmark(
     default_families=("felm",),
     groupings={"domain": "domain", "error type": "type of error"},
     evaluate_with="qabench.benchmarks.felm.predictions:evaluate",
+    prediction_with="qabench.benchmarks.felm.prediction:prediction",
     declarations="qabench.benchmarks.felm.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.felm.reproduce:reproduce",
     sections_with="qabench.benchmarks.felm.sections:sections",

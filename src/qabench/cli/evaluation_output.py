@@ -1,0 +1,148 @@
+"""Evaluations as tables and notes, for ``score`` and ``run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qabench.benchmarks import benchmark
+from qabench.cli.output import errors, print_tables, say
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.results import problems, unscored
+from qabench.evaluation.scores import Score
+from qabench.tables import Table
+from qabench.terminal import printable
+
+SHOWN = 5  # kinds of problems per evaluation, before the rest is counted
+
+
+def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
+    """The evaluation as JSON data. Raises InputError for an unknown grouping."""
+    allowed = evaluation.groupings()
+    if unknown := [name for name in by if name not in allowed]:
+        title = benchmark(evaluation.benchmark).title
+        raise InputError(f"{title} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
+    return evaluation.as_dict(by)
+
+
+def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
+    """Each deviation from the official scores once -> the families of scores that it concerns."""
+    said: dict[str, list[str]] = {}
+    for score in evaluation.scores().values():
+        if score.metric.official:
+            for sentence in evaluation.deviations(score):
+                families = said.setdefault(sentence, [])
+                if score.metric.family not in families:
+                    families.append(score.metric.family)
+    return said
+
+
+def print_evaluations(evaluations: Sequence[Evaluation], by: Sequence[str], format: str) -> None:
+    """The scores: one table for one evaluation, one row per evaluation for several; then the groups."""
+    scores = [one.scores() for one in evaluations]
+    if len(evaluations) == 1:
+        tables = [_single(evaluations[0], scores[0])] if scores[0] else []
+    else:
+        tables = [_several(evaluations, scores, format)]
+    for grouping in by:
+        for one in evaluations:
+            tables.append(_groups(one, grouping, named=len(evaluations) > 1))
+    print_tables(tables, format)
+
+
+def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
+    """What a reader of the scores must know: problems, deviations and signatures; on stderr unless it is a table."""
+    several = len(evaluations) > 1
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in evaluations:
+        for text, style in _about(one):
+            lines.setdefault((text, style), []).append(one.model)
+    write = say if format == "table" else _to_stderr
+    for (text, style), models in lines.items():
+        everywhere = len(models) == len(evaluations)
+        write(text if everywhere or not several else f"{', '.join(models)}: {text}", style)
+    for note in notes:
+        write(note, "yellow")
+
+
+def _to_stderr(text: str, style: str | None = None) -> None:
+    errors().print(printable(text), style=style, markup=False)
+
+
+def _about(one: Evaluation) -> list[tuple[str, str]]:
+    said = [(problem, "yellow") for problem in _first(problems(one))]
+    if why := unscored(one, one.scores()):
+        return [(f"no scores: {why}", "bold red"), *said]
+    for sentence, families in deviations(one).items():
+        said.append((f"not official ({', '.join(families)}): {sentence}", "bold red"))
+    return said + [(f"{family}: {line}", "dim") for family, line in one.signatures.items()]
+
+
+def _first(found: list[str]) -> list[str]:
+    more = [f"and {len(found) - SHOWN} more kinds of problems"] if len(found) > SHOWN else []
+    return found[:SHOWN] + more
+
+
+def _title(one: Evaluation) -> str:
+    about = "" if one.setting == "predictions" else f", {one.setting}"
+    return f"{benchmark(one.benchmark).title} {one.config}{about}: {one.model}"
+
+
+def _single(one: Evaluation, scores: dict[str, Score]) -> Table:
+    sizes = {(score.n, score.metric.unit) for score in scores.values()}
+    rows: list[list[Any]] = [
+        [name, *_cells(score), *([] if len(sizes) == 1 else [f"{score.n} {score.metric.unit}"])]
+        for name, score in scores.items()
+    ]
+    columns = ["metric", "score", "95% interval", "standard error"]
+    if len(sizes) == 1:
+        ((n, unit),) = sizes
+        size = f" (n = {n} {unit})"
+    else:
+        size = ""
+        columns.append("n")
+    counts = ", ".join(f"{count} {status}" for status, count in one.counts().items() if count)
+    return Table(_title(one) + size, columns, rows, [counts])
+
+
+def _cells(score: Score) -> list[str]:
+    found = score.interval
+    return [f"{found.mean:.4f}", f"{found.low:.4f} to {found.high:.4f}", f"{found.standard_error:.4f}"]
+
+
+def _several(evaluations: Sequence[Evaluation], scores: Sequence[dict[str, Score]], format: str) -> Table:
+    names = list(dict.fromkeys(name for of in scores for name in of))
+    wide = format == "csv"
+    columns = ["system", "n"]
+    for name in names:
+        columns += [name, f"{name} low", f"{name} high"] if wide else [name]
+    rows: list[list[Any]] = []
+    for one, of in zip(evaluations, scores, strict=True):
+        row: list[Any] = [one.model, max((score.n for score in of.values()), default=0)]
+        for name in names:
+            row += _wide(of.get(name)) if wide else [_narrow(of.get(name))]
+        rows.append(row)
+    first = evaluations[0]
+    title = f"{benchmark(first.benchmark).title} {first.config}, scores with 95% intervals"
+    return Table(title, columns, rows)
+
+
+def _wide(score: Score | None) -> list[Any]:
+    found = score.interval if score else None
+    return [found.mean, found.low, found.high] if found else [None] * 3
+
+
+def _narrow(score: Score | None) -> str | None:
+    return score and f"{score.interval.mean:.4f} ({score.interval.low:.3f}-{score.interval.high:.3f})"
+
+
+def _groups(one: Evaluation, grouping: str, named: bool) -> Table:
+    found = {group: (len(records), one.scores(records)) for group, records in one.by_group(grouping).items()}
+    metrics = list(dict.fromkeys(name for _, scores in found.values() for name in scores))
+    rows: list[list[Any]] = [
+        [group, size, *(f"{scores[name].interval.mean:.4f}" if name in scores else None for name in metrics)]
+        for group, (size, scores) in found.items()
+    ]
+    title = f"By {benchmark(one.benchmark).groupings.get(grouping, grouping)}"
+    return Table(f"{title}: {one.model}" if named else title, [grouping, "records", *metrics], rows)

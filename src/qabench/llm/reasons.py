@@ -1,0 +1,83 @@
+"""Why a call to a model failed, in one line, from the exceptions of any client library."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from qabench.llm.retry import FATAL
+from qabench.terminal import printable
+
+LONGEST = 300  # characters of a server's own words
+_NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
+_REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
+_UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a call failed.
+
+    Attributes:
+        text: one line, the same for equal failures, so that they can be grouped.
+        permanent: whether every further call would fail in the same way: a wrong key or model, nobody at the address.
+    """
+
+    text: str
+    permanent: bool = False
+
+
+def reason_of(error: BaseException) -> Reason:
+    """The reason for an error of a call: its status and message, or the failure of the connection below it."""
+    chain = list(_chain(error))
+    for one in chain:
+        if isinstance(status := getattr(one, "status_code", None), int):
+            return Reason(f"HTTP {status}: {_message(one)}", status in FATAL)
+    where = next((f": {url}" for one in chain if (url := _url(one))), "")
+    for one in chain:
+        number = getattr(one, "errno", None)
+        if isinstance(one, OSError) and isinstance(number, int):
+            refused = "connection refused" if number == errno.ECONNREFUSED else os.strerror(number)
+            return Reason(f"{refused}{where}", number in _NOBODY_THERE)
+        if any(text in str(one) for text in _UNKNOWN_HOST):
+            return Reason(f"unknown host{where}", True)
+        if _REFUSED.search(str(one)):
+            return Reason(f"connection refused{where}", True)
+    if any("Timeout" in type(one).__name__ for one in chain):
+        return Reason(f"no reply in time{where}")
+    last = chain[-1]
+    return Reason(f"{_message(last) or type(last).__name__}{where}")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and its causes; the last attempt in place of tenacity's RetryError."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        attempt: Any = getattr(current, "last_attempt", None)
+        if attempt is not None:
+            current = attempt.exception()
+            continue
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+
+
+def _message(error: BaseException) -> str:
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    found = inner.get("message") if isinstance(inner, dict) else None
+    text = found if isinstance(found, str) else str(getattr(error, "message", "") or error)
+    return printable(" ".join(text.split()))[:LONGEST]
+
+
+def _url(error: BaseException) -> str | None:
+    try:
+        url = getattr(getattr(error, "request", None), "url", None)  # httpx raises where there is no request
+    except RuntimeError:
+        return None
+    return printable(str(url)) if url else None

@@ -1,0 +1,122 @@
+"""One call to the model before the first question, so that a wrong URL, key or model costs seconds and not a run."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import Mapping
+from contextlib import redirect_stdout, suppress
+from typing import Any
+
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.llm.endpoint import clean_url
+from qabench.llm.reasons import reason_of
+from qabench.predictions import some
+from qabench.terminal import printable
+
+SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
+KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
+NO_KEY = "none"  # sent to servers that need no key
+SECONDS = 30
+TOKENS = 16
+# These load weights, or start a server, when they are made: that they can is all there is to find out.
+LOCAL = ("hf", "vllm", "sglang", "llama-cpp-python", "transformer_lens", "nnterp", "mockllm", "none")
+
+
+def probe(model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None) -> None:
+    """Makes sure that a model answers.
+
+    Args:
+        model: as Inspect names it.
+        base_url: the server's address, if it was given.
+        model_args: of the provider.
+
+    Raises:
+        InputError: the address is not a URL.
+        MissingExtra: the provider's package is not installed.
+        QabenchError: the model does not answer, with the cause, the address, and which models there are.
+    """
+    os.environ.setdefault(KEY_VARIABLE, NO_KEY)
+    there = models_at(clean_url(base_url)) if base_url else []
+    try:
+        with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
+            if model.partition("/")[0] in LOCAL:
+                made(model, base_url, model_args)
+            else:
+                asyncio.run(_call(model, base_url, model_args))
+    except QabenchError:
+        raise
+    except Exception as error:
+        known = f"; models there: {some(there)}" if there else ""
+        where = f" at {printable(base_url)}" if base_url else ""
+        raise QabenchError(f"the model {model}{where} does not answer: {_reason(error)}{known}") from error
+
+
+def made(model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """Inspect's model. Raises InputError or MissingExtra with Inspect's reason in one line."""
+    from inspect_ai.model import get_model
+
+    try:
+        return get_model(model, base_url=base_url, **options, **(model_args or {}))
+    except (ImportError, ModuleNotFoundError) as error:
+        raise MissingExtra(f"the model {model} needs a package that is not installed: {plain(error)}") from error
+    except TypeError as error:
+        raise InputError(f"the model {model} was given a wrong argument with -M: {plain(error)}") from error
+    except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
+        if "pip install" in plain(error):
+            raise MissingExtra(f"the model {model} cannot be used: {plain(error)}") from error
+        raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
+
+
+def plain(error: BaseException) -> str:
+    """The message of an error in one line; Inspect writes its messages with markup."""
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    message = str(getattr(error, "message", "") or error)
+    with suppress(MarkupError):  # a message with brackets of its own
+        message = Text.from_markup(message).plain
+    return printable(" ".join(message.split()).removeprefix("ERROR: ")) or type(error).__name__
+
+
+def models_at(url: str) -> list[str]:
+    """The models that a server says it has; [] if it does not say.
+
+    Raises:
+        QabenchError: nobody answers at the address, or the key is rejected.
+    """
+    import httpx2
+
+    key = os.environ.get(KEY_VARIABLE, NO_KEY)
+    try:
+        response = httpx2.get(f"{url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=SECONDS)
+    except httpx2.HTTPError as error:
+        raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).text}") from error
+    if response.status_code in (401, 403):
+        raise QabenchError(
+            f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"
+        )
+    try:
+        return [str(one["id"]) for one in response.json()["data"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def _reason(error: Exception) -> str:
+    found = reason_of(error)
+    return found.text if found.text != "HTTP" else plain(error)
+
+
+async def _call(model: str, base_url: str | None, model_args: Mapping[str, Any] | None) -> None:
+    from inspect_ai.model import GenerateConfig
+
+    # Not the run's own object: its connections would belong to this event loop.
+    one = made(model, base_url, model_args, memoize=False)
+    config = GenerateConfig(max_tokens=TOKENS, max_retries=1, attempt_timeout=SECONDS, timeout=SECONDS)
+    try:
+        output = await one.generate("Reply with the word ready.", config=config)
+    finally:
+        await one.api.aclose()
+    if output.error:
+        raise QabenchError(f"the model {model} rejects calls: {printable(output.error)}")

@@ -1,0 +1,31 @@
+"""Counts calls that were rejected for good, so that a run can stop instead of asking every question in vain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ENOUGH = 3  # calls rejected in a row, with no reply in between
+
+
+@dataclass
+class Rejections:
+    """Rejected calls since the last reply."""
+
+    count: int = 0
+    reason: str = ""
+
+    def note(self, reason: str) -> None:
+        """Counts a call that no repetition can save, such as one with a wrong key."""
+        self.count += 1
+        self.reason = reason
+
+    def reset(self) -> None:
+        """Called for every reply, and when a run starts."""
+        self.count, self.reason = 0, ""
+
+    def enough(self) -> str | None:
+        """Why the run should stop; None if it should not."""
+        return self.reason if self.count >= ENOUGH else None
+
+
+rejections = Rejections()
