@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from qabench import loading_scripts
 
+SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
 
 
@@ -35,28 +37,23 @@ def as_json(*arguments: str, **options: Any) -> Any:
 
 def test_quickstart_ranks_the_sample_systems(tmp_path: Path) -> None:
     report = as_json("quickstart", QABENCH_MIRROR="", HOME=str(tmp_path), QABENCH_CACHE="")
-    loose = {name: system["scores"]["acc"]["loose"] for name, system in report["systems"].items()}
-    assert list(loose) == ["careful", "rambling", "hasty"]
-    assert sorted(loose.values(), reverse=True) == list(loose.values())
-    assert [c["significant"] for c in report["comparisons"]] == [False, True]
-    assert all("simplemma" in system["unofficial"] for system in report["systems"].values())
-    text = qabench("quickstart", QABENCH_MIRROR="").stdout
-    for part in (
-        "careful",
-        "is better than hasty",
-        "lemmatizer:simplemma",
-        "qabench fetch fanoutqa",
-        "qabench score fanoutqa dev",
-    ):
-        assert part in text
+    loose = [system["scores"]["acc.loose"] for system in report["systems"].values()]
+    assert list(report["systems"]) == ["careful", "rambling", "hasty"]
+    assert sorted(loose, reverse=True) == loose
+    assert [pair["first"] for pair in report["comparison"]["pairs"]] == ["careful", "careful", "rambling"]
+    done = qabench("quickstart", QABENCH_MIRROR="")
+    for part in ("careful - hasty", "not official (acc", "lemmatizer"):
+        assert part in done.stdout
+    assert "qabench fetch fanoutqa" in done.stderr and "qabench score fanoutqa" in done.stderr
+    assert "Next" not in qabench("quickstart", "--quiet", QABENCH_MIRROR="").stderr
 
 
 def test_quickstart_on_real_questions(mirror: Path) -> None:
     report = as_json("quickstart")
     systems = report["systems"]
     assert {system["config"] for system in systems.values()} == {"dev"}
-    assert systems["hasty"]["counts"]["missing"] > 0
-    assert all(c["significant"] for c in report["comparisons"])
+    assert systems["hasty"]["counts"]["failed"] > 0
+    assert all(pair["significant"] for pair in report["comparison"]["pairs"])
 
 
 def test_list() -> None:
@@ -68,32 +65,58 @@ def test_list() -> None:
 
 
 def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
-    files = ("--output", tmp_path / "out/report.json", "--per-question", tmp_path / "rows.jsonl")
-    done = qabench(
-        "score", "fanoutqa", "sample", GENERATIONS / "hasty.jsonl", "--by", "category", "--by", "type", *files
-    )
-    for part in ("acc.loose", "95 % interval", "By category", "questions without an answer: 1", "empty answers: 1"):
+    files = ("--output", tmp_path / "out/report.json", "--per-item", tmp_path / "rows.jsonl")
+    given = ("score", "fanoutqa", GENERATIONS / "hasty.jsonl", *SAMPLE, "--by", "category", "--by", "type")
+    done = qabench(*given, *files)
+    for part in ("acc.loose", "95% interval", "By category", "n = 12", "questions without a prediction: 1"):
         assert part in done.stdout
     report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
-    assert report["counts"] == {
-        "scored": 12, "missing": 1, "unknown": 0, "repeated": 0, "null": 0, "empty": 1, "not_text": 0, "bad_lines": 0,
-    }  # fmt: skip
+    counts = {name: count for name, count in report["counts"].items() if count}
+    assert counts == {"answered": 10, "empty": 1, "failed": 1, "records": 12}
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert report["scores"]["acc"]["loose"] == sum(row["acc"]["loose"] for row in rows) / 12
-    assert report["intervals"]["acc.loose"]["mean"] == pytest.approx(report["scores"]["acc"]["loose"])
-    assert sum(group["questions"] for group in report["by"]["type"].values()) == 12
-    assert [row["answered"] for row in rows].count(False) == 1
-    again = as_json("score", "fanoutqa", "sample", GENERATIONS / "hasty.jsonl", "--by", "category", "--by", "type")
-    assert again == report
+    assert report["scores"]["acc.loose"] == sum(row["scores"]["acc.loose"] for row in rows) / 12
+    assert report["official"]["acc"]["loose"] == report["scores"]["acc.loose"]
+    assert report["intervals"]["acc.loose"]["mean"] == pytest.approx(report["scores"]["acc.loose"])
+    assert sum(group["records"] for group in report["by"]["type"].values()) == 12
+    assert [row["status"] for row in rows].count("failed") == 1
+    again = as_json(*given)
+    assert {**again, "created": ""} == {**report, "created": ""}
 
 
-def test_score_only_what_is_answered() -> None:
-    every = as_json("score", "fanoutqa", "sample", GENERATIONS / "hasty.jsonl", "--metrics", "rouge")["scores"]
-    part = as_json(
-        "score", "fanoutqa", "sample", GENERATIONS / "hasty.jsonl", "--metrics", "rouge", "--only-score-answered"
-    )["scores"]
-    assert "acc" not in every
-    assert part["rouge"]["rouge1"]["recall"] == pytest.approx(every["rouge"]["rouge1"]["recall"] * 12 / 11)
+def test_several_files_are_rows_in_every_format() -> None:
+    files = [GENERATIONS / f"{name}.jsonl" for name in ("careful", "hasty")]
+    given = ("score", "fanoutqa", *files, *SAMPLE, "--metrics", "acc")
+    table = list(csv.DictReader(qabench(*given, "--format", "csv").stdout.splitlines()))
+    assert [row["system"] for row in table] == ["careful", "hasty"]
+    exact = as_json(*given)["evaluations"]
+    assert [float(row["acc.loose"]) for row in table] == [one["scores"]["acc.loose"] for one in exact]
+    assert "| careful" in qabench(*given, "--format", "markdown").stdout
+    assert "\\toprule" in qabench(*given, "--format", "latex").stdout
+
+
+def test_predictions_from_standard_input() -> None:
+    data = (GENERATIONS / "careful.jsonl").read_text(encoding="utf-8")
+    command = [sys.executable, "-m", "qabench", "score", "fanoutqa", "-", *SAMPLE, "--json"]
+    done = subprocess.run(command, input=data, capture_output=True, text=True, check=True)
+    of_file = as_json("score", "fanoutqa", GENERATIONS / "careful.jsonl", *SAMPLE)
+    assert json.loads(done.stdout)["scores"] == of_file["scores"]
+
+
+def test_numbers_are_never_cut_at_80_columns() -> None:
+    from qabench.cli.output import _fitting
+    from qabench.tables import Table
+
+    table = Table("t", ["system", *(f"metric{i}" for i in range(9))], [["a" * 30, *(["0.1234"] * 9)]])
+    kept, dropped = _fitting(table, 80)
+    assert kept[:2] == [0, 1] and dropped and sorted(kept + dropped) == list(range(10))
+    assert _fitting(table, 300)[1] == []
+
+
+def test_only_answered_questions_are_scored() -> None:
+    given = ("score", "fanoutqa", GENERATIONS / "hasty.jsonl", *SAMPLE, "--metrics", "rouge")
+    every, part = as_json(*given)["scores"], as_json(*given, "--only-score-answered")["scores"]
+    assert "acc.loose" not in every
+    assert part["rouge1.recall"] == pytest.approx(every["rouge1.recall"] * 12 / 11)
 
 
 def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: str) -> None:
@@ -101,27 +124,37 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
     texts = answer_styles.answers(dev[:60], answer_styles.dropped)
     lines = [json.dumps({"id": q["id"], "answer": text}) for q, text in zip(dev, texts, strict=False)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    first = as_json("score", "fanoutqa", "dev", tmp_path / "a.jsonl")
-    assert first["counts"]["missing"] == 250
-    assert as_json("score", "fanoutqa", "dev", tmp_path / "a.jsonl") == first
+    first = as_json("score", "fanoutqa", tmp_path / "a.jsonl")
+    assert first["counts"]["failed"] == 250
+    assert as_json("score", "fanoutqa", tmp_path / "a.jsonl")["scores"] == first["scores"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["score", "fanoutqa", "sample", "nowhere.jsonl"], 2, "cannot read the generations file nowhere.jsonl"),
-        (["score", "fanoutqa", "nope", "@"], 2, "no config 'nope'; allowed: dev, test"),
-        (["score", "fanoutqa", "test", "@"], 2, "answers of FanOutQA test are not public"),
-        (["score", "nope", "dev", "@"], 2, "there is no benchmark 'nope'; allowed:"),
-        (["score", "fanoutqa", "sample", "@", "--metrics", "acc,bleu"], 2, "unknown metrics bleu; allowed: acc, rouge"),
-        (["score", "fanoutqa", "sample", "@", "--by", "colour"], 2, "unknown grouping 'colour'; allowed: category"),
-        (["score", "fanoutqa", "sample", "@", "--lemmatizer", "x"], 2, "unknown lemmatizer 'x'"),
-        (["score", "fanoutqa", "dev", "@"], 1, "is in no mirror and not in the cache"),
+        (["score", "fanoutqa", "nowhere.jsonl", *SAMPLE], 2, "cannot read the predictions nowhere.jsonl"),
+        (["score", "fanoutqa", "@", "--config", "nope"], 2, "no config 'nope'; allowed: dev, test"),
+        (["score", "fanoutqa", "@", "--config", "test"], 2, "are not public"),
+        (["score", "nope", "@"], 2, "there is no benchmark 'nope'; allowed:"),
+        (["score", "fanoutqa", "@", "--metrics", "acc,bleu"], 2, "no metric 'bleu'; allowed: acc, rouge"),
+        (
+            ["score", "fanoutqa", "@", "--config", "sample", "--by", "colour"],
+            2,
+            "no grouping 'colour'; allowed: category",
+        ),
+        (["score", "fanoutqa", "@", "--config", "sample", "--lemmatizer", "x"], 2, "lemmatizer is 'x'; allowed: auto"),
+        (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),
+        (["score", "felm", "@", "--lemmatizer", "spacy"], 2, "FELM has no option 'lemmatizer'; allowed: reply_format"),
+        (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --bleurt-model"),
+        (["score", "fanoutqa", "@", "--config", "dev"], 1, "is in no mirror and not in the cache"),
         (["stats", "fanoutqa", "--config", "nope"], 2, "no config 'nope'"),
-        (["quickstart", "--data", "dev"], 1, "fanout-final-dev.json"),
-        (["nope"], 2, "No such command 'nope'"),
+        (["quickstart", "--config", "dev"], 1, "fanout-final-dev.json"),
+        (["nope"], 2, "No such command 'nope'; allowed: list, fetch"),
+        (["scor"], 2, "did you mean 'score'?"),
         (["score", "fanoutqa"], 2, "Missing argument"),
-        (["score", "fanoutqa", "sample", "@", "--output", "/dev/null/x.json"], 1, "cannot write /dev/null/x.json"),
+        (["score", "fanoutqa", "@", *SAMPLE, "--output", "/dev/null/x.json"], 1, "cannot write /dev/null/x.json"),
+        (["report", "nowhere", "--output", "/dev/null/x"], 1, "cannot write /dev/null/x"),
+        (["cache", "clear", "--older-than", "soon"], 2, "--older-than is 'soon'"),
     ],
 )
 def test_errors_say_what_and_exit_right(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
@@ -131,23 +164,61 @@ def test_errors_say_what_and_exit_right(arguments: list[str], code: int, message
     assert done.stdout == ""
 
 
+def test_foreign_text_is_printed_without_escapes(tmp_path: Path) -> None:
+    rows = [{"id": "\x1b[31mred[/b]", "answer": "x"}]
+    path = tmp_path / "a.jsonl"
+    path.write_text((GENERATIONS / "careful.jsonl").read_text() + json.dumps(rows[0]), encoding="utf-8")
+    done = qabench("score", "fanoutqa", path, *SAMPLE)
+    assert "\\x1b[31mred[/b]" in done.stdout and "\x1b" not in done.stdout
+
+
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "qabench", "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "No space left" in done.stderr
+
+
+def test_secrets_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from qabench.terminal import printable
+
+    monkeypatch.setenv("QABENCH_API_KEY", "sk-very-secret-1")
+    assert printable("the key sk-very-secret-1 is wrong") == "the key [redacted] is wrong"
+    assert printable("http://h/v1?api-key=abc: refused") == "http://h/v1: refused"
+
+
+def test_caches_are_listed_and_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "inspect" / "generate" / "openai" / "m"
+    folder.mkdir(parents=True)
+    (folder / "x").write_bytes(b"0" * 100)
+    environment = {"INSPECT_CACHE_DIR": str(tmp_path / "inspect"), "QABENCH_CACHE": str(tmp_path / "q")}
+    (row,) = as_json("cache", "list", **environment)["replies"]
+    assert row == {"kind": "runs", "model": "openai/m", "replies": 1, "bytes": 100}
+    assert as_json("cache", "clear", "--model", "m", "--older-than", "1d", **environment) == {"deleted": 0}
+    assert as_json("cache", "clear", "--model", "m", **environment) == {"deleted": 1}
+    assert (
+        "there are no replies of the model 'm'"
+        in qabench("cache", "clear", "--model", "m", code=2, **environment).stderr
+    )
+
+
 def test_spacy_that_is_not_there_says_how_to_install_it() -> None:
     try:
         import en_core_web_sm  # noqa: F401
     except ImportError:
-        arguments = ("score", "fanoutqa", "sample", str(GENERATIONS / "careful.jsonl"), "--lemmatizer", "spacy")
+        sample = ("--config", "sample", "--lemmatizer", "spacy")
+        arguments = ("score", "fanoutqa", str(GENERATIONS / "careful.jsonl"), *sample)
         assert "pip install 'qabench[spacy]'" in qabench(*arguments, code=1).stderr
     else:
         pytest.skip("the model is installed")
 
 
 def test_strict_fails_on_any_problem_after_scoring() -> None:
-    done = qabench("score", "fanoutqa", "sample", str(GENERATIONS / "hasty.jsonl"), "--strict", code=2)
+    done = qabench("score", "fanoutqa", str(GENERATIONS / "hasty.jsonl"), *SAMPLE, "--strict", code=2)
     assert "acc.loose" in done.stdout
 
 
 def test_stats(mirror: Path) -> None:
-    tables = as_json("stats", "fanoutqa", "--config", "dev")["tables"]
+    tables = as_json("stats", "fanoutqa")["tables"]
     cells = {table["title"]: {row[0]: row[1:] for row in table["rows"]} for table in tables}
     assert cells["FanOutQA dev: questions and evidence"]["questions"] == [310, 310]
     assert cells["FanOutQA dev: questions and evidence"]["pages without a revid"] == [None, 83]
@@ -173,5 +244,6 @@ def test_stats(mirror: Path) -> None:
 def test_version_and_no_arguments() -> None:
     from qabench import __version__
 
-    assert qabench("--version").stdout == f"qabench {__version__}\n"
+    assert qabench("--version").stdout == qabench("-V").stdout == f"qabench {__version__}\n"
+    assert qabench("score", "-h").stdout == qabench("score", "--help").stdout
     assert "quickstart" in qabench(code=2).stderr

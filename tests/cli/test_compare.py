@@ -1,4 +1,4 @@
-"""``qabench compare``: answers and files of scores, what does not fit, and what it prints."""
+"""``qabench compare``: systems by files of predictions and logs, what does not fit, and what it prints."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from qabench import loading_scripts
-from qabench.cli.compare import compare
-from qabench.cli.score import score
+from qabench.cli import app
 from qabench.errors import InputError
-from qabench.stats import paired_bootstrap, paired_randomization
 
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
 ANSWERS = [str(GENERATIONS / f"{name}.jsonl") for name in ("careful", "hasty", "rambling")]
-
-app = typer.Typer()
-app.command("compare")(compare)
-app.command("score")(score)
+SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
 
 
 def run(*arguments: object) -> Result:
@@ -41,184 +34,64 @@ def _wide(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("COLUMNS", "250")
 
 
-def write(path: Path, rows: list[Any]) -> Path:
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 def test_the_sample_systems_compare() -> None:
-    compared = report("fanoutqa", "sample", *ANSWERS)
+    compared = report("fanoutqa", *ANSWERS, *SAMPLE)
     assert [system["system"] for system in compared["systems"]] == ["careful", "rambling", "hasty"]
-    assert (compared["items"], compared["questions"], compared["metric"]) == (12, 12, "acc.loose")
+    assert {system["n"] for system in compared["systems"]} == {12}
+    assert compared["metric"] == "acc.loose"
     assert all(system["low"] <= system["mean"] <= system["high"] for system in compared["systems"])
-    assert [(pair["first"], pair["second"]) for pair in compared["pairs"]] == [
-        ("careful", "rambling"),
-        ("careful", "hasty"),
-        ("rambling", "hasty"),
-    ]
+    pairs = [("careful", "rambling"), ("careful", "hasty"), ("rambling", "hasty")]
+    assert [(pair["first"], pair["second"]) for pair in compared["pairs"]] == pairs
     for pair in compared["pairs"]:
         assert pair["wins"] + pair["ties"] + pair["losses"] == 12
-        assert pair["p_value"] <= pair["corrected_p"]
+        assert pair["p"] <= pair["corrected_p"]
         assert pair["significant"] == (pair["corrected_p"] < 0.05)
-    problems = {system["system"]: system["problems"] for system in compared["systems"]}
-    assert [len(problems[name]) for name in ("careful", "hasty")] == [0, 2]
-    assert "questions without an answer: 1" in problems["hasty"][0]
-    assert report("fanoutqa", "sample", *ANSWERS) == compared
+    assert report("fanoutqa", *ANSWERS, *SAMPLE) == compared
 
 
-def test_the_tables() -> None:
-    text = run("compare", "fanoutqa", "sample", *ANSWERS, "--correction", "bh").stdout
-    for part in (
-        "acc.loose on 12 questions",
-        "careful - rambling",
-        "corrected p",
-        "rambling is better",
-        "no significant difference",
-        "paired randomization test",
-        "correction: bh",
-        "hasty: questions without an answer: 1",
-        "UNOFFICIAL accuracy",
-        "signature: fanout_acc|",
-    ):
+def test_the_tables_and_notes() -> None:
+    text = run("compare", "fanoutqa", *ANSWERS, *SAMPLE, "--correction", "bh").stdout
+    parts = ("Loose accuracy", "careful - rambling", "corrected p", "no significant difference", "randomization test")
+    for part in (*parts, "Benjamini", "hasty: questions without a prediction: 1", "not official", "acc: fanout_acc|"):
         assert part in text
 
 
-@pytest.mark.parametrize("metric", ["acc.loose", "acc.strict", "rouge1.fscore", "rouge.rougeL.fscore"])
-def test_files_of_scores_compare_as_the_answers_they_come_from(metric: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("metric", ["acc.strict", "rouge1.fscore"])
+def test_per_item_files_compare_as_their_predictions(metric: str, tmp_path: Path) -> None:
     files = []
     for answers in ANSWERS[:2]:
         files.append(tmp_path / Path(answers).name)
-        run("score", "fanoutqa", "sample", answers, "--per-question", files[-1])
-    from_scores = report("--scores", *files, "--metric", metric)
-    from_answers = report("fanoutqa", "sample", *ANSWERS[:2], "--metric", metric)
-    assert from_scores["pairs"] == from_answers["pairs"]
-    assert [s["mean"] for s in from_scores["systems"]] == [s["mean"] for s in from_answers["systems"]]
+        run("score", "fanoutqa", answers, *SAMPLE, "--per-item", files[-1])
+    scores = json.loads(run("compare-scores", *files, "--metric", metric, "--json").stdout)
+    predictions = report("fanoutqa", *ANSWERS[:2], *SAMPLE, "--metric", metric)
+    assert [pair["difference"] for pair in scores["pairs"]] == [pair["difference"] for pair in predictions["pairs"]]
+    assert [one["mean"] for one in scores["systems"]] == [one["mean"] for one in predictions["systems"]]
 
 
-def test_the_tests_are_those_of_the_statistics(tmp_path: Path) -> None:
-    a, b = np.random.default_rng(0).random((2, 30)).round(2)
-    files = [
-        write(tmp_path / f"{name}.jsonl", [{"id": f"q{i}", "f1": v} for i, v in enumerate(values)])
-        for name, values in (("a", a), ("b", b))
-    ]
-    for name, test in (("randomization", paired_randomization), ("bootstrap", paired_bootstrap)):
-        compared = report("--scores", *files, "--metric", "f1", "--test", name, "--seed", 3, "--resamples", 500)
-        better, worse = (a, b) if a.mean() > b.mean() else (b, a)
-        expected = test(better.tolist(), worse.tolist(), seed=3, resamples=500)
-        (pair,) = compared["pairs"]
-        assert pair["p_value"] == pair["corrected_p"] == expected.p_value
-        assert (pair["low"], pair["high"]) == (expected.interval.low, expected.interval.high)
+def test_felm_systems_compare_by_f1(tmp_path: Path) -> None:
+    from qabench.benchmarks.felm.responses import load_responses
 
-
-def test_only_shared_ids_count_and_the_rest_is_named(tmp_path: Path) -> None:
-    a = write(tmp_path / "a.jsonl", [{"id": i, "s": True} for i in range(12)])  # ids may be numbers
-    b = write(
-        tmp_path / "b.jsonl",
-        [
-            *({"id": str(i), "s": 0} for i in range(3)),
-            {"id": "2", "s": 0.5},
-            {"id": "3", "s": None},
-            {"id": "4", "s": float("nan")},
-            {"id": "x", "s": 1},
-            "",
-            '{"id": "5", "s": 1',
-            '{"s": 1}',
-            "[1]",
-        ],
-    )
-    compared = report("--scores", a, b, "--metric", "s")
-    assert compared["items"] == 3
-    means = {system["system"]: system["mean"] for system in compared["systems"]}
-    assert means == pytest.approx({"a": 1, "b": 0.5 / 3})
-    problems = {system["system"]: "\n".join(system["problems"]) for system in compared["systems"]}
-    assert "left out, not scored in every file: 9 (3, 4, 5, 6, 7 and 4 more)" in problems["a"]
-    for part in (
-        "left out, not scored in every file: 1 (x)",
-        "replaced an earlier line of the same id: 1 (2 (line 4))",
-        "without a number for s: 2 (3, 4)",
-        "unreadable lines: 3 (line 9: not JSON",
-        'line 10: not an object with an "id"',
-    ):
-        assert part in problems["b"]
-    assert "b: unreadable lines: 3" in run("compare", "--scores", a, b, "--metric", "s").stdout
-
-
-def test_items_of_one_question_are_clustered(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    files = []
-    for name in ("a", "b"):
-        hard = np.repeat(rng.random(20), 5)
-        rows = [{"id": f"i{i}", "question": f"q{i // 5}", "scores": {"s": v}} for i, v in enumerate(hard)]
-        files.append(write(tmp_path / f"{name}.jsonl", rows))
-    clustered = report("--scores", *files, "--metric", "s", "--cluster", "question")
-    plain = report("--scores", *files, "--metric", "s")
-    assert (clustered["items"], clustered["questions"], plain["questions"]) == (100, 20, 100)
-    (pair,) = clustered["pairs"]
-    assert pair["wins"] + pair["losses"] == 20
-    assert clustered["systems"][0]["standard_error"] > 1.8 * plain["systems"][0]["standard_error"]
-    text = run("compare", "--scores", *files, "--metric", "s", "--cluster", "question").stdout
-    assert "s on 100 items of 20 questions" in text
-
-
-def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
-    files = []
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        files.append(write(tmp_path / folder / "run.jsonl", [{"id": "1", "s": 1}]))
-    compared = report("--scores", *files, "--metric", "s")
-    assert [system["system"] for system in compared["systems"]] == list(map(str, files))
-    assert compared["pairs"][0]["p_value"] == 1
+    rows = load_responses("sample").rows
+    for name, verdict in (("right", lambda labels: labels), ("all_wrong", lambda labels: [False] * len(labels))):
+        lines = [json.dumps({"id": row["index"], "labels": verdict(row["labels"])}) for row in rows]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    compared = report("felm", tmp_path / "right.jsonl", tmp_path / "all_wrong.jsonl", "--config", "sample")
+    assert compared["metric"] == "f1" and compared["systems"][0]["mean"] == 1
+    assert compared["pairs"][0]["first"] == "right"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fanoutqa", "sample", "A"], "two files or more, as in qabench compare BENCHMARK CONFIG"),
-        (["--scores", "A"], "two files or more, as in qabench compare --scores A.jsonl"),
-        (["A", "B"], "two files or more"),
-        (["--scores", "A", "A"], "the same file twice"),
-        (["--scores", "nowhere.jsonl", "A"], "cannot read the file of scores nowhere.jsonl: No such file"),
-        (["--scores", "A", "B"], r"no single score 'acc.loose' in .*a.jsonl; allowed: p.s, q.s"),
-        (["--scores", "A", "B", "--metric", "s"], "no single score 's' in .*a.jsonl; allowed: p.s, q.s"),
-        (["--scores", "A", "B", "--metric", "p.s"], r"share no id: a: 1 \(1\); b: 1 \(2\)"),
-        (["--scores", "A", "E", "--metric", "p.s"], "empty.jsonl holds no scores. A line must be as"),
-        (["--scores", "A", "J", "--metric", "p.s"], r"junk.jsonl holds no scores \(line 1: not JSON"),
-        (["--scores", "A", "B", "--test", "t"], "unknown test 't'; allowed: randomization, bootstrap"),
-        (["--scores", "A", "B", "--correction", "t"], "unknown correction 't'; allowed: holm, bh, none"),
-        (["--scores", "A", "B", "--metric", "p.s", "--cluster", "doc"], "id '1' does not name its question in .*'doc'"),
-        (["--scores", "A", "C", "--metric", "p.s", "--cluster", "k"], "different questions for id '1': 'x', 'y'"),
-        (["--scores", "A", "C", "--metric", "p.s", "--resamples", "1"], "1 resamples; allowed: 2 or more"),
-        (["fanoutqa", "sample", "A", "B", "--cluster", "doc"], "it needs --scores"),
-        (["fanoutqa", "sample", *ANSWERS, "--metric", "f1"], "no single score 'f1' in the scores; allowed: acc.loose"),
-        (["fanoutqa", "sample", "A", "B"], "holds no answers"),
-        (["nope", "sample", *ANSWERS], "there is no benchmark 'nope'"),
-        (["fanoutqa", "test", *ANSWERS], "are not public"),
+        (["fanoutqa", ANSWERS[0], "--config", "sample"], "give two systems or more"),
+        (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the same file twice"),
+        (["fanoutqa", *ANSWERS, "--metric", "f1"], "has no metric 'f1'; allowed: acc.loose"),
+        (["nope", *ANSWERS], "there is no benchmark 'nope'; allowed: expertqa, fanoutqa"),
+        (["fanoutqa", *ANSWERS, "--config", "nope"], "no config 'nope'"),
+        (["fanoutqa", *ANSWERS, "--reply-format", "answer"], "FanOutQA has no option 'reply_format'; allowed: "),
+        (["fanoutqa", *ANSWERS, "--config", "sample", "--test", "t"], "'t'; allowed: randomization, bootstrap"),
     ],
 )
-def test_errors_say_what_is_wrong(arguments: list[str], message: str, tmp_path: Path) -> None:
-    files = {
-        "A": write(tmp_path / "a.jsonl", [{"id": "1", "k": "x", "p": {"s": 1}, "q": {"s": 1}}]),
-        "B": write(tmp_path / "b.jsonl", [{"id": "2", "k": "x", "p": {"s": 1}}]),
-        "C": write(tmp_path / "c.jsonl", [{"id": "1", "k": "y", "p": {"s": 1}}]),
-        "E": write(tmp_path / "empty.jsonl", []),
-        "J": write(tmp_path / "junk.jsonl", ["{"]),
-    }
+def test_errors_say_what_is_wrong(arguments: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        run("compare", *[files.get(argument, argument) for argument in arguments])
-
-
-def test_the_agreement_of_two_judges(tmp_path: Path) -> None:
-    # 75 and 15 agreements, 5 and 5 not; kappa = (0.90 - 0.68) / (1 - 0.68).
-    verdicts = [(1, 1)] * 75 + [(1, 0)] * 5 + [(0, 1)] * 5 + [(0, 0)] * 15
-    files = [
-        write(tmp_path / f"judge{n}.jsonl", [{"id": str(i), "score": pair[n]} for i, pair in enumerate(verdicts)])
-        for n in (0, 1)
-    ]
-    (found,) = report("--scores", *files, "--metric", "score", "--agreement")["agreement"]
-    assert found["kappa"] == pytest.approx((0.90 - 0.68) / (1 - 0.68))
-    assert (found["agreement"], found["chance"]) == (pytest.approx(0.90), pytest.approx(0.68))
-    assert found["low"] < found["kappa"] < found["high"]
-    assert "judge0 - judge1  0.6875" in run("compare", "--scores", *files, "--metric", "score", "--agreement").stdout
-    with pytest.raises(InputError, match="needs --scores"):
-        run("compare", "fanoutqa", "sample", *ANSWERS, "--agreement")
+        run("compare", *arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import benchmark, load
 from qabench.cli.output import errors, print_tables, say
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -18,12 +18,18 @@ SHOWN = 5  # kinds of problems per evaluation, before the rest is counted
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
-    """The evaluation as JSON data. Raises InputError for an unknown grouping."""
+    """The evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
+
+    Raises:
+        InputError: an unknown grouping.
+    """
     allowed = evaluation.groupings()
     if unknown := [name for name in by if name not in allowed]:
         title = benchmark(evaluation.benchmark).title
         raise InputError(f"{title} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
-    return evaluation.as_dict(by)
+    shape = benchmark(evaluation.benchmark).official_shape
+    official = {"official": load(shape)(evaluation)} if shape and evaluation.answered else {}
+    return evaluation.as_dict(by) | official
 
 
 def deviations(evaluation: Evaluation) -> dict[str, list[str]]:

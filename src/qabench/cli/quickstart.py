@@ -1,117 +1,101 @@
-"""``qabench quickstart``: the whole job on data that is at hand, in seconds, with no network."""
+"""``qabench quickstart``: scores and a comparison on data that is on this machine, in seconds, with no network."""
 
 from __future__ import annotations
 
 import os
-from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qabench.cli.options import AsJson, Format, checked_format
+
 if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.old_predictions import Evaluation, Questions
-    from qabench.generations import Generations
+    from qabench.evaluation import Evaluation
+
+BENCHMARK = "fanoutqa"
 
 
 def quickstart(
-    data: Annotated[
+    config: Annotated[
         str | None,
-        typer.Option(help="sample (shipped), dev or dev_nov23; dev if QABENCH_MIRROR is set, else sample."),
+        typer.Option(
+            "--config", metavar="NAME", help="sample (shipped), dev or dev_nov23; dev if QABENCH_MIRROR is set."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    format: Format = "table",
+    as_json: AsJson = False,
 ) -> None:
-    """Score three imaginary systems on FanOutQA questions and say which is better, and how surely."""
-    from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
-    from qabench.cli.output import plain_warnings, print_json
-    from qabench.text import Normalizer
-    from qabench.text.cache import NormalizedTextCache
+    """Score three synthetic systems on FanOutQA questions and say which one is better."""
+    from qabench.cli.compare import tables
+    from qabench.cli.evaluation_output import print_evaluations, print_notes, report
+    from qabench.cli.output import hint, plain_warnings, print_json, print_tables
+    from qabench.evaluate import evaluate_predictions
+    from qabench.evaluation.comparison import compare
 
-    questions = load_questions("fanoutqa", data or ("dev" if os.environ.get("QABENCH_MIRROR") else "sample"))
+    chosen = checked_format(format, as_json)
+    name = config or ("dev" if os.environ.get("QABENCH_MIRROR") else "sample")
     with plain_warnings():
-        normalizer = Normalizer("auto", NormalizedTextCache.default())
-        evaluations = {
-            name: evaluate(generations, questions, normalizer=normalizer)
-            for name, generations in _systems(questions).items()
+        systems = {
+            system: _named(evaluate_predictions(BENCHMARK, name, rows), system)
+            for system, rows in _systems(name).items()
         }
-    # The best first, as a table of results is read.
-    ranked = dict(sorted(evaluations.items(), key=lambda item: -item[1].scores()["acc"]["loose"]))
-    if as_json:
-        systems = {name: evaluation.as_dict() for name, evaluation in ranked.items()}
-        print_json({"systems": systems, "comparisons": _comparisons(ranked)})
-    else:
-        _print(questions, ranked)
+    metric = next(score.metric for score in next(iter(systems.values())).scores().values())
+    compared = compare(systems, metric)
+    ranked = [systems[label] for label in compared.systems]
+    if chosen == "json":
+        print_json({"systems": {one.model: report(one) for one in ranked}, "comparison": compared.as_dict()})
+        return
+    print_evaluations(ranked, [], chosen)
+    print_tables(tables(compared)[1:], chosen)
+    print_notes(ranked, [], chosen)
+    hint("\nNext:", "bold")
+    for command, what in _next_commands(name):
+        hint(f"  {command:<50} # {what}", None)
 
 
-def _systems(questions: Questions) -> dict[str, Generations]:
+def _named(evaluation: Evaluation, name: str) -> Evaluation:
+    from dataclasses import replace
+
+    return replace(evaluation, model=name)
+
+
+def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
+    """The answers of each system: the sample's files, or synthetic answers to a config's questions."""
     from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, imaginary_answers
-    from qabench.generations import read_generations
-    from qabench.loading_scripts import FOLDER
+    from qabench.loading_scripts import FOLDER, dataset_table, open_path
+    from qabench.loading_scripts.fanoutqa.parse import read_rows
+    from qabench.predictions import read_predictions
 
-    if questions.config != "sample":
-        return {name: imaginary_answers(name, questions.rows) for name in SYSTEMS}
-    folder = FOLDER / "fanoutqa" / "sample" / "generations"
-    return {path.stem: read_generations(path) for path in sorted(folder.glob("*.jsonl"))}
+    if config == "sample":
+        folder = FOLDER / BENCHMARK / "sample" / "generations"
+        paths = sorted(folder.glob("*.jsonl"))
+        return {path.stem: [dict(row.fields) for row in read_predictions(path).rows] for path in paths}
+    table = dataset_table(BENCHMARK).config(config)
+    ((file,),) = table.splits.values()
+    rows = list(read_rows(open_path(BENCHMARK, file), table.name))
+    made = {name: imaginary_answers(name, rows) for name in SYSTEMS}
+    return {name: [{"id": one.id, "answer": one.answer} for one in of.answers] for name, of in made.items()}
 
 
-def _comparisons(ranked: dict[str, Evaluation]) -> list[dict[str, object]]:
-    """Each system against the next, by loose accuracy on the same questions."""
-    from qabench.stats import paired_bootstrap
+def _next_commands(config: str) -> list[tuple[str, str]]:
+    """What to try next, without what is installed or done."""
+    from qabench.loading_scripts import dataset_table, source_table
+    from qabench.sources import available
 
-    names = list(ranked)
-    compared: list[dict[str, object]] = []
-    for better, worse in pairwise(names):
-        difference = paired_bootstrap(ranked[better].columns()["acc.loose"], ranked[worse].columns()["acc.loose"])
-        compared.append(
-            {
-                "better": better,
-                "worse": worse,
-                "difference": difference.interval.mean,
-                "low": difference.interval.low,
-                "high": difference.interval.high,
-                "p_value": difference.p_value,
-                "significant": difference.significant,
-            }
+    files = dataset_table(BENCHMARK).config("dev").files
+    here = all(available(source_table(BENCHMARK)[file]) for file in files)
+    said = []
+    if find_spec("spacy") is None:
+        said.append(
+            ("pip install 'qabench[spacy]'", "for official accuracy; then: python -m spacy download en_core_web_sm")
         )
-    return compared
-
-
-def _print(questions: Questions, ranked: dict[str, Evaluation]) -> None:
-    from qabench.cli.output import console, print_table
-    from qabench.tables import Table
-
-    rows = []
-    for name, evaluation in ranked.items():
-        loose, scores = evaluation.intervals()["acc.loose"], evaluation.scores()
-        interval = f"{loose.low:.3f} to {loose.high:.3f}"
-        figures = [
-            scores["acc"]["strict"],
-            *(scores["rouge"][kind]["fscore"] for kind in ("rouge1", "rouge2", "rougeL")),
-        ]
-        unanswered = evaluation.joined.counts()["missing"]
-        rows.append([name, f"{loose.mean:.3f}", interval, *(f"{figure:.3f}" for figure in figures), unanswered])
-    columns = ["system", "loose", "95 % interval", "strict", "ROUGE-1", "ROUGE-2", "ROUGE-L", "unanswered"]
-    title = f"Three imaginary systems on {len(questions.rows)} questions (fanoutqa {questions.config})"
-    print_table(Table(title, columns, rows, ["loose and strict: accuracy; ROUGE: F-measure; intervals: bootstrap"]))
-    out = console()
-    for c in _comparisons(ranked):
-        verdict = "better" if c["significant"] else "not significantly better"
-        out.print(
-            f"{c['better']} is {verdict} than {c['worse']}: {c['difference']:+.3f} loose accuracy "
-            f"({c['low']:+.3f} to {c['high']:+.3f}, p = {c['p_value']:.4f}, paired bootstrap)"
-        )
-    first = next(iter(ranked.values()))
-    out.print(f"\nsignature of acc: {first.signatures['acc']}", style="dim", markup=False, soft_wrap=True)
-    out.print("\nNext:", style="bold")
-    for command, what in _next_commands(first.unofficial is not None):
-        out.print(f"  {command:<47} # {what}", markup=False, soft_wrap=True)
-
-
-def _next_commands(unofficial: bool) -> list[tuple[str, str]]:
-    official = [("pip install 'qabench[spacy]'", "then the model: python -m spacy download en_core_web_sm")]
+    if not here:
+        said.append(("qabench fetch fanoutqa --config dev", "the real questions; --mirror DIR for offline machines"))
+    if config == "sample":
+        said.append(("qabench quickstart --config dev", "this comparison on the real questions"))
     return [
-        *(official if unofficial else []),
-        ("qabench fetch fanoutqa --config dev", "the real questions, verified; --mirror DIR for offline machines"),
-        ("qabench quickstart --data dev", "this comparison on them"),
-        ("qabench score fanoutqa dev ANSWERS.jsonl", 'your model\'s answers: {"id": ..., "answer": ...} a line'),
+        *said,
+        ("qabench score fanoutqa ANSWERS.jsonl", 'the answers of your model, {"id": ..., "answer": ...} per line'),
         ("qabench list", "all benchmarks and metrics"),
     ]
