@@ -134,7 +134,6 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
     [
         (["score", "fanoutqa", "nowhere.jsonl", *SAMPLE], 2, "cannot read the predictions nowhere.jsonl"),
         (["score", "fanoutqa", "@", "--config", "nope"], 2, "no config 'nope'; allowed: dev, test"),
-        (["score", "fanoutqa", "@", "--config", "test"], 2, "are not public"),
         (["score", "nope", "@"], 2, "there is no benchmark 'nope'; allowed:"),
         (["score", "fanoutqa", "@", "--metrics", "acc,bleu"], 2, "no metric 'bleu'; allowed: acc, rouge"),
         (

@@ -22,17 +22,16 @@ from inspect_ai import eval as inspect_eval
 from openai_server import Fault, OpenAIServer
 from scripted_model import scripted, text
 
-from qabench.benchmarks.fanoutqa.old_predictions import evaluate, load_questions
+from qabench import evaluate_predictions
+from qabench.benchmarks.fanoutqa.questions import load_questions
 from qabench.cli import app
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.generations import read_generations
-from qabench.runs.export import generations, records, write_with_numbered_samples
+from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
-from qabench.runs.scored import score_file
-from qabench.text import Normalizer
 
 QUESTIONS = 12
+PROBE = 1  # the call before the first question
 
 
 @pytest.fixture
@@ -99,38 +98,18 @@ def test_every_kind_of_reply_is_a_record(done: Evaluation) -> None:
     assert done.unofficial and "acc" in done.signatures
 
 
-def test_its_figures_are_those_of_the_exported_generations(done: Evaluation, tmp_path: Path) -> None:
+def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
-    file.write_text(generations(done), encoding="utf-8")
-    read = read_generations(file)
-    assert len(read.answers) == QUESTIONS - 2  # neither the failed one nor the refused one
-    assert "naïve: 東京 🦜" in [answer.answer for answer in read.answers]
-    scores = evaluate(read, load_questions("fanoutqa", "sample")).columns()
-    of_run = done.scores()
-    assert {name: one.interval.mean for name, one in of_run.items()} == {
-        name: sum(values) / QUESTIONS for name, values in scores.items()
+    file.write_text(predictions(done), encoding="utf-8")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == QUESTIONS - 2  # neither the failed one nor the refused one
+    assert "naïve: 東京 🦜" in [row["answer"] for row in rows]
+    scored = evaluate_predictions("fanoutqa", "sample", file, lemmatizer="simplemma")
+    assert {name: one.interval for name, one in scored.scores().items()} == {
+        name: one.interval for name, one in done.scores().items()
     }
-
-
-def test_a_file_of_answers_is_a_run_with_the_same_figures(done: Evaluation, tmp_path: Path) -> None:
-    (tmp_path / "mine.jsonl").write_text(generations(done), encoding="utf-8")
-    scored = score_file(tmp_path / "mine.jsonl", "sample", Normalizer("simplemma"))
-    assert (scored.model, scored.config, scored.counts()["failed"]) == ("mine", "sample", 2)
-    assert scored.scores() == done.scores()
-    assert [record.detail for record in scored.records] == [record.detail for record in done.records]
+    assert (scored.model, scored.config, scored.counts()["failed"]) == ("answers", "sample", 2)
     assert [record.groups for record in scored.records] == [record.groups for record in done.records]
-    page = CliRunner().invoke(
-        app, ["report", str(tmp_path / "mine.jsonl"), "--config", "sample", "--out", str(tmp_path)]
-    )
-    assert page.exit_code == 0, page.output
-    assert "mine" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-def test_its_report_is_json_data_with_groups_and_problems(done: Evaluation) -> None:
-    report = json.loads(json.dumps(done.as_dict(by=["category", "type"])))
-    assert report["scores"]["acc.loose"] == report["intervals"]["acc.loose"]["mean"]
-    assert len(report["problems"]) == 4
-    assert sum(group["records"] for group in report["by"]["type"].values()) == QUESTIONS
 
 
 def test_datasets_reads_the_records_and_the_numbered_log(done: Evaluation, log: Path, tmp_path: Path) -> None:
@@ -159,22 +138,23 @@ def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, tmp_pa
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--limit", "2-4", "--no-cache")
     assert ran.returncode == 0, ran.stderr
     (log,) = tmp_path.glob("*.eval")
-    assert "acc.loose" in ran.stdout and "3 answered" in ran.stdout and "UNOFFICIAL" in ran.stdout
-    assert str(log) in ran.stdout
-    ids = load_questions("fanoutqa", "sample").by_id
-    assert [record.id for record in read_run(log).records] == list(ids)[1:4]
+    assert "acc.loose" in ran.stdout and "3 answered" in ran.stdout and "not official" in ran.stdout
+    ids = [row["id"] for row in load_questions("sample").rows]
+    assert [record.id for record in read_run(log).records] == ids[1:4]
+    assert ran.stderr.splitlines()[0] == f"log: {log}"
+    assert "hooks" not in ran.stdout + ran.stderr
 
 
 def test_a_run_asks_by_id_and_category_with_epochs(server: OpenAIServer, tmp_path: Path) -> None:
-    row = load_questions("fanoutqa", "sample").rows[3]
+    row = load_questions("sample").rows[3]
     arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache", "--json"]
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--id", row["id"], "--epochs", 3)
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
-    assert report["counts"]["answered"] == len(server.calls) == 3
-    assert {call.body["temperature"] for call in server.calls} == {0}
+    assert report["counts"]["answered"] == 3 and len(server.calls) == 3 + PROBE
+    assert {call.body["temperature"] for call in server.calls[PROBE:]} == {0}
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--category", row["categories"][0])
-    wanted = [one for one in load_questions("fanoutqa", "sample").rows if row["categories"][0] in one["categories"]]
+    wanted = [one for one in load_questions("sample").rows if row["categories"][0] in one["categories"]]
     assert json.loads(ran.stdout)["counts"]["answered"] == len(wanted)
 
 
@@ -184,22 +164,31 @@ def test_the_same_call_is_not_paid_for_twice(server: OpenAIServer, tmp_path: Pat
     for _ in range(2):
         ran = qabench("run", "fanoutqa", "--model", "m", *arguments, env=environment)
         assert ran.returncode == 0, ran.stderr
-    assert len(server.calls) == 3
+    assert len(server.calls) == 3 + 2 * PROBE
+    assert "3 of 3 replies came from the cache" in ran.stdout
 
 
 def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_path: Path) -> None:
-    server.fault = lambda number, body: Fault(400, body={"error": {"message": "no such luck"}}) if number < 4 else None
+    server.fault = lambda number, body: (
+        Fault(400, body={"error": {"message": "no such luck"}}) if PROBE <= number < 4 + PROBE else None
+    )
     arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache", "--json"]
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--max-connections", 2)
     assert ran.returncode == 0, ran.stderr
     assert "UserWarning" not in ran.stderr  # one line for a person, as of every command
     first = json.loads(ran.stdout)
-    assert first["counts"]["failed"] == 4 and "no such luck" in first["problems"][0]
-    again = qabench("run", "--resume", first["path"], "--json")
+    assert first["counts"]["failed"] == 4
+    assert first["problems"][0].startswith("4 x failed: ") and "no such luck" in first["problems"][0]
+    refused = qabench("run", "--resume", first["path"])
+    assert refused.returncode == 2 and f"--base-url {server.base_url}" in refused.stderr
+    again = qabench("run", "--resume", first["path"], "--base-url", server.base_url, "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"]["answered"] == QUESTIONS
-    assert len(server.calls) == QUESTIONS + 4  # what was answered was not asked again
+    assert len(server.calls) == QUESTIONS + 4 + 2 * PROBE  # what was answered was not asked again
     assert json.loads(again.stdout)["path"] != first["path"]
+    scored = qabench("score", "fanoutqa", tmp_path, "--json")
+    assert json.loads(scored.stdout)["path"] == json.loads(again.stdout)["path"]
+    assert f"{first['path']} is left out" in scored.stderr
 
 
 @pytest.mark.slow
@@ -219,20 +208,31 @@ def test_a_run_killed_at_any_point_goes_on(server: OpenAIServer, tmp_path: Path)
         killed += 1
         newest = max(tmp_path.glob("*.eval"), key=lambda path: path.stat().st_mtime)
         assert read_run(newest).status == "started"
-        resume = [sys.executable, "-P", "-m", "qabench", "run", "--resume", str(newest), "--json"]
+        resume = [
+            sys.executable,
+            "-P",
+            "-m",
+            "qabench",
+            "run",
+            "--resume",
+            str(newest),
+            "--json",
+            "--base-url",
+            server.base_url,
+        ]
         running = subprocess.Popen(
             [*resume, "--max-connections", str(in_flight)], env=environment, stdout=subprocess.PIPE
         )
     report = json.loads(running.communicate()[0])
     assert report["counts"]["answered"] == 5 * QUESTIONS and report["counts"]["missing"] == 0
-    assert len(server.calls) <= 5 * QUESTIONS + killed * in_flight
+    assert len(server.calls) <= 5 * QUESTIONS + killed * in_flight + 3 * PROBE
 
 
 def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(log)])
-    assert result.exit_code == 0 and result.stdout == generations(done)
-    for name, format in (("g.jsonl", "generations"), ("r.jsonl", "records"), ("l.eval", "eval")):
-        result = CliRunner().invoke(app, ["export", str(log), "--format", format, "--out", str(tmp_path / name)])
+    assert result.exit_code == 0 and result.stdout == predictions(done)
+    for name, format in (("g.jsonl", "predictions"), ("r.jsonl", "records"), ("l.eval", "eval")):
+        result = CliRunner().invoke(app, ["export", str(log), "--format", format, "--output", str(tmp_path / name)])
         assert result.exit_code == 0, result.output
     assert (tmp_path / "r.jsonl").read_text() == records(done)
     assert [record.id for record in read_run(tmp_path / "l.eval").records] == [str(n + 1) for n in range(QUESTIONS)]
@@ -242,16 +242,24 @@ def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_
     ("arguments", "says"),
     [
         (["run"], "give a benchmark and --model"),
-        (["run", "nope", "--model", "m"], "unknown benchmark 'nope'; allowed: fanoutqa"),
-        (["run", "felm", "--model", "m", "--setting", "rag"], "felm has no setting 'rag'; allowed: raw"),
+        (["run", "nope", "--model", "m"], "there is no benchmark 'nope'; allowed: expertqa, fanoutqa"),
+        (["run", "felm", "--model", "m", "--setting", "rag"], "FELM has no setting 'rag'; allowed: raw"),
+        (
+            ["run", "fanoutqa", "--model", "m", "-T", "foo=1"],
+            "has no option 'foo'; allowed with -T: config",
+        ),
+        (["run", "fanoutqa", "--model", "m", "-T", "ids={"], "-T ids: the value is not YAML"),
+        (["run", "fanoutqa", "--model", "m", "--limit", "5-3"], "--limit is '5-3'"),
+        (["run", "fanoutqa", "--model", "m", "--limit", "²"], "--limit is '²'"),
+        (["run", "fanoutqa", "--model", "m", "--base-url", "notaurl"], "the base URL is 'notaurl'"),
         (["run", "fanoutqa", "--model", "m", "--limit", "a"], "--limit is 'a'"),
         (["run", "fanoutqa", "--model", "m", "-T", "x"], "-T is 'x'; it must be NAME=VALUE"),
         (["run", "fanoutqa", "--model", "none/x", "--config", "nope"], "nope"),
         (["run", "fanoutqa", "--model", "no-such-provider/x", "--config", "sample"], "no-such-provider"),
-        (["run", "fanoutqa", "--resume", "x.eval"], "give no benchmark"),
+        (["run", "fanoutqa", "--resume", "x.eval"], "give no benchmark and no --model"),
         (["run", "--resume", "x.eval"], "there is no log x.eval"),
         (["export", "x.eval"], "there is no log x.eval"),
-        (["report", "x.eval", "--config", "dev", "--out", "x"], "a log names its own config"),
+        (["report", "x.eval", "--config", "dev", "--output", "x"], "name their --benchmark"),
     ],
 )
 def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_path: Path) -> None:
@@ -266,5 +274,128 @@ def test_what_is_no_log_of_ours_is_refused(tmp_path: Path, done: Evaluation) -> 
     with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):
         read_run(tmp_path / "a.eval")
     with pytest.raises(InputError, match="no answers of epoch 7; it has the epochs 1"):
-        generations(done, epoch=7)
-    assert issubclass(InputError, QabenchError)
+        predictions(done, epoch=7)
+
+
+def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
+    arguments = ["--base-url", "http://127.0.0.1:9/v1", "--config", "sample", "--log-dir", tmp_path]
+    ran = qabench("run", "fanoutqa", "--model", "m", *arguments)
+    assert ran.returncode == 1 and ran.stdout == ""
+    assert ran.stderr.count("\n") == 1 and "connection refused: http://127.0.0.1:9/v1" in ran.stderr
+    assert not list(tmp_path.glob("*.eval"))
+
+
+@pytest.mark.parametrize(("status", "message"), [(401, "Incorrect API key"), (404, "no model m")])
+def test_a_rejected_probe_ends_the_run(server: OpenAIServer, tmp_path: Path, status: int, message: str) -> None:
+    server.fault = lambda number, body: Fault(status, body={"error": {"message": message}})
+    ran = qabench(
+        "run", "felm", "--model", "m", "--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path
+    )
+    assert ran.returncode == 1 and ran.stdout == ""
+    assert f"HTTP {status}: {message}" in ran.stderr and server.base_url in ran.stderr
+    assert len(server.calls) == 1
+
+
+def test_a_key_that_is_revoked_stops_the_run(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(401, body={"error": {"message": "revoked"}}) if number > 2 else None
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--max-connections", "1"]
+    ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--no-cache")
+    assert ran.returncode == 1 and "HTTP 401: revoked" in ran.stderr and "qabench run --resume" in ran.stderr
+    assert len(server.calls) < QUESTIONS
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_is_one_line(server: OpenAIServer, tmp_path: Path, number: int, code: int) -> None:
+    server.delay = 0.3
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", str(tmp_path), "--no-cache"]
+    command = [sys.executable, "-P", "-m", "qabench", "run", "fanoutqa", "--model", "m", *arguments]
+    running = subprocess.Popen([*command, "--max-connections", "1"], stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and len(server.calls) < 3 + PROBE:
+        time.sleep(0.01)
+    running.send_signal(number)
+    (_, error) = running.communicate()
+    assert running.returncode == code, error
+    assert "Traceback" not in error and f"qabench run --resume {next(tmp_path.glob('*.eval'))}" in error
+
+
+def test_a_run_without_answers_prints_no_scores(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(400, body={"error": {"message": "no"}}) if number else None
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache"]
+    ran = qabench("run", "fanoutqa", "--model", "m", *arguments)
+    assert ran.returncode == 1 and "acc.loose" not in ran.stdout
+    assert "none of the 12 questions was answered" in ran.stdout and "12 x failed" in ran.stdout
+
+
+def test_a_log_chooses_no_code_and_no_server(log: Path, tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    from qabench.runs.trust import checked_log
+
+    evil = read_eval_log(str(log))
+    code = tmp_path / "evil.py"
+    code.write_text("raise SystemExit('executed')", encoding="utf-8")
+    evil.eval.task_file, evil.eval.solver, evil.eval.model = str(code), f"{code}@x", "openai-api/qabench/m"
+    write_eval_log(evil, str(tmp_path / "evil.eval"), format="eval")
+    checked = checked_log(tmp_path / "evil.eval", None, None)
+    assert checked.eval.task_file is checked.eval.solver is None
+    assert checked.eval.task == "qabench/fanoutqa_closed_book"
+    evil.eval.model_base_url = "http://evil.example/v1"
+    write_eval_log(evil, str(tmp_path / "evil.eval"), format="eval")
+    for given in (None, "http://mine.example/v1"):
+        with pytest.raises(InputError, match=r"was run on the server http://evil\.example/v1"):
+            checked_log(tmp_path / "evil.eval", given, None)
+    evil.eval.model_base_url, evil.eval.task = None, "other/task"
+    write_eval_log(evil, str(tmp_path / "evil.eval"), format="eval")
+    with pytest.raises(InputError, match="'other/task', which is not a task of qabench"):
+        checked_log(tmp_path / "evil.eval", None, None)
+
+
+def test_the_plan_counts_calls_without_making_any(tmp_path: Path) -> None:
+    ran = qabench(
+        "run", "fanoutqa", "--model", "openai/gpt-4o", "--config", "sample", "--dry-run", "--json", "--price-in", "2",
+        "--price-out", "10", cwd=tmp_path,
+    )  # fmt: skip
+    plan = json.loads(ran.stdout)
+    assert plan["calls"] == QUESTIONS and plan["prompt_tokens"] > 100
+    assert plan["cost"] == pytest.approx((plan["prompt_tokens"] * 2 + plan["completion_tokens"] * 10) / 1e6)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_options_of_a_setting_are_listed() -> None:
+    ran = qabench("run", "felm", "--list-options", "--setting", "raw", "--format", "csv")
+    names = [line.partition(",")[0] for line in ran.stdout.splitlines()]
+    assert names[0] == "option" and "claims" in names and "method" not in names
+
+
+def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_path: Path) -> None:
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(
+        f"models: [a, b]\nbase_url: {server.base_url}\nseeds: [0, 1]\nlimit: 2\ncache: false\n"
+        "benchmarks:\n  - {benchmark: fanoutqa, config: sample, options: {lemmatizer: simplemma}}\n",
+        encoding="utf-8",
+    )
+    ran = qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert len(json.loads(ran.stdout)["evaluations"]) == 4
+    asked = [call for call in server.calls if call.body.get("seed") is not None]
+    assert sorted((call.body["model"], call.body["seed"]) for call in asked) == sorted(
+        (model, seed) for model in "ab" for seed in (0, 1) for _ in range(2)
+    )
+    before = len(asked)
+    qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
+    assert len([call for call in server.calls if call.body.get("seed") is not None]) == before
+
+
+def test_a_wrong_suite_names_what_is_allowed(tmp_path: Path) -> None:
+    from qabench.runs.suite import read_suite
+
+    suite = tmp_path / "suite.yaml"
+    for content, message in (
+        ("model: m", "unknown key 'model'; allowed: models"),
+        ("models: [m]", "must list models and benchmarks"),
+        ("models: [m]\nbenchmarks: [{benchmark: felm, settings: [x]}]", "FELM has no setting 'x'"),
+        ("models: [m]\nbenchmarks: [{benchmark: felm, options: {x: 1}}]", "has no option 'x'"),
+    ):
+        suite.write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_suite(suite)

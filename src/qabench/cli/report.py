@@ -40,10 +40,11 @@ def report(
     from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say
     from qabench.evaluate import checked_families
     from qabench.files import check_writable
+
+    check_writable(output / "index.html")
     from qabench.report import build_report
     from qabench.runs.sources import read_evaluations
 
-    check_writable(output / "index.html")
     if benchmark is None and (config or metrics or questions):
         raise InputError("--config, --metrics and --questions are for files of predictions: name their --benchmark")
     families = checked_families(benchmark_of(benchmark), _names(metrics)) if benchmark else None
