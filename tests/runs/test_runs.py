@@ -23,7 +23,7 @@ from openai_server import Fault, OpenAIServer
 from scripted_model import scripted, text
 
 from qabench import evaluate_predictions
-from qabench.benchmarks.fanoutqa.questions import load_questions
+from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -139,14 +139,14 @@ def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, tmp_pa
     assert ran.returncode == 0, ran.stderr
     (log,) = tmp_path.glob("*.eval")
     assert "acc.loose" in ran.stdout and "3 answered" in ran.stdout and "not official" in ran.stdout
-    ids = [row["id"] for row in load_questions("sample").rows]
+    ids = [row["id"] for row in read_questions("sample").rows]
     assert [record.id for record in read_run(log).records] == ids[1:4]
     assert ran.stderr.splitlines()[0] == f"log: {log}"
     assert "hooks" not in ran.stdout + ran.stderr
 
 
 def test_a_run_asks_by_id_and_category_with_epochs(server: OpenAIServer, tmp_path: Path) -> None:
-    row = load_questions("sample").rows[3]
+    row = read_questions("sample").rows[3]
     arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache", "--json"]
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--id", row["id"], "--epochs", 3)
     assert ran.returncode == 0, ran.stderr
@@ -154,7 +154,7 @@ def test_a_run_asks_by_id_and_category_with_epochs(server: OpenAIServer, tmp_pat
     assert report["counts"]["answered"] == 3 and len(server.calls) == 3 + PROBE
     assert {call.body["temperature"] for call in server.calls[PROBE:]} == {0}
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--category", row["categories"][0])
-    wanted = [one for one in load_questions("sample").rows if row["categories"][0] in one["categories"]]
+    wanted = [one for one in read_questions("sample").rows if row["categories"][0] in one["categories"]]
     assert json.loads(ran.stdout)["counts"]["answered"] == len(wanted)
 
 
