@@ -15,30 +15,17 @@ ROOT = Path(__file__).parent.parent / "src/qabench"
 GENERIC = (
     *("report", "runs", "hub", "space", "lm_eval", "llm", "neural", "stats", "evaluation", "tasks", "prompts", "cli"),
     *("official.py", "evaluate.py", "predictions.py", "loading.py", "metric_module.py", "signature.py", "tables.py"),
-    *("inspect_tasks.py", "citations.py"),
+    *("inspect_tasks.py", "citations.py", "published.py", "reproduction.py"),
 )
 QUICKSTART = "cli/quickstart.py"  # shows one benchmark
 # To be emptied: files that still know a benchmark.
 STILL = {
     "cli/__init__.py",
     "cli/build.py",
-    "cli/compare.py",
     "cli/list.py",
-    "cli/report.py",
-    "cli/run.py",
-    "cli/score.py",
-    "cli/stats.py",
     "cli/wiki.py",
-    "inspect_tasks.py",
     "llm/endpoint.py",
-    "lm_eval/samples.py",
     "neural/nli.py",
-    "report/analysis.py",
-    "report/comparison.py",
-    "report/names.py",
-    "report/sections.py",
-    "runs/corpus.py",
-    "runs/figures.py",
 }
 NAMES = re.compile(r"fan[-_ ]?out|expert[-_ ]?qa|(?<![a-z])felm|fast[-_ ]?book", re.IGNORECASE)
 SKIPPED = {tokenize.ENCODING, tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT}
