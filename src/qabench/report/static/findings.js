@@ -35,7 +35,7 @@ function findingsOf(record, question, others) {
     ...(detail.claims ? claimParts(detail) : []),
     ...(detail.components ? componentParts(detail) : []),
     ...(detail.passages ? passageParts(detail) : []),
-    ...(detail.verdict !== undefined || detail.explanation ? judgeParts(detail) : []),
+    ...(detail.judge || detail.judge_problem ? judgeParts(detail) : []),
     ...(detail.replies?.length > 1 ? [folded(`Replies (${detail.replies.length})`, detail.replies.map((text) => block(text === null ? "none" : text)))] : []),
   ];
 }
@@ -122,9 +122,9 @@ function passageParts({ passages, components = [] }) {
   return parts.length ? [components.length ? part("Passages retrieved", ...parts) : folded(`Passages (${parts.length})`, parts)] : [];
 }
 
-function judgeParts({ verdict, explanation }) {
-  const said = [verdict === undefined ? null : el("p", {}, `Verdict: ${shown(String(verdict))}`), explanation ? block(explanation) : null];
-  return [part("Judge", ...said)];
+/** A judge's reply, or why there is none. */
+function judgeParts({ judge, judge_problem: problem }) {
+  return [part("Judge", problem ? el("p", { class: "note warning" }, shown(problem)) : null, judge ? block(judge) : null)];
 }
 
 /** [sign, outcome, meaning] of a verdict on a segment, compared with the annotators' label. */
