@@ -81,7 +81,13 @@ def kiwix_of(server: Scripted, prefix: str = "") -> Kiwix:
 
 
 @pytest.mark.parametrize(
-    ("feed", "count"), [(ATOM, 2), (RSS, 1), (ATOM.replace("<entry>", "<x>").replace("</entry>", "</x>"), 0)]
+    ("feed", "count"),
+    [
+        (ATOM, 2),
+        (ATOM.replace(' xmlns="http://www.w3.org/2005/Atom"', ""), 2),
+        (RSS, 1),
+        (ATOM.replace("<entry>", "<x>").replace("</entry>", "</x>"), 0),
+    ],
 )
 def test_search_reads_both_kinds_of_feed(server: Scripted, feed: str, count: int) -> None:
     server.answers["/search"] = (200, feed)

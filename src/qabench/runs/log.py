@@ -41,7 +41,7 @@ def read_run(path: str | Path) -> Evaluation:
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
     about = log.metadata
     records: list[Record] = []
-    signatures: dict[str, str] = {}
+    signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
     unofficial: dict[str, None] = {}
     for sample in _samples(path):
         records.append(_record(sample))

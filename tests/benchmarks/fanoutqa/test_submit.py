@@ -338,3 +338,44 @@ def test_answers_come_through_to_the_character(
     submission.write(found, folder / "out")
     read = official_check(folder / "out", "it")["closedbook"]
     assert list(read.items()) == list(answers.items())
+
+
+@pytest.fixture
+def test_run(mirror: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Logs of closed-book runs on test questions."""
+    pytest.importorskip("inspect_ai", reason="needs the extra run")
+    from scripted_model import run as evaluate
+
+    from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
+
+    def log(limit: int | None = None, **arguments: Any) -> Path:
+        done = evaluate(fanoutqa_closed_book("test", **arguments), lambda messages: "x", tmp_path, limit=limit)
+        return Path(done.location)
+
+    return log
+
+
+def test_official_runs_are_submitted_as_they_are(test_run: Callable[..., Path], tmp_path: Path) -> None:
+    done = invoke("--name=x", "--metadata", metadata_file(tmp_path), "--closed-book", test_run(), "--out", tmp_path)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert len(official_check(tmp_path, "x")["closedbook"]) == 724
+    assert "details" not in json.loads((tmp_path / "metadata/x.json").read_text())
+
+
+def test_other_prompts_and_protocols_are_refused(test_run: Callable[..., Path], tmp_path: Path) -> None:
+    log = test_run(limit=3, prompt="qabench")
+    options = ["--name=x", "--metadata", metadata_file(tmp_path), "--closed-book", log, "--out", tmp_path]
+    refused = invoke(*options)
+    assert refused.exit_code == 2 and not (tmp_path / "metadata/x.json").exists()
+    sentences = (
+        "prompt: qabench's own, not the authors'",
+        "protocol: qabench's own, not the authors'",
+        "max tokens: 520, where the authors set no limit",
+        "3 of 724 questions were asked",
+    )
+    assert all(f"error: {said}" in refused.stderr for said in sentences)
+    assert invoke(*options, "--allow-unofficial").exit_code == 0
+    details = json.loads((tmp_path / "metadata/x.json").read_text())["details"]
+    assert all(said in details for said in sentences)
+    wrong = invoke(*options[:3], "--open-book", log)
+    assert isinstance(wrong.exception, InputError) and "not of fanoutqa openbook" in str(wrong.exception)
