@@ -23,7 +23,7 @@ from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
     "191 end-of-chapter questions of the fastai book on seven of its chapters, their answers split into components, "
-    "and for each component the passages of the chapter that hold it: a test of retrieval, chapter by chapter."
+    "and for each component the passages of the chapter that contain it: a test of retrieval, chapter by chapter."
 )
 STRING, INTEGER, BOOL = (datasets.Value(dtype) for dtype in ("string", "int64", "bool"))
 NUMBERED = {"chapter": INTEGER, "question_number": INTEGER}
