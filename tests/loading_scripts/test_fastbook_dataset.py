@@ -313,8 +313,10 @@ def test_flags_are_truth_values() -> None:
 def test_a_component_is_a_text_or_a_list_of_several() -> None:
     row = parsed(answer_context=[component(), component(answer_component=["one", "two"])])
     assert [item["answer_component"] for item in row["answer_context"]] == [["An answer."], ["one", "two"]]
-    for texts in ([], ["one"]):  # could not be told from a text
-        with pytest.raises(DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"):
+    for texts in ([], ["one"]):  # could not be distinguished from a string
+        with pytest.raises(
+            DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"
+        ):
             parsed(answer_context=[component(answer_component=texts)])
 
 

@@ -11,6 +11,7 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.results import problems, unscored
 from qabench.evaluation.scores import Score
+from qabench.published import ranks
 from qabench.tables import Table
 from qabench.terminal import printable
 
@@ -19,6 +20,8 @@ SHOWN = 5  # kinds of problems per evaluation, before the rest is counted
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """The evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
+
+    "published" has, by metric, where a score ranks among published ones; see ``qabench.published.rank``.
 
     Raises:
         InputError: an unknown grouping.
@@ -29,7 +32,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         raise InputError(f"{title} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
     shape = benchmark(evaluation.benchmark).official_shape
     official = {"official": load(shape)(evaluation)} if shape and evaluation.answered else {}
-    return evaluation.as_dict(by) | official
+    return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
 
 
 def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
@@ -82,7 +85,16 @@ def _about(one: Evaluation) -> list[tuple[str, str]]:
         return [(f"no scores: {why}", "bold red"), *said]
     for sentence, families in deviations(one).items():
         said.append((f"not official ({', '.join(families)}): {sentence}", "bold red"))
+    said += [(sentence, "") for sentence in _rank(one)]
     return said + [(f"{family}: {line}", "dim") for family, line in one.signatures.items()]
+
+
+def _rank(one: Evaluation) -> list[str]:
+    """Where the main metric ranks among published scores, or the first metric that has a rank."""
+    found = ranks(one, one.scores())
+    main = benchmark(one.benchmark).headline_metric([one])
+    name = main.name if main and main.name in found else next(iter(found), "")
+    return [found[name]] if name else []
 
 
 def _first(found: list[str]) -> list[str]:

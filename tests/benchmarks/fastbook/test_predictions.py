@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import qabench
 from qabench.benchmarks import benchmark
@@ -15,6 +16,7 @@ from qabench.benchmarks.fastbook.sections import sections
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import Study, load_study, run
 from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
+from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import EMPTY, FAILED, Evaluation
 
@@ -67,6 +69,20 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
         assert FASTBOOK.deviations(from_run, score) == []
     first = from_run.records[0].detail["passages"][0]
     assert first["id"] == doc_id(1, outcome.hits[0].positions[0])
+
+
+def test_the_command_prints_the_rank(mirror: Path, tmp_path: Path) -> None:
+    study = load_study()
+    outcome = run(study, parse_method("bm25"))
+    (tmp_path / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
+    (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
+    arguments = ["score", "fastbook", str(tmp_path / "run.txt"), "--corpus", str(tmp_path / "corpus.jsonl")]
+    result = CliRunner().invoke(app, [*arguments, "--k", "5,10"], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "Recall@10 0.8563 ranks 2nd of 2" in result.stdout
+    document = json.loads(CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
+    assert document["scores"] == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
+    assert set(document["published"]) == {"mrr@10", "recall@10"}
 
 
 def test_imperfect_files_keep_every_question() -> None:

@@ -46,7 +46,7 @@ BENCHMARK = Benchmark(
             for kind, title in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
         ),
     ),
-    headline=("recall",),
+    headline=("recall@10", "recall"),
     families={
         "retrieval": "Answer Component MRR@k and Recall@k",
         "rouge": "ROUGE F-measures of the answers; not a score of the benchmark's authors",
