@@ -183,6 +183,9 @@ def test_felm_scores_are_those_of_felm_scores(method: str) -> None:
     assert {name: value for name, value in got.items() if "_stderr" not in name} == expected
     assert {value for name, value in got.items() if "_stderr" in name} == {"N/A"}
     signed = results["configs"][task]["metadata"]["signatures"]["felm"]
+    metadata = results["configs"][task]["metadata"]
+    kinds = [said.partition(":")[0] for said in metadata["deviations"]["felm"]]
+    assert kinds == ["config", "data", "prompt"]
     assert f"|method:{method}|" in signed and "|prompt:qabench-" in signed and "|unparsed:all_correct|" in signed
 
 
@@ -303,3 +306,13 @@ def test_the_folder_by_its_name_and_without_the_harness() -> None:
     assert isinstance(unknown.exception, InputError) and "allowed: lm-eval" in str(unknown.exception)
     code = "import sys, qabench.lm_eval, qabench.cli; assert not {'lm_eval', 'datasets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_generation_parameters_are_signed(mirror: Path) -> None:
+    task = "qabench_felm_math_raw"
+    results = run("dummy", task, limit=1)
+    assert results["configs"][task]["metadata"]["deviations"] == {"felm": []}
+    results = run("dummy", task, limit=1, gen_kwargs={"max_gen_toks": 1000})
+    metadata = results["configs"][task]["metadata"]
+    assert metadata["deviations"] == {"felm": ["max tokens: 1000 instead of 100"]}
+    assert "|max_tokens:1000|" in metadata["signatures"]["felm"]

@@ -13,7 +13,6 @@ from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
 from qabench.lm_eval.task import QabenchTask
-from qabench.official import deviations, signature_name
 from qabench.prompts.template import Prompt
 from qabench.text.spacy_lemmatizer import MODEL_VARIABLE
 
@@ -21,21 +20,14 @@ from qabench.text.spacy_lemmatizer import MODEL_VARIABLE
 class FanOutQATask(QabenchTask):
     """The questions of a config, each asked alone.
 
-    ``fanoutqa_prompt`` in the metadata is "auto", "official" or "qabench"; see the task ``fanoutqa_closed_book``. The
-    metadata of the results hold ``signatures`` and ``deviations``: what distinguishes the scores from official ones.
+    ``fanoutqa_prompt`` in the metadata is "auto", "official" or "qabench"; see the task ``fanoutqa_closed_book``.
     """
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__(config)
-        self.config.metadata["deviations"] = {
-            family: deviations(line, DECLARATIONS[signature_name(line)]) for family, line in self.signatures().items()
-        }
+    DECLARATIONS = DECLARATIONS
 
     def signatures(self) -> dict[str, str]:
         """Those of accuracy and ROUGE."""
-        options = self.config.generation_kwargs or {}
-        fields = self.data_fields() | {"prompt": self.asking.label, "protocol": "qabench"}
-        fields |= {"max_tokens": options.get("max_gen_toks"), "temperature": options.get("temperature")}
+        fields = self.data_fields() | {"prompt": self.asking.label, "protocol": "qabench"} | self.generation_fields()
         return _scores(self.eval_docs[0], "", fields).signatures
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:

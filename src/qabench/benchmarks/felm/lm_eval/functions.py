@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from qabench.benchmarks.felm.method import FelmMethod, felm_method
-from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.official import DECLARATIONS, signatures
 from qabench.benchmarks.felm.responses import reference
 from qabench.lm_eval.task import QabenchTask
 from qabench.scoring.felm import FUNCTIONS, Confusion, response_score
@@ -24,10 +24,12 @@ class FelmTask(QabenchTask):
     ``lm_eval --metadata felm_prompt=qabench`` changes it.
     """
 
+    DECLARATIONS = DECLARATIONS
+
     def signatures(self) -> dict[str, str]:
-        """That of the official scores. Generation parameters, which --gen_kwargs changes, are next to it in configs."""
+        """That of the official scores."""
         fields = {name: value for name, value in self.data_fields().items() if name != "benchmark"}
-        return {"felm": signatures(fields | self.asking.fields())["felm"]}
+        return {"felm": signatures(fields | self.asking.fields() | self.generation_fields())["felm"]}
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
         """The user message."""
