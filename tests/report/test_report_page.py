@@ -359,6 +359,16 @@ def test_light_and_dark(browser: Browser, everything: Path) -> None:
         assert page.evaluate(ground) == "rgb(20, 22, 25)"
 
 
+def test_print_is_light(browser: Browser, everything: Path) -> None:
+    with watched_page(browser, color_scheme="dark") as page:
+        opened(page, everything.as_uri())
+        page.emulate_media(media="print", color_scheme="dark")
+        page.wait_for_timeout(100)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.locator(".chart .plot svg rect").first.get_attribute("fill") == "#ffffff"
+        assert page.locator(".filters:visible, .tools:visible").count() == 0
+
+
 def test_tables_without_javascript(browser: Browser, everything: Path, three: list[Evaluation]) -> None:
     with watched_page(browser, java_script_enabled=False) as page:
         page.goto(everything.as_uri())

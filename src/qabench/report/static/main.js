@@ -49,6 +49,7 @@ $("#help").addEventListener("click", () => $("#shortcuts").showModal());
 $("#save-csv").addEventListener("click", () => saveNumbers("csv"));
 $("#save-json").addEventListener("click", () => saveNumbers("json"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+PRINTED.addEventListener("change", redraw);
 addEventListener("hashchange", () => {
   DATA.sections.forEach(showState);
   follow(lists);

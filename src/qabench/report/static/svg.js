@@ -25,7 +25,8 @@ const SHAPES = [
   "M0,-1.1L.95,-.55V.55L0,1.1L-.95,.55V-.55Z",
 ];
 
-const dark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const PRINTED = matchMedia("print");
+const dark = () => !PRINTED.matches && (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 const palette = () => PALETTES[dark() ? "dark" : "light"];
 // Eight colors, and for every eight runs another pairing with the eight shapes: 64 different markers.
 const colorOf = (run, colors = palette()) => colors.runs[run % 8];
