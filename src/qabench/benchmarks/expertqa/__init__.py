@@ -41,4 +41,9 @@ BENCHMARK = Benchmark(
         ),
     ),
     prediction_fields=("answer", "claims"),
+    commands={
+        "claims": "qabench.benchmarks.expertqa.commands:claims",
+        "attribute": "qabench.benchmarks.expertqa.commands:attribute",
+        "facts": "qabench.benchmarks.expertqa.commands:facts",
+    },
 )

@@ -17,6 +17,7 @@ from typing import Any
 from qabench.benchmarks.expertqa import official_prompts as official
 from qabench.benchmarks.expertqa.prompts import DATA_NOT_INSTRUCTIONS
 from qabench.errors import InputError, MissingExtra
+from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache
 from qabench.llm.caller import Answered, Caller, Usage, answered, caller_for, merged, models_of, usage_of
 from qabench.llm.client import ChatClient, Progress
@@ -33,6 +34,7 @@ OWN_BREAK_DOWN: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1000}
 OWN_VERDICT: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 OFFICIAL_BREAK_DOWN: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 512}
 OFFICIAL_VERDICT: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 2048}
+EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
 POSITION = ("row", "answer", "claim")
 ATOMIC_PROMPT = Prompt(
     "qabench",
@@ -254,6 +256,22 @@ def score_facts(
         usage_of(scorer.caller, client, outcomes),
         models_of(outcomes),
     )
+
+
+def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: ReplyCache | None = None) -> Plan:
+    """The calls that ``score_facts`` would make, and their cost. Needs no key, and makes no call.
+
+    How many atomic claims a claim has is unknown before it is broken down: ``EXPECTED_ATOMIC_CLAIMS`` are assumed.
+    """
+    requests: list[ChatRequest] = []
+    for part in _parts([deepcopy(dict(row)) for row in rows]):
+        atomic = part.claim.get("atomic_claims")
+        if atomic is None and _plain(part):
+            requests.append(scorer.break_down(_plain(part)))
+            atomic = [f"{_plain(part)} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
+        evidences = _evidences(part.claim, len(atomic or ()))
+        requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic or (), evidences, strict=True)]
+    return scorer.caller.client(cache).plan(requests, scorer.caller.prices)
 
 
 def _parts(rows: list[dict[str, Any]]) -> list[_Part]:

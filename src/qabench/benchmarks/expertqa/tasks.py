@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -69,8 +70,9 @@ def expertqa(
     how = answering(method, prompt, protocol, corpus, index, k, chunk_size, overlap, fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
     about = {"config": questions.config, "split": questions.split, "data": questions.digest}
-    official = how.protocol == OFFICIAL
-    limits = {"max_tokens": OFFICIAL_ANSWER_TOKENS} if official else {"temperature": 0, "max_tokens": ANSWER_TOKENS}
+    limits: dict[str, Any] = {"temperature": 0, "max_tokens": ANSWER_TOKENS}
+    if how.protocol == OFFICIAL:
+        limits = {"max_tokens": OFFICIAL_ANSWER_TOKENS}
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/expertqa/{questions.config}"),
         solver=answer_with_citations(how),

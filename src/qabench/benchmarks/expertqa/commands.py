@@ -1,0 +1,260 @@
+"""``qabench expertqa``: claims of answers, their attribution, and their fact scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.cli.options import AsJson, ConfigName
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.expertqa.items import Item
+    from qabench.benchmarks.expertqa.questions import Questions
+
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
+
+Answers = Annotated[
+    str, typer.Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.')
+]
+Claims = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'),
+]
+Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the claims, as JSONL.")]
+Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
+
+
+def claims(
+    answers: Answers,
+    output: Out,
+    bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
+) -> None:
+    """Split answers into claims, as ExpertQA's authors do: sentences, with the evidence that their marks cite.
+
+    The output is input for the commands attribute and facts, and for qabench score expertqa.
+    """
+    from qabench.benchmarks.expertqa.claims import sentence_splitter
+    from qabench.benchmarks.expertqa.items import split_predictions, write_items
+    from qabench.cli.output import say, warn
+    from qabench.predictions import read_predictions
+
+    predictions = read_predictions(answers, ("answer",))
+    for bad in predictions.bad_lines:
+        warn(f"line {bad.line} is left out: {bad.reason}")
+    items = list(split_predictions(predictions, bing=bing))
+    write_items(output, items)
+    n = sum(len(item["claims"]) for item in items)
+    with_evidence = sum(bool(claim["evidence"]) for item in items for claim in item["claims"])
+    name = sentence_splitter()[0]
+    say(f"{n} claims of {len(items)} answers, {with_evidence} with evidence; sentences by {name}; written to {output}")
+    if name == "qabench":
+        warn("spaCy is not installed, so sentences differ from the authors': pip install 'qabench[spacy]'")
+
+
+def attribute(
+    file: Claims = None,
+    output: Out = Path("labeled.jsonl"),
+    config: ConfigName = None,
+    split: Split = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|FOLDER", help="The NLI model; default: google/t5_xxl_true_nli_mixture.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")] = None,
+    dtype: Annotated[str, typer.Option(help="float32 (as the authors), bfloat16 or float16.")] = "float32",
+    device: Annotated[str | None, typer.Option(help="As torch names it; default: a GPU if there is one.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Prompts per batch.")] = 16,
+    official_quirks: Annotated[
+        bool, typer.Option(help="Shorten long evidence exactly as the authors' script does.")
+    ] = True,
+    sentences: Annotated[
+        str, typer.Option(help="How long evidence is split: punkt (NLTK's, as the authors) or spacy.")
+    ] = "punkt",
+) -> None:
+    """Label claims with an NLI model: Y if their evidence entails them, else N; then print AutoAIS.
+
+    Labels that OUTPUT already has are kept: the same command continues an interrupted one. With --config, and with the
+    annotated claims of that config, the agreement with the experts is printed for both classes.
+    """
+    from qabench.benchmarks.expertqa.items import read_items
+    from qabench.cli.output import errors, progress_bar
+    from qabench.neural.nli import MODEL, label_claims
+    from qabench.neural.seq2seq import load_entailment
+
+    split_with = _splitter(sentences)
+    questions = _questions(config, split, needed=file is None)
+    items = read_items(file, questions)
+    chosen = load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype)
+    labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
+    errors().print(f"labels by {labels_by} on {chosen.network.device}", markup=False, soft_wrap=True)
+    try:
+        with progress_bar("Labeling answers") as progress:
+            label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
+            labeled = _label(items, label, labels_by, output, progress)
+    except KeyboardInterrupt:
+        errors().print(f"stopped; the labels so far are in {output}, and the same command continues from there")
+        raise typer.Exit(INTERRUPTED) from None
+    _score(labeled, output, questions, "autoais")
+
+
+def _questions(config: str | None, split: str | None, *, needed: bool) -> Questions | None:
+    from qabench.benchmarks.expertqa.questions import load_questions
+
+    return load_questions(config, split) if config or needed else None
+
+
+def _splitter(name: str) -> Any:
+    from qabench.benchmarks.expertqa.claims import sentence_splitter
+    from qabench.errors import InputError
+    from qabench.neural.nli import punkt
+
+    if name not in ("punkt", "spacy"):
+        raise InputError(f"unknown sentences {name!r}; allowed: punkt, spacy")
+    return punkt if name == "punkt" else sentence_splitter()[1]
+
+
+def _label(
+    items: Sequence[Item],
+    label: Callable[[Sequence[tuple[str, Sequence[str]]]], list[str]],
+    labels_by: str,
+    output: Path,
+    progress: Any,
+) -> list[Item]:
+    """The items with labels, in order; each chunk is appended to the output when it is done."""
+    import json
+
+    from qabench.benchmarks.expertqa.items import write_items
+
+    known = _known(output, labels_by)
+    todo = [item for item in items if item["id"] not in known]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_items(output, list(known.values()))  # without a last line that an interruption cut
+    for start in range(0, len(todo), ITEMS_AT_ONCE):
+        chunk = todo[start : start + ITEMS_AT_ONCE]
+        pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
+        labels = iter(label(pairs))
+        with output.open("a", encoding="utf-8") as file:
+            for item in chunk:
+                done = [{**claim, "label": next(labels)} for claim in item["claims"]]
+                known[item["id"]] = {**item, "claims": done, "labels_by": labels_by}
+                file.write(json.dumps(known[item["id"]], ensure_ascii=False) + "\n")
+        if progress:
+            progress(len(items) - len(todo) + start + len(chunk), len(items))
+    return [known[item["id"]] for item in items]
+
+
+def _known(output: Path, labels_by: str) -> dict[str, Item]:
+    """The items of an earlier run by the same model, by id."""
+    from qabench.errors import InputError
+    from qabench.predictions import read_predictions
+
+    if not output.exists() or output.stat().st_size == 0:
+        return {}
+    rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
+    if other := {row.get("labels_by") for row in rows} - {labels_by}:
+        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: give another --output")
+    return {row["id"]: row for row in rows}
+
+
+def _score(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
+    """Prints the scores of the families that begin so; without a config, only where the claims are."""
+    from qabench.benchmarks import benchmark
+    from qabench.benchmarks.expertqa.predictions import evaluate
+    from qabench.cli.output import print_table, say
+    from qabench.tables import Table
+
+    claims = [claim for item in items for claim in item["claims"]]
+    if questions is None:
+        say(f"{len(claims)} claims of {len(items)} answers; written to {output}")
+        say("Give --config for scores, or run: qabench score expertqa FILE --config NAME")
+        return
+    found = benchmark("expertqa")
+    evaluation = evaluate(questions.config, found.read(items), split=questions.split)
+    shown = found.scores(evaluation).items()
+    scores = {name: one for name, one in shown if one.metric.family.startswith(families)}
+    rows: list[list[Any]] = []
+    for name, one in scores.items():
+        numbers = [f"{value:.4f}" for value in (one.interval.mean, one.interval.low, one.interval.high)]
+        rows.append([name, *numbers, one.n, one.metric.unit])
+    title = f"ExpertQA {questions.config} {questions.split}, {len(claims)} claims"
+    print_table(Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows))
+    for sentence in evaluation.problems:
+        say(sentence, "yellow")
+    for sentence in dict.fromkeys(said for one in scores.values() for said in found.deviations(evaluation, one)):
+        say(f"not official: {sentence}", "yellow")
+    for line in [line for name, line in evaluation.signatures.items() if name.startswith(families)]:
+        say(line, "dim")
+
+
+def facts(
+    model: Annotated[str, typer.Option(help="The model that breaks claims down and judges them.")],
+    file: Claims = None,
+    output: Out = Path("facts.jsonl"),
+    config: ConfigName = None,
+    split: Split = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server.")] = None,
+    prompt: Annotated[str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the calls and their cost; make none.")] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="The most calls.")] = None,
+    token_budget: Annotated[int | None, typer.Option(min=0, help="Stop before more tokens are spent.")] = None,
+    price_in: Annotated[float | None, typer.Option(min=0, help="Cost of a million tokens of prompts.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0, help="Cost of a million tokens of replies.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="The most calls at the same time.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
+
+    Replies are cached: no call is paid for twice, and the same command continues an interrupted one. With --config, and
+    with the annotated claims of that config, the agreement with the experts is printed.
+    """
+    from qabench.benchmarks.expertqa.facts import fact_scorer, plan_facts, score_facts
+    from qabench.benchmarks.expertqa.items import as_row, read_items, write_items
+    from qabench.cli.output import print_json, print_table, progress_bar, say
+    from qabench.errors import InputError
+    from qabench.llm.budget import Prices
+    from qabench.tables import Table
+
+    if (price_in is None) != (price_out is None):
+        raise InputError("give both --price-in and --price-out, per million tokens, or neither")
+    questions = _questions(config, split, needed=file is None)
+    items = read_items(file, questions)
+    limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": token_budget, "concurrency": concurrency}
+    prices = None if price_in is None or price_out is None else Prices(price_in, price_out)
+    scorer = fact_scorer(model, base_url, prompt=prompt, prices=prices, **limits)
+    field_of = {question.id: question.field for question in questions.rows} if questions else {}
+    rows = [as_row(item, field_of.get(item["id"]) or item.get("field") or "general knowledge") for item in items]
+    if dry_run:
+        plan = plan_facts(rows, scorer).as_dict()
+        if as_json:
+            print_json(plan)
+        else:
+            note = plan.pop("estimate")
+            print_table(Table("Plan", ["", "number"], [[name, value] for name, value in plan.items()], [note]))
+        return
+    with progress_bar("Calls") as progress:
+        run = score_facts(rows, scorer, progress=progress)
+    names = ("fact_score", "atomic_claims", "atomic_evidences")
+    scored = [
+        {
+            **item,
+            "fact_scores_by": f"{model}/{scorer.verdict_prompt.label}",
+            "claims": [
+                {**claim, **{name: judged.get(name) for name in names}}
+                for claim, judged in zip(item["claims"], row["answers"][0]["claims"], strict=True)
+            ],
+        }
+        for item, row in zip(items, run.rows, strict=True)
+    ]
+    write_items(output, scored)
+    say(f"{run.scored} claims have a fact score, {len(run.unscored)} have none because of a problem; see {output}")
+    for problem in run.unscored[:5]:
+        name = items[problem["row"]]["id"]
+        say(f"no score for claim {problem['claim'] + 1} of {name}: {problem['reason']}", "yellow")
+    if run.scored:
+        _score(scored, output, questions, "fact_score")
+    else:
+        raise typer.Exit(1)

@@ -1,0 +1,111 @@
+"""Claims as lines of files: what ``qabench expertqa`` commands read and write, and ``qabench score expertqa`` reads.
+
+A line is {"id", "answer", "claims": [{"claim", "evidence", "label", "fact_score", ...}]}; see ``predictions``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.expertqa.claims import ClaimedAnswer, passage_sources, split_claims
+from qabench.benchmarks.expertqa.questions import Questions
+from qabench.errors import InputError
+from qabench.files import write_text
+from qabench.predictions import Predictions, read_predictions
+
+Item = dict[str, Any]
+
+
+def read_items(file: str | None, questions: Questions | None) -> list[Item]:
+    """The lines of a file with claims, or the annotated claims of a config.
+
+    Raises:
+        InputError: neither is given, the file cannot be read, or a line has another format; names it.
+    """
+    if file is None:
+        if questions is None or not questions.annotated:
+            raise InputError("give a FILE with claims, or --config with annotated answers, such as random")
+        return [_annotated(question) for question in questions.rows if question.answers]
+    predictions = read_predictions(file, ("claims",))
+    if predictions.bad_lines:
+        first = predictions.bad_lines[0]
+        raise InputError(f"{predictions.path}, line {first.line}: {first.reason}")
+    return [_checked(dict(row.fields), f"{predictions.path}, line {row.line}") for row in predictions.rows]
+
+
+def split_predictions(predictions: Predictions, *, bing: bool = False) -> Iterator[Item]:
+    """The lines of a file of answers with their claims.
+
+    A line has "answer", and "attribution" if it cites sources: a list of strings, or of {"url", "text"} for passages
+    that the answer was written from.
+
+    Raises:
+        InputError: a field has another type; names the line.
+    """
+    for row in predictions.rows:
+        where = f"{predictions.path}, line {row.line}"
+        answer = row.fields.get("answer")
+        if answer is not None and not isinstance(answer, str):
+            raise InputError(f"{where}: the answer is {answer!r:.40}; allowed: a string or null")
+        sources = _sources(row.fields.get("attribution"), where)
+        found = split_claims(answer, sources, bing=bing) if answer else ClaimedAnswer(answer or "", [], sources)
+        claims = [{"claim": one["claim_string"], "evidence": one["evidence"]} for one in found.claims]
+        yield {"id": row.id, "answer": None if answer is None else found.answer, "claims": claims}
+
+
+def as_row(item: Item, field: str) -> dict[str, Any]:
+    """A line as a row of the dataset, for ``qabench.benchmarks.expertqa.facts``."""
+    claims = [
+        {"claim_string": claim["claim"], **{name: value for name, value in claim.items() if name != "claim"}}
+        for claim in item["claims"]
+    ]
+    answer = {"system": "model", "answer_string": item.get("answer") or "", "claims": claims}
+    return {"metadata": {"field": field}, "answers": [answer]}
+
+
+def write_items(path: Path, items: Sequence[Item]) -> None:
+    """Writes lines as JSONL."""
+    write_text(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items))
+
+
+def _annotated(question: Any) -> Item:
+    answer = question.answers[0]
+    fields = ("atomic_claims", "atomic_evidences")
+    claims = [
+        {"claim": claim["claim_string"], "evidence": claim["evidence"] or []}
+        | {name: claim[name] for name in fields if claim.get(name) is not None}
+        for claim in answer["claims"] or ()
+    ]
+    return {"id": question.id, "answer": answer["answer_string"], "claims": claims}
+
+
+def _checked(item: Item, where: str) -> Item:
+    claims = item["claims"]
+    if not isinstance(claims, list) or not all(isinstance(claim, Mapping) for claim in claims):
+        raise InputError(f"{where}: claims is {claims!r:.40}; allowed: a list of objects with claim and evidence")
+    for number, claim in enumerate(claims, start=1):
+        evidence = claim.get("evidence") or []
+        if not isinstance(claim.get("claim"), str) or not _are_strings(evidence):
+            raise InputError(f"{where}, claim {number}: it needs claim (a string) and evidence (a list of strings)")
+    return item | {"claims": [{**claim, "evidence": claim.get("evidence") or []} for claim in claims]}
+
+
+def _sources(value: Any, where: str) -> list[str]:
+    if value is None:
+        return []
+    if _are_strings(value):
+        return list(value)
+    if isinstance(value, list) and all(isinstance(one, Mapping) and _are_strings([*_pair(one)]) for one in value):
+        return passage_sources([_pair(one) for one in value])
+    raise InputError(f"{where}: attribution is {value!r:.40}; allowed: strings, or objects with url and text")
+
+
+def _pair(source: Mapping[str, Any]) -> tuple[Any, Any]:
+    return source.get("url"), source.get("text")
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)

@@ -1,0 +1,118 @@
+"""``qabench expertqa``: claims, attribution and fact scores from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+from openai_server import OpenAIServer
+
+from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.cli import main
+from qabench.neural.nli import Judgement
+
+Row = dict[str, Any]
+
+
+class Labeler:
+    """Says "1" if the evidence has the first word of the claim; counts what it is asked."""
+
+    name = "tiny@0:float32"
+    network = SimpleNamespace(device="cpu")
+    asked = 0
+
+    def n_tokens(self, prompts: list[str]) -> list[int]:
+        return [len(prompt.split()) for prompt in prompts]
+
+    def judge(self, prompts: list[str]) -> list[Judgement]:
+        Labeler.asked += len(prompts)
+        return [Judgement(str(len(prompt) % 2), 0.0, 0.0) for prompt in prompts]
+
+
+def command(*arguments: object) -> int:
+    with mock.patch.object(sys, "argv", ["qabench", "expertqa", *map(str, arguments)]):
+        try:
+            main()
+        except SystemExit as stopped:
+            return int(stopped.code or 0)
+    return 0
+
+
+def lines(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def labeler(monkeypatch: pytest.MonkeyPatch) -> type[Labeler]:
+    monkeypatch.setattr("qabench.neural.seq2seq.load_entailment", lambda *args, **kwargs: Labeler())
+    Labeler.asked = 0
+    return Labeler
+
+
+def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "answers.jsonl", tmp_path / "claims.jsonl"
+    passages = [{"url": "https://e.org", "text": "Passage ID 1: Water."}]
+    rows = [
+        {"id": "a", "answer": "Water boils [2]. Hello there. Is it so?", "attribution": ["[1] x", "[2] y"]},
+        {"id": "b", "answer": "It is wet [1].", "attribution": passages},
+        {"id": "c", "answer": None},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert command("claims", file, "-o", out) == 0
+    first, second, third = lines(out)
+    assert first["claims"] == [{"claim": "Water boils [2].", "evidence": ["[2] y"]}]
+    assert first["answer"].strip() == "Water boils [2]."
+    assert second["claims"] == [{"claim": "It is wet [1].", "evidence": ["[1] https://e.org\n\n Water."]}]
+    assert third == {"id": "c", "answer": None, "claims": []}
+    assert "2 claims of 3 answers, 2 with evidence" in capsys.readouterr().out
+    file.write_text('{"id": "a", "answer": "It is.", "attribution": [1]}\n')
+    assert command("claims", file, "-o", out) == 2
+    assert "line 1: attribution is [1]; allowed: strings, or objects" in capsys.readouterr().err
+
+
+def test_labels_of_a_config_are_resumed_and_scored(
+    tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "labeled.jsonl"
+    assert command("attribute", "--config", "sample", "-o", out) == 0
+    text = capsys.readouterr().out
+    assert "autoais_macro" in text and "autoais_agreement.not_complete.f1" in text and "rouge" not in text
+    assert "not official: labels: tiny@0:float32" in text
+    rows, asked = lines(out), labeler.asked
+    assert len(rows) == 8 and all(claim["label"] in "YN" for row in rows for claim in row["claims"])
+    out.write_text("".join(json.dumps(row) + "\n" for row in rows[:5]) + '{"id": "cut')
+    assert command("attribute", "--config", "sample", "-o", out) == 0
+    assert lines(out) == rows and 0 < labeler.asked - asked < asked
+    assert command("attribute", out, "--no-official-quirks", "-o", out) == 2
+    assert "has labels by tiny@0:float32, not by tiny@0:float32:no-quirks" in capsys.readouterr().err
+    assert command("attribute", "-o", tmp_path / "x", "--sentences", "words") == 2
+
+
+@pytest.fixture
+def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    pytest.importorskip("openai", reason="needs the extra judge")
+    with OpenAIServer() as server:
+        server.reply = lambda body: "- It is." if "<sentence>" in body["messages"][-1]["content"] else "True"
+        yield server
+
+
+def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "facts.jsonl"
+    arguments = ("facts", "--config", "sample", "--model", "m", "--base-url", server.base_url, "--prompt", "qabench")
+    assert command(*arguments, "--dry-run", "--json", "--price-in", 1, "--price-out", 2, "-o", out) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["calls"] > 20 and plan["cost"] > 0 and not out.exists() and not server.calls
+    assert command(*arguments, "-o", out) == 0
+    assert "fact_score_agreement.accuracy" in capsys.readouterr().out
+    rows = lines(out)
+    assert len(rows) == len(load_questions("sample").rows)
+    assert {claim["fact_score"] for row in rows for claim in row["claims"]} == {1.0, None}
+    assert rows[0]["fact_scores_by"].startswith("m/qabench-")
+    calls = len(server.calls)
+    assert command(*arguments, "-o", out) == 0 and len(server.calls) == calls
