@@ -143,7 +143,7 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
     texts = [reply for reply in replies if isinstance(reply, str)]
     answered = _are_verdicts(given) or any(text.strip() for text in texts)
     status = ANSWERED if answered else EMPTY if texts else FAILED
-    problem = unusable or _problem(prediction, status, score)
+    problem = unusable or _problem(prediction, status, score, len(replies))
     answer = None if status == FAILED else scored_reply(score, texts, reply_format)
     record = Record(
         id=row["index"],
@@ -176,11 +176,15 @@ def _are_verdicts(given: Any) -> bool:
     return isinstance(given, list) and all(isinstance(item, bool) for item in given)
 
 
-def _problem(prediction: Prediction | None, status: str, score: ResponseScore) -> str | None:
+def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n_replies: int) -> str | None:
     if prediction is None:
         return "the file has no prediction"
     if status == FAILED:
         return "the prediction holds no reply"
     if status == EMPTY:
         return "the reply is empty"
-    return f"{score.unparsed} of its replies state no verdict" if score.unparsed else None
+    if not score.unparsed:
+        return None
+    return (
+        "the reply states no verdict" if n_replies == 1 else f"{score.unparsed} of {n_replies} replies state no verdict"
+    )
