@@ -18,10 +18,26 @@ from qabench.terminal import printable
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
 NO_KEY = "none"  # sent to servers that need no key
+ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
 SECONDS = 30
 TOKENS = 16
 # These load weights, or start a server, when they are made: that they can is all there is to find out.
-LOCAL = ("hf", "vllm", "sglang", "llama-cpp-python", "transformer_lens", "nnterp", "mockllm", "none")
+LOCAL = (
+    "hf",
+    "vllm",
+    "vllm-completions",
+    "sglang",
+    "llama-cpp-python",
+    "transformer_lens",
+    "nnterp",
+    "mockllm",
+    "none",
+)
+
+
+def at_address(model: str) -> str:
+    """Inspect's name of a model at an address that is given: a chat model, unless the name says plain completion."""
+    return model if model.startswith(ADDRESSED) else f"{ADDRESSED[0]}{SERVICE}/{model}"
 
 
 def probe(model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None) -> None:

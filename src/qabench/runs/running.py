@@ -14,7 +14,7 @@ from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.files import check_writable
 from qabench.llm.endpoint import clean_url
-from qabench.runs.probe import KEY_VARIABLE, NO_KEY, SERVICE, plain, probe
+from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
 from qabench.runs.progress import Watch, watched_by
 from qabench.runs.task_options import check_task_options
 from qabench.runs.trust import checked_log
@@ -78,8 +78,7 @@ def start(
     if base_url:
         base_url = clean_url(base_url)
         os.environ.setdefault(KEY_VARIABLE, NO_KEY)
-        named = model.startswith(("openai-api/", "openai-api-completions/"))  # the second: plain completion
-        model = model if named else f"openai-api/{SERVICE}/{model}"
+        model = at_address(model)
     probe(model, base_url, model_args)
     given = {name: value for name, value in options.items() if value is not None} | QUIET
     with watching(watch or Watch(Path(log_dir)), log_dir) as stop:

@@ -12,7 +12,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.limits import yaml_of
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
-from qabench.runs.probe import SERVICE, plain, probe
+from qabench.runs.probe import at_address, plain, probe
 from qabench.runs.progress import Watch
 from qabench.runs.running import QUIET, policy, watching
 from qabench.runs.task_options import check_task_options, task_function
@@ -69,7 +69,7 @@ def read_suite(path: Path) -> Suite:
     url = clean_url(str(of["base_url"])) if of.get("base_url") else None
     names = [str(name) for name in models]
     if url:
-        names = [name if name.startswith("openai-api/") else f"openai-api/{SERVICE}/{name}" for name in names]
+        names = [at_address(name) for name in names]
     return Suite(
         models=tuple(names),
         entries=tuple(entry for each in benchmarks for entry in _entries(each, path)),

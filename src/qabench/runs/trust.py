@@ -11,6 +11,7 @@ from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
 from qabench.errors import InputError
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header, whole_log
+from qabench.runs.probe import ADDRESSED
 from qabench.runs.task_options import check_task_options
 from qabench.terminal import printable
 
@@ -81,7 +82,7 @@ def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
 def _configured(model: str) -> str | None:
     """The address that the user's environment gives for the provider of a model."""
     parts = model.split("/")
-    provider = parts[1] if parts[0] == "openai-api" and len(parts) > 1 else parts[0]
+    provider = parts[1] if f"{parts[0]}/" in ADDRESSED and len(parts) > 1 else parts[0]
     value = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL")
     return clean_url(value) if value else None
 
