@@ -21,12 +21,24 @@ PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
 LARGEST_PAGE = 64 << 20
 # The authors' tarball holds about 9 GB compressed; what unpacks to more than this is none.
 LARGEST_IN_ALL = 256 << 30
-DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)
+LARGEST_HEADER = 1 << 20  # bytes of a long name or of extended attributes, which are read into memory
+# Also what odd numbers in headers cause.
+DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
+EXTENSIONS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, *tarfile.GNU_TYPES)
 OPENERS: list[tuple[bytes, Callable[[Any], Any]]] = [
     (b"\x1f\x8b", gzip.open),
     (b"BZh", bz2.open),
     (b"\xfd7zXZ\0", lzma.open),
 ]
+
+
+class _Header(tarfile.TarInfo):
+    """A header that refuses to read gigabytes of names and attributes."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in EXTENSIONS and self.type != tarfile.GNUTYPE_SPARSE and self.size > LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc, no-any-return]
 
 
 @dataclass
@@ -94,7 +106,7 @@ def _opened(file: BinaryIO, tarball: Path) -> Iterator[tarfile.TarFile]:
             plain = next(
                 (stack.enter_context(opener(file)) for magic, opener in OPENERS if begin.startswith(magic)), file
             )
-            tar = stack.enter_context(tarfile.open(fileobj=plain, mode="r|"))
+            tar = stack.enter_context(tarfile.open(fileobj=plain, mode="r|", tarinfo=_Header))
             stack = stack.pop_all()
     except EOFError as error:  # compressed, and cut off in its first block
         raise _damaged(tarball, error, Imported()) from error
@@ -130,7 +142,7 @@ def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done:
             return
         reason = _write(tar, member, cache, pageid, done)
     if reason:
-        done.refused.append((member.name, reason))
+        done.refused.append((member.name.encode("utf-8", "backslashreplace").decode(), reason))
 
 
 def _why_refused(member: tarfile.TarInfo, path: PurePosixPath) -> str | None:

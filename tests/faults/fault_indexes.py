@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import random
@@ -109,7 +110,7 @@ def replace(node: Any, chance: random.Random) -> None:
         elif kind < 0.5 and type(node[key]) is int:
             node[key] += chance.choice((-64, -1, 1, 8, 64, 1 << 20))
         else:
-            node[key] = chance.choice(JUNK)
+            node[key] = copy.deepcopy(chance.choice(JUNK))
         return
 
 
