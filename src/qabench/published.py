@@ -79,7 +79,7 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
 def _is_local(name: str) -> bool:
     """Whether the published scores can be read without a download, which a report must not start."""
     config = dataset_table(name).configs.get(LEADERBOARD)
-    return bool(config) and all(available(source_table(name)[file]) for file in config.files)
+    return config is not None and all(available(source_table(name)[file]) for file in config.files)
 
 
 def _by_setting(scores: Sequence[PublishedScore]) -> list[PublishedScore]:

@@ -18,16 +18,18 @@ FORMATS = ("predictions", "records", "eval")
 def predictions(run: Evaluation, epoch: int = 1) -> str:
     """The answers as JSONL, in the fields that ``qabench score`` reads for the benchmark, such as {"id", "answer"}.
 
-    Failed records are left out, which the official scorers count as unanswered.
+    Records without any of these fields are left out, such as failed ones, which the official scorers count as
+    unanswered.
 
     Raises:
         InputError: the run has no such epoch, or no answer in it.
     """
     found = benchmark(run.benchmark)
+    made = [(record.id, found.prediction(record)) for record in run.records if record.epoch == epoch]
     rows = [
-        {"id": record.id} | found.prediction(record)
-        for record in run.records
-        if record.epoch == epoch and record.answer is not None
+        {"id": id} | fields
+        for id, fields in made
+        if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
         raise InputError(f"{run.path} holds no answers of epoch {epoch}; it has {_epochs(run)}")

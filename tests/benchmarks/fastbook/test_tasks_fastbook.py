@@ -24,6 +24,7 @@ from qabench.benchmarks.fastbook.study.questions import load_questions
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.cli import app
 from qabench.errors import InputError
+from qabench.runs.export import predictions
 from qabench.runs.log import read_run
 from qabench.scoring.answer_components import AnswerComponentScores
 from qabench.scoring.rouge import rouge
@@ -133,10 +134,8 @@ def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
     log = run(fastbook_rag("sample"), lambda messages: replies[next(turn) % len(replies)], tmp_path)
     ran = read_run(log.location)
     assert {record.status for record in ran.records} == {"answered", "empty", "cut off", "refused", "failed"}
-    rows = [
-        {"id": record.id, "passages": [one["text"] for one in record.detail["passages"]], "answer": record.answer}
-        for record in ran.records
-    ]
+    rows = [json.loads(line) for line in predictions(ran).splitlines()]  # as `qabench export` writes them
+    assert len(rows) == 12
     scored = evaluate("sample", read(rows), families=["retrieval", "rouge"])
     values = [
         {name: (score.interval.mean, score.n) for name, score in benchmark("fastbook").scores(one).items()}

@@ -75,10 +75,11 @@ def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path 
     from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
     from qabench.files import write_text
 
-    for outcome in outcomes if run else ():
-        name = outcome.method.name.replace(":", "-").replace(",", "-")
-        path = run if len(outcomes) == 1 else run.with_name(f"{run.stem}.{name}{run.suffix}")
-        write_text(path, run_text(study.questions, outcome.hits, name))
+    if run:
+        for outcome in outcomes:
+            name = outcome.method.name.replace(":", "-").replace(",", "-")
+            path = run if len(outcomes) == 1 else run.with_name(f"{run.stem}.{name}{run.suffix}")
+            write_text(path, run_text(study.questions, outcome.hits, name))
     if qrels:
         write_text(qrels, qrels_text(study.questions, study.corpus))
     if corpus:
