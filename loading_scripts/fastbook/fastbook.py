@@ -80,7 +80,7 @@ class Fastbook(BenchmarkBuilder):
             description=DESCRIPTION,
             features=datasets.Features(FEATURES[self._kind]),
             homepage="https://github.com/vishalbakshi/fastbook-benchmark",
-            license="no licence file upstream; book text: see fastai/fastbook",
+            license="no license file upstream; book text: see fastai/fastbook",
             citation=citation(self.BENCHMARK),
         )
 

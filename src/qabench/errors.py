@@ -1,18 +1,18 @@
-"""The exceptions of qabench. Every message says what was wrong, where, what is allowed and how to mend it."""
+"""The exceptions of qabench. Every message says what was wrong, where, what is allowed and how to fix it."""
 
 from __future__ import annotations
 
 
 class QabenchError(Exception):
-    """Base of all errors that qabench raises on purpose. The command line exits with 1 on it."""
+    """Base class of all errors that qabench raises. The command line exits with 1."""
 
 
 class InputError(QabenchError, ValueError):
-    """Something the user gave cannot be used: an option, a name, a file. The command line exits with 2 on it."""
+    """Invalid input of the user: an option, a name, a file. The command line exits with 2."""
 
 
 class DataError(InputError):
-    """A row of a data file is not what the benchmark's schema says; the message names file, row and field."""
+    """A row of a data file does not fit the benchmark's schema; the message names file, row and field."""
 
 
 class SourceError(QabenchError):
@@ -24,7 +24,7 @@ class SourceUnavailable(SourceError):
 
 
 class DigestMismatch(SourceError):
-    """A file's content is not the content that was pinned; it is never used."""
+    """A file does not have the pinned content; it is never used."""
 
 
 class MissingExtra(QabenchError, ImportError):

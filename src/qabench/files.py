@@ -22,7 +22,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A temporary file that takes the name ``path`` when the block ends without an error. Creates folders as needed.
 
     Raises:
-        QabenchError: it cannot be written (no space, no permission); what was there stays.
+        QabenchError: it cannot be written (no space, no permission); an existing file stays unchanged.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,8 +24,8 @@ from only_the_sample import only_the_sample
 import qabench
 from qabench import answers, metrics
 from qabench.hub.build.repository_build import build
-from qabench.hub.publish.publish import Published
-from qabench.hub.publish.publish import publish as publish_all
+from qabench.hub.publish.publisher import Published
+from qabench.hub.publish.publisher import publish as publish_all
 from qabench.loading_scripts import benchmark_names, dataset_table
 
 TAG = f"v{qabench.__version__}"
@@ -76,7 +76,7 @@ def publish(out: Path) -> Published:
         only_the_sample(out.with_name("home"), patch)
         patch.setattr("qabench.hub.publish.staging.check_dataset", lambda name, folder: [])
         patch.setattr("qabench.hub.publish.staging.check_space", lambda name, folder: ([], f"{name}|not run here"))
-        return publish_all("all", "qabench", accept_licences=True, skip_missing=True, out=out)
+        return publish_all("all", "qabench", accept_licenses=True, skip_missing=True, out=out)
 
 
 def upload(hub: Hub, folder: Path, kind: str, name: str) -> None:

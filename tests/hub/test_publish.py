@@ -24,7 +24,7 @@ from qabench.cli.publish import publish as command
 from qabench.errors import InputError, QabenchError
 from qabench.hub.build import repository
 from qabench.hub.publish import space, staging
-from qabench.hub.publish.publish import Published, publish
+from qabench.hub.publish.publisher import Published, publish
 from qabench.hub.publish.sending import Outcome
 from qabench.loading_scripts import dataset_table
 
@@ -39,7 +39,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     only_the_sample(tmp_path / "home", monkeypatch)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # single files can be seen coming
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
-    monkeypatch.setattr("qabench.hub.publish.publish.metric_names", lambda: METRICS)
+    monkeypatch.setattr("qabench.hub.publish.publisher.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: [])
     monkeypatch.setattr(staging, "check_space", lambda name, folder: ([], f"{name}|not run"))
     with Hub(("qabench", "elsewhere")) as hub:
@@ -53,7 +53,7 @@ def api(hub: Hub) -> HfApi:
 
 
 def send(what: Any = "all", org: str = "qabench", **options: Any) -> Published:
-    return publish(what, org, **{"accept_licences": True, "skip_missing": True} | options)
+    return publish(what, org, **{"accept_licenses": True, "skip_missing": True} | options)
 
 
 def states(published: Published) -> dict[str, str]:
@@ -135,7 +135,7 @@ def test_what_a_space_gets(hub: Hub) -> None:
     assert manifest["files"].keys() >= {"fanout_acc.py", "app.py", "README.md", "requirements.txt"}
 
 
-def test_a_dataset_goes_with_its_licence(hub: Hub) -> None:
+def test_a_dataset_goes_with_its_license(hub: Hub) -> None:
     send("datasets")
     for name, words in {"felm": "no commercial use", "fanoutqa": "by-sa/4.0", "expertqa": "Copyright (c) 2023"}.items():
         assert words in content(hub, "dataset", f"qabench/{name}", "LICENSE.md")
@@ -233,7 +233,7 @@ def test_private_files_do_not_become_public(hub: Hub, next_version: Any) -> None
 
 
 def test_a_dry_run_sends_nothing(hub: Hub) -> None:
-    first = send(dry_run=True, accept_licences=False)
+    first = send(dry_run=True, accept_licenses=False)
     assert first.ok
     assert set(states(first).values()) == {"to publish"}
     assert first.collection
@@ -276,18 +276,18 @@ def test_missing_data_is_said(hub: Hub) -> None:
     assert "dev" in the(send("datasets"), "fanoutqa").missing
 
 
-# --- licences
+# --- licenses
 
 
-def test_licences_are_to_be_accepted(hub: Hub) -> None:
+def test_licenses_are_to_be_accepted(hub: Hub) -> None:
     with pytest.raises(InputError) as error:
-        send(accept_licences=False)
+        send(accept_licenses=False)
     text = str(error.value)
-    for part in ("felm: CC BY-NC-SA 4.0, https://", "    - no commercial use", "expertqa: MIT", "--accept-licences"):
+    for part in ("felm: CC BY-NC-SA 4.0, https://", "    - no commercial use", "expertqa: MIT", "--accept-licenses"):
         assert part in text
     assert "fastbook" not in text
     assert hub.requests == []
-    assert send("metrics", accept_licences=False).ok
+    assert send("metrics", accept_licenses=False).ok
 
 
 def test_a_book_stays_here(hub: Hub) -> None:

@@ -21,7 +21,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.files import write_json
 from qabench.hub.build import repository
 from qabench.hub.build.card import in_namespace
-from qabench.hub.build.licences import LICENCES, check_accepted, licence_of
+from qabench.hub.build.licenses import LICENSES, check_accepted, license_of
 from qabench.hub.build.repository_build import build
 from qabench.hub.publish import space
 from qabench.hub.publish.card_code import run_card, stated_output
@@ -181,7 +181,7 @@ DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a file that is gone": (lambda folder: (folder / "LICENSE.md").unlink(), "LICENSE.md is missing"),
     "a file more": (lambda folder: (folder / "x").write_text("x"), "x is not the file that was built"),
     "a digest in the card": (card("00001.parquet` |", "00002.parquet` |"), "the table of files does not list"),
-    "no licence": (card("license: apache-2.0\n", ""), "the card states no license"),
+    "no license": (card("license: apache-2.0\n", ""), "the card states no license"),
     "no YAML": (card("license: apache-2.0", "license: [apache-2.0"), "the card is not valid"),
     "another config": (card("config_name: sample", "config_name: simple"), "configs names simple; built are sample"),
     "features": (card("list: bool", "list: string"), "sample, test: the features are not those of the benchmark"),
@@ -270,7 +270,7 @@ def test_no_card_reaches_for_the_network(tmp_path: Path) -> None:
         run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
 
 
-# --- requirements, names, licences
+# --- requirements, names, licenses
 
 
 @pytest.mark.parametrize("name", metric_names())
@@ -300,14 +300,14 @@ def test_names_in_a_namespace() -> None:
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_licence_file_says_what_the_card_says(name: str) -> None:
-    licence = licence_of(name)
+def test_a_license_file_says_what_the_card_says(name: str) -> None:
+    license = license_of(name)
     text = (FOLDER / name / "LICENSE.md").read_text(encoding="utf-8")
-    assert licence.name.split()[0] in text.replace("Creative Commons", "CC")
-    assert LICENCES["mit"].asks
+    assert license.name.split()[0] in text.replace("Creative Commons", "CC")
+    assert LICENSES["mit"].asks
     check_accepted([name], True)
 
 
-def test_a_benchmark_without_a_licence_is_no_candidate() -> None:
-    with pytest.raises(InputError, match="fastbook cannot be published: its card states the licence 'other'"):
-        licence_of("fastbook")
+def test_a_benchmark_without_a_license_is_no_candidate() -> None:
+    with pytest.raises(InputError, match="fastbook cannot be published: its card states the license 'other'"):
+        license_of("fastbook")

@@ -34,7 +34,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestTable:
     def write(self, tmp_path: Path, *files: dict[str, Any], **head: Any) -> Path:
         path = tmp_path / "sources.json"
-        document = {"repo": "owner/repo", "commit": COMMIT, "licence": "MIT", "files": list(files)} | head
+        document = {"repo": "owner/repo", "commit": COMMIT, "license": "MIT", "files": list(files)} | head
         path.write_text(json.dumps(document))
         return path
 
@@ -65,7 +65,7 @@ class TestTable:
         with pytest.raises(DataError, match=message):
             sources.load_table(self.write(tmp_path, entry), "felm")
 
-    @pytest.mark.parametrize("head", [{"repo": "../x"}, {"repo": "a/.."}, {"commit": "main"}, {"licence": None}])
+    @pytest.mark.parametrize("head", [{"repo": "../x"}, {"repo": "a/.."}, {"commit": "main"}, {"license": None}])
     def test_refuses_malformed_head(self, tmp_path: Path, head: dict[str, Any]) -> None:
         with pytest.raises(DataError):
             sources.load_table(self.write(tmp_path, {"path": "a", "sha256": "a" * 64}, **head), "felm")

@@ -110,7 +110,7 @@ def _document(results: list[FileResult]) -> dict[str, object]:
             "local_path": str(result.path) if result.path else None,
             "size": result.source.size,
             "url": result.source.url,
-            "licence": result.source.licence,
+            "license": result.source.license,
             "detail": result.detail,
         }
         for result in results

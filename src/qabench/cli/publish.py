@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from qabench.hub.publish.publish import Published
+    from qabench.hub.publish.publisher import Published
     from qabench.hub.publish.sending import Outcome
     from qabench.tables import Table
 
@@ -18,8 +18,8 @@ def publish(
     org: Annotated[str, typer.Option(metavar="ORG", help="The organisation or user whose repositories they become.")],
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
-    accept_licences: Annotated[
-        bool, typer.Option("--accept-licences", help="You have read the data's licences and keep to them.")
+    accept_licenses: Annotated[
+        bool, typer.Option("--accept-licenses", help="You have read the data's licenses and keep to them.")
     ] = False,
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Publish datasets without configs whose data is not here.")
@@ -31,13 +31,13 @@ def publish(
 
     A dataset is published if its rows equal the source files', a metric if its card's example gives what the card says.
     What is on the Hub already is not sent again; call it again after a fault. The token is that of `hf auth login` or
-    HF_TOKEN. Exit code: 0 all right, 1 something was not published, 2 wrong usage or licences not accepted.
+    HF_TOKEN. Exit code: 0 all right, 1 something was not published, 2 wrong usage or licenses not accepted.
     """
     import datasets
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from qabench.cli.output import print_json, progress_bar
-    from qabench.hub.publish.publish import publish as publish_all
+    from qabench.hub.publish.publisher import publish as publish_all
 
     datasets.disable_progress_bars()  # one bar for the whole instead
     disable_progress_bars()
@@ -47,7 +47,7 @@ def publish(
             org,
             private=private,
             dry_run=dry_run,
-            accept_licences=accept_licences,
+            accept_licenses=accept_licenses,
             skip_missing=skip_missing,
             out=out,
             progress=progress,

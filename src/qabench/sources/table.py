@@ -33,7 +33,7 @@ class SourceFile:
     repo: str
     commit: str
     path: str
-    licence: str
+    license: str
     git_blob_sha1: str | None = None
     sha256: str | None = None
     size: int | None = None
@@ -43,8 +43,8 @@ class SourceFile:
         _require(_REPO, "repo", self.repo, "OWNER/REPO")
         _require(_HEX40, "commit", self.commit, "40 lower-case hex digits")
         _require_inside(self.path)
-        if type(self.lfs) is not bool or not isinstance(self.licence, str):
-            raise ValueError(f"{self.path}: lfs is {self.lfs!r} (true or false), licence is {self.licence!r} (a text)")
+        if type(self.lfs) is not bool or not isinstance(self.license, str):
+            raise ValueError(f"{self.path}: lfs is {self.lfs!r} (true or false), license is {self.license!r} (a text)")
         if self.git_blob_sha1 is None and self.sha256 is None:
             raise ValueError(f"{self.path}: no digest; give git_blob_sha1, sha256 or both")
         if self.git_blob_sha1 is not None:
@@ -107,7 +107,7 @@ class SourceTable:
 
 
 def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
-    """Read a ``sources.json``: ``{"repo", "commit", "licence", "files": [{"path", digests, "size", "lfs"}, ...]}``.
+    """Read a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
 
     A file may have a "commit" that replaces the table's.
 
@@ -119,11 +119,11 @@ def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
         document = json.loads(where.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{where}: the source table cannot be read: {error}") from error
-    if not isinstance(document, dict) or document.keys() != {"repo", "commit", "licence", "files"}:
-        raise DataError(f"{where}: a source table is an object with exactly repo, commit, licence and files")
+    if not isinstance(document, dict) or document.keys() != {"repo", "commit", "license", "files"}:
+        raise DataError(f"{where}: a source table is an object with exactly repo, commit, license and files")
     if not isinstance(document["files"], list):
         raise DataError(f"{where}: files is {type(document['files']).__name__}; it must be a list")
-    common = {"benchmark": benchmark} | {key: document[key] for key in ("repo", "commit", "licence")}
+    common = {"benchmark": benchmark} | {key: document[key] for key in ("repo", "commit", "license")}
     entries = enumerate(document["files"])
     files = tuple(_read_entry(entry, common, f"{where}: files[{index}]") for index, entry in entries)
     try:

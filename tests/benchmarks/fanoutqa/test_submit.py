@@ -228,7 +228,7 @@ def test_errors_refuse_and_write_nothing(run: Callable[..., Result], tmp_path: P
         ({"authors": ["A", "B"]}, "wrong value", 3, "who made the system"),
         ({"citation": None}, "wrong value", 5, "'citation' is null"),
         ({"details": 7}, "wrong value", 9, "'details' is 7"),
-        ({"licence": "mit"}, "unknown key", 9, "the leaderboard's check refuses it; allowed: name, authors"),
+        ({"license": "mit"}, "unknown key", 9, "the leaderboard's check refuses it; allowed: name, authors"),
         ({"openbook_generations": "o.jsonl"}, "answers missing", 9, "add --open-book FILE, or make it null"),
         ({"evidenceprovided_generations": "e"}, "answers missing", 9, "add --evidence-provided FILE"),
         ({"closedbook_generations": 3}, "wrong value", 9, "closedbook_generations"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COLORS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
 SDKS = ("gradio", "docker", "static", "streamlit")
-LICENCES = (
+LICENSES = (
     "apache-2.0", "mit", "bsd-3-clause", "gpl-3.0", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-3.0", "cc-by-sa-4.0",
     "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0", "cc-by-nd-4.0", "cc", "odc-by", "odbl", "other", "unknown",
 )  # fmt: skip
@@ -42,7 +42,7 @@ def validate(hub: Hub, request: Request) -> Response:
         errors.append("The metadata is no YAML mapping")
     elif not data:
         warnings.append("empty or missing yaml metadata in repo card")
-    errors += [_not_of("license", LICENCES, value) for value in _list(data.get("license")) if value not in LICENCES]
+    errors += [_not_of("license", LICENSES, value) for value in _list(data.get("license")) if value not in LICENSES]
     errors += _space(data) if kind == "space" else _dataset(data) if kind == "dataset" else []
     told = {name: [{"message": text} for text in texts] for name, texts in (("errors", errors), ("warnings", warnings))}
     return Response.of(told, 400 if errors else 200)

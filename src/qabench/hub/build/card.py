@@ -1,4 +1,4 @@
-"""What a built repository says of itself: a dataset's card and tasks, and the names that it calls others by."""
+"""Cards and tasks of built dataset repositories, and the Hub names in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names
 from qabench.metrics import metric_names
 from qabench.signature import version
 
-SAMPLE_LICENCE = "apache-2.0"
+SAMPLE_LICENSE = "apache-2.0"
 
 
 def card_text(
@@ -19,15 +19,15 @@ def card_text(
 ) -> str:
     """The dataset card of a repository that holds some of a benchmark's configs.
 
-    The benchmark's own card, with ``configs`` and ``dataset_info`` made anew from what was built, in the order of
+    The benchmark's own card, with ``configs`` and ``dataset_info`` of what was built, in the order of
     ``configs.json``. A note below the title says what is left out, and that a copy must not be uploaded; a table at the
     end lists the data files with their sizes and digests. A copy that holds only what this project wrote has this
-    project's licence.
+    project's license.
 
     Args:
         table: the benchmark.
         infos: for each built config, its ``datasets.DatasetInfo`` with features, splits and sizes.
-        restriction: why the repository must not be uploaded; None where it may be.
+        restriction: why the repository must not be uploaded; None if it may be.
         files: for each data file, by its path in the repository, its "size" in bytes and its "sha256".
     """
     from huggingface_hub import DatasetCard
@@ -37,7 +37,7 @@ def card_text(
     card.data["configs"] = [_data_files(name, list(info.splits), name == table.default) for name, info in infos.items()]
     card.data["dataset_info"] = [_info(name, info) for name, info in infos.items()]
     if not any(table.configs[name].files for name in infos):
-        card.data["license"] = SAMPLE_LICENCE
+        card.data["license"] = SAMPLE_LICENSE
         for key in ("license_name", "license_link"):
             card.data.pop(key, None)
     notes = [f"> **Do not upload this copy.** {restriction}"] if restriction else []
@@ -48,7 +48,7 @@ def card_text(
 
 
 def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
-    """The text of the repository's ``eval.yaml``, the benchmark's own; None where it has none or a config is not built.
+    """The benchmark's ``eval.yaml`` for the repository; None if it has none or a config is not built.
 
     The Hub reads the file as a benchmark's tasks, Inspect AI runs them (``inspect eval hf/OWNER/NAME``). Its scorers
     are a fixed list, so a benchmark that none of them can score has no such file.

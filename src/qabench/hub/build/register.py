@@ -31,14 +31,14 @@ State = Literal["registered", "not registered", "out of date", "shadowed", "no d
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Where one dataset config or metric stands.
+    """The registration of one dataset config or metric.
 
     Attributes:
         kind: "dataset" or "metric".
         name: its Hub name, such as "qabench/fanoutqa".
         config: the config of a dataset, else None.
         state: "registered": the stock function gives ours, current; "out of date": it gives an older one of ours;
-            "shadowed": it gives one that somebody else cached later; "not registered"; "no data": its source files
+            "shadowed": it gives one that something else cached later; "not registered"; "no data": its source files
             could not be had.
         detail: the reason for "no data".
     """
@@ -56,7 +56,7 @@ class Registration:
 
 
 def register_dataset(name: str, config: str) -> Registration:
-    """Prepares a config where the stock ``load_dataset`` finds it; at once if it is there. See ``Registration``."""
+    """Prepares a config where the stock ``load_dataset`` finds it, unless it is there. See ``Registration``."""
     hub_name = f"{NAMESPACE}/{name}"
     made = builder(name, config, repo_id=hub_name, dataset_name=name)
     folder = Path(made.cache_dir)
@@ -79,14 +79,14 @@ def register_metric(name: str) -> Registration:
     with _lock(root):
         write_text(root / "__init__.py", "")
         write_text(folder / "__init__.py", "")
-        write_text(folder / f"{name}.py", source)  # written anew: its time decides which one is given
+        write_text(folder / f"{name}.py", source)  # rewritten: the newest one is loaded
         _mark(folder, name=f"{NAMESPACE}/{name}")
         _remove(other for other in _marked(root, "*") if other != folder)
     return Registration("metric", f"{NAMESPACE}/{name}", None, "registered", str(folder))
 
 
 def dataset_status(name: str, config: str) -> Registration:
-    """What the stock ``load_dataset`` would give for a config with no Hub to be reached."""
+    """What the stock ``load_dataset`` would give for a config without access to the Hub."""
     hub_name = f"{NAMESPACE}/{name}"
     made = builder(name, config, repo_id=hub_name, dataset_name=name)
     folder = Path(made.cache_dir)
@@ -96,7 +96,7 @@ def dataset_status(name: str, config: str) -> Registration:
 
 
 def metric_status(name: str) -> Registration:
-    """What the stock ``evaluate.load`` would give for a metric with no Hub to be reached."""
+    """What the stock ``evaluate.load`` would give for a metric without access to the Hub."""
     root = _metric_root(name)
     found = [path for path in root.glob("*") if len(path.name) == 64 and (path / f"{name}.py").is_file()]
     newest = max(found, key=lambda path: (path / f"{name}.py").stat().st_mtime, default=None)
@@ -105,7 +105,7 @@ def metric_status(name: str) -> Registration:
 
 
 def unregister_dataset(name: str, config: str) -> list[Path]:
-    """Removes every folder of a config that carries our marker, and gives their paths. Nothing else is touched."""
+    """Removes every folder of a config that carries our marker, and returns their paths. Nothing else is changed."""
     made = builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
     config_folder = Path(made.cache_dir).parents[1]
     with _lock(config_folder.parent):
@@ -113,7 +113,7 @@ def unregister_dataset(name: str, config: str) -> list[Path]:
 
 
 def unregister_metric(name: str) -> list[Path]:
-    """Removes every folder of a metric that carries our marker, and gives their paths. Nothing else is touched."""
+    """Removes every folder of a metric that carries our marker, and returns their paths. Nothing else is changed."""
     root = _metric_root(name)
     with _lock(root):
         return _remove(_marked(root, "*"))
@@ -178,7 +178,7 @@ def _remove(folders: Iterable[Path]) -> list[Path]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Two registrations of one dataset or metric wait for each other."""
+    """Lets one process at a time register a dataset or metric."""
     from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A built repository as a folder: its manifest, and how it takes the place of an older build and of nothing else."""
+"""A built repository as a folder: its manifest, and how it replaces an older build and nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a repository that ``qabench build`` wrote.
 
     Raises:
-        InputError: there is none, or it is not one.
+        InputError: there is no manifest, or it cannot be read.
     """
     path = folder / MANIFEST
     try:
@@ -45,14 +45,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
     if known and all(isinstance(manifest.get(key), dict) for key in ("configs", "files")):
         return dict(manifest)
-    raise InputError(f"{folder} is no repository that `qabench build` wrote: {path} is not there, or is no manifest")
+    raise InputError(
+        f"{folder} is not a repository written by `qabench build`: {path} does not exist or is not a manifest"
+    )
 
 
 def check_replaceable(folder: Path) -> dict[str, Any] | None:
-    """The manifest of the build at ``folder``; None where nothing is there.
+    """The manifest of the build at ``folder``; None if nothing is there.
 
     Raises:
-        InputError: something is there that qabench did not write, or that was changed or added to since.
+        InputError: qabench did not write what is there, or it was changed since.
     """
     if not os.path.lexists(folder):
         return None
@@ -69,19 +71,19 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
         raise InputError(f"{folder} cannot be read: {error}. {advice}.") from error
     if other:
         names = ", ".join(other[:3]) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
-        raise InputError(f"{folder} holds what qabench did not write: {names}. {advice}.")
+        raise InputError(f"{folder} has files that qabench did not write: {names}. {advice}.")
     return manifest
 
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """An empty folder beside ``folder`` that takes its place when the block ends, and vanishes when it fails.
+    """An empty folder next to ``folder`` that replaces it when the block ends, and is removed if the block fails.
 
     ``folder`` is whole at any time, or is not there: what a killed build left is put right or removed by the next one.
     One build at a time; another one waits.
 
     Raises:
-        InputError: what is there may not be replaced, see ``check_replaceable``.
+        InputError: the existing folder may not be replaced; see ``check_replaceable``.
         QabenchError: the folder cannot be written.
     """
     from filelock import FileLock
@@ -105,7 +107,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 
 def recover(folder: Path) -> None:
-    """Removes what a build of ``folder`` left that did not end; brings back the build that it was about to replace."""
+    """Removes what an interrupted build of ``folder`` left, and restores the build that it was about to replace."""
     new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
     if old.is_dir() and not folder.exists():
         os.rename(old, folder)

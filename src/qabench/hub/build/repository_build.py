@@ -36,22 +36,22 @@ PARQUET: dict[str, Any] = {
     "use_content_defined_chunking": True,  # the Hub stores what a new version has in common with the old one once
     "data_page_size": 1 << 20,
 }
-# What the Hub would write: git refuses large files that are not in LFS.
+# As the Hub writes it: git refuses large files that are not in LFS.
 GIT_ATTRIBUTES = "*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What became of one benchmark.
+    """The result of one benchmark.
 
     Attributes:
         benchmark: its name.
         path: its repository.
         rows: for each config that was built, the number of rows by split.
-        missing: for each config whose data could not be had, why.
+        missing: for each config whose data is not available, the reason.
         size: the bytes of the repository's files.
-        restriction: why the repository must not be uploaded; None where it may be.
-        written: False when an older build was kept, because it has configs that are missing now.
+        restriction: why the repository must not be uploaded; None if it may be.
+        written: False if an older build was kept because it has configs that are missing now.
     """
 
     benchmark: str
@@ -86,24 +86,24 @@ def build(
     namespace: str = NAMESPACE,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Built]:
-    """Writes OUT/BENCHMARK for each benchmark; the folder appears whole, or stays as it was.
+    """Writes OUT/BENCHMARK for each benchmark; the folder is complete, or stays unchanged.
 
     Args:
-        out: the folder of the repositories; made if need be.
-        names: the benchmarks; none for all.
-        configs: the configs of the one benchmark named; none for all whose data can be had.
+        out: the folder of the repositories; created if needed.
+        names: the benchmarks; () for all.
+        configs: the configs of the one benchmark named; () for all whose data is available.
         skip_missing: replace an older build even if that has configs which are missing now.
         max_shard_bytes: the size of a shard's rows in Arrow form; more rows make more shards of about equal size.
-        namespace: the owner in the Hub names that card and tasks give.
-        progress: is called with the configs done and their total.
+        namespace: the owner in the Hub names in card and tasks.
+        progress: called with the number of configs processed so far and in all.
 
     Returns:
         What became of each benchmark, in the order of ``names``.
 
     Raises:
         InputError: an unknown name, several benchmarks with ``configs``, or a folder that qabench did not write.
-        SourceUnavailable: the data of a config that was named cannot be had.
-        DigestMismatch, DataError: a source file is not the pinned one, or not as the schema says.
+        SourceUnavailable: the data of a named config is not available.
+        DigestMismatch, DataError: a source file is not the pinned one, or does not fit the schema.
         QabenchError: the folder cannot be written.
     """
     if max_shard_bytes < 1:
@@ -135,7 +135,7 @@ def _wanted(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]
     """The configs to build of each benchmark, each once."""
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
-        raise InputError(f"configs go with exactly one benchmark, and here are {len(tables)}: {', '.join(tables)}")
+        raise InputError(f"configs can be named for exactly one benchmark, not for {len(tables)}: {', '.join(tables)}")
     return {
         name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
         for name, table in tables.items()
@@ -182,8 +182,8 @@ def _write(
     write_text(folder / "README.md", in_namespace(card, namespace))
     if any(not table.configs[config].files for config in splits):  # the card names its files
         _copy_files(FOLDER / table.name / "sample", folder / "sample")
-    if (licence := FOLDER / table.name / "LICENSE.md").is_file():
-        shutil.copyfile(licence, folder / licence.name)
+    if (license := FOLDER / table.name / "LICENSE.md").is_file():
+        shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
     if tasks := eval_tasks(table, infos):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
@@ -191,7 +191,7 @@ def _write(
 
 
 def _copy_files(source: Path, target: Path) -> None:
-    # Not copytree, which would carry over the permissions of a read-only installation.
+    # Not copytree, which would keep the permissions of a read-only installation.
     for path in source.rglob("*"):
         if path.is_file():
             copy = target / path.relative_to(source)
@@ -200,7 +200,7 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterable[Path]:
-    """Writes a split as Parquet files of about equal numbers of rows; gives their paths."""
+    """Writes a split as Parquet files of about equal numbers of rows; returns their paths."""
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterab
 
 
 def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restriction: str | None) -> dict[str, Any]:
-    """What the repository is made of and by what, with the digests of all files: it marks the folder as ours."""
+    """The manifest: sources, versions and the digests of all files. It marks the folder as ours."""
     sources = source_table(table.name)
     used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
     return {
@@ -236,7 +236,7 @@ def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restrict
                 "url": sources[path].url,
                 "git_blob_sha1": sources[path].git_blob_sha1,
                 "sha256": sources[path].sha256,
-                "licence": sources[path].licence,
+                "license": sources[path].license,
             }
             for path in used
         ],

@@ -1,4 +1,4 @@
-"""The Python blocks of a card, run as they stand there, and what the card says that they print."""
+"""Runs the Python blocks of a card and checks that they print what the card says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = 600
 
 
 def code_of(card: str) -> str:
-    """All Python blocks of a card, in order: one program, as for a reader who tries one after the other."""
+    """All Python blocks of a card, in order, as one program."""
     return "\n".join(_BLOCK.findall(card))
 
 

@@ -1,4 +1,4 @@
-"""The collection that shows an organisation's datasets and metrics of this project side by side."""
+"""The collection of an organization's datasets and metrics of this project."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def description() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What became of the collection.
+    """The result for the collection.
 
     Attributes:
-        slug: its name on the Hub; None where it is not there (yet).
+        slug: its name on the Hub; None if it does not exist (yet).
         state: "created", "changed", "unchanged", or in a dry run "to create", "to change".
-        items: what this project has in it, in order.
+        items: this project's repositories in it, in order.
     """
 
     slug: str | None
@@ -46,17 +46,17 @@ def collect(
     private: bool = False,
     dry_run: bool = False,
 ) -> Collected | None:
-    """Puts repositories into the organisation's collection, which is made if there is none.
+    """Adds repositories to the organization's collection, which is created if there is none.
 
-    Ours come first, in the order given; what people put there follows, with its notes. Nothing is taken out.
+    Ours come first, in the order given; items of others follow, with their notes. Nothing is removed.
 
     Args:
         api: huggingface_hub's client.
-        org: the organisation.
+        org: the organization.
         order: everything that this project publishes, in the order of the collection.
-        published: those of them that are to be added where they are not in it.
-        private: only its owner sees a collection that is made now.
-        dry_run: only say what would be done.
+        published: those of them to add if they are not in it.
+        private: only the owner sees a collection that is created now.
+        dry_run: change nothing, return what would be done.
 
     Returns:
         What became of it; None where there is nothing to put into it.

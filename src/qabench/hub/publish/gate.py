@@ -1,4 +1,4 @@
-"""The gate before publishing: rows, digests, cards and the cards' code are right, or the repository stays here."""
+"""The gate before publishing: checks of rows, digests, cards and the cards' code."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _FILE_ROW = re.compile(r"^\| `(.+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", re.MUL
 
 
 def check_dataset(name: str, folder: Path) -> list[str]:
-    """What is wrong with a built dataset repository; nothing if it may be published.
+    """The problems of a built dataset repository; [] if it may be published.
 
-    Its rows, read back with the stock ``datasets``, are compared by type and digit with those parsed from the source
-    files; its files with the digests that manifest and card list; its card is read as the Hub's libraries read it, and
-    the card's Python code runs, see ``card_code``.
+    Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. Its
+    files must have the digests that the manifest and the card list. The card must be valid for the Hub's libraries,
+    and its Python code must run; see ``card_code``.
 
     Args:
         name: the benchmark.
         folder: its repository, .../OWNER/NAME.
 
     Raises:
-        SourceError: a source file cannot be had.
-        InputError: the folder is no repository that ``qabench build`` wrote.
+        SourceError: a source file is not available.
+        InputError: the folder is not a repository written by ``qabench build``.
     """
     manifest = repository.read_manifest(folder)
     problems = [problem for config in manifest["configs"] for problem in _row_problems(name, folder, config)]
@@ -46,9 +46,9 @@ def check_dataset(name: str, folder: Path) -> list[str]:
 
 
 def check_space(name: str, folder: Path) -> tuple[list[str], str]:
-    """What is wrong with the staged Space of a metric, and the signature that its card's example prints.
+    """The problems of the staged Space of a metric, and the signature that its card's example prints.
 
-    The card is valid and its code runs, prints what the card says, and prints the result's signature.
+    The card must be valid; its code must run and print what the card says and the result's signature.
 
     Args:
         name: the metric.
@@ -77,10 +77,10 @@ def _row_problems(name: str, folder: Path, config: str) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)
-        except Exception as error:  # whatever it raises on a repository that it cannot read
+        except Exception as error:  # it raises many types for repositories that it cannot read
             return [f"{config}: load_dataset cannot read it: {error}"]
         for split, rows in built.items():
-            # Streamed: parsed anew from the source files, not taken from the Arrow files that the build was made of.
+            # Streamed: parsed from the source files again, not read from the Arrow files that the build was made of.
             source = load_dataset(name, config, split=split, streaming=True)
             if rows.features != source.features:
                 problems.append(f"{config}, {split}: the features are not those of the benchmark")
@@ -94,7 +94,7 @@ def _first_difference(source: Any, rows: Any) -> str | None:
         if expected is None or row is None:
             return f"{len(rows)} rows; the source has {'fewer' if expected is None else 'more'}"
         for field, value in expected.items():
-            # As JSON text, 1 and 1.0 and true differ, and every digit counts.
+            # In JSON, 1, 1.0 and true differ, and every digit counts.
             if json.dumps(row[field], sort_keys=True) != json.dumps(value, sort_keys=True):
                 return f"row {number}, field {field!r} is {row[field]!r:.80}; the source has {value!r:.80}"
     return None
@@ -122,12 +122,14 @@ def _dataset_card_problems(folder: Path, manifest: dict[str, Any]) -> list[str]:
     try:
         data = DatasetCard(_card(folder)).data
         infos, configs = (kind.from_dataset_card_data(data) for kind in (DatasetInfosDict, MetadataConfigs))
-    except Exception as error:  # whatever those libraries raise on a card that they cannot read
+    except Exception as error:  # these libraries raise many types for invalid cards
         return [f"README.md: the card is not valid: {error}"]
-    problems = [f"README.md: the card states no {key}" for key in ("license", "pretty_name") if not data.get(key)]
+    problems = [f"README.md: the card has no {key}" for key in ("license", "pretty_name") if not data.get(key)]
     for what, named in (("configs", configs), ("dataset_info", infos)):
         if list(named) != list(manifest["configs"]):
-            problems.append(f"README.md: {what} names {', '.join(named)}; built are {', '.join(manifest['configs'])}")
+            problems.append(
+                f"README.md: {what} names {', '.join(named)}; the built configs are {', '.join(manifest['configs'])}"
+            )
     return problems
 
 
@@ -138,14 +140,14 @@ def _space_card_problems(folder: Path) -> list[str]:
         data = SpaceCard(_card(folder)).data
     except Exception as error:  # as above
         return [f"README.md: the card is not valid: {error}"]
-    problems = [f"README.md: the card states no {key}" for key in ("title", "emoji", "sdk") if not data.get(key)]
+    problems = [f"README.md: the card has no {key}" for key in ("title", "emoji", "sdk") if not data.get(key)]
     problems += [
         f"README.md: {key} is {data.get(key)!r}; allowed: {', '.join(sorted(COLORS))}"
         for key in ("colorFrom", "colorTo")
         if data.get(key) not in COLORS
     ]
     if not (folder / str(data.get("app_file"))).is_file():
-        problems.append(f"README.md: app_file is {data.get('app_file')!r}, which is not there")
+        problems.append(f"README.md: app_file is {data.get('app_file')!r}, which does not exist")
     if not {"evaluate", "metric"} <= set(data.get("tags") or ()):
         problems.append("README.md: the tags must have evaluate and metric, by which the Hub finds metrics")
     return problems

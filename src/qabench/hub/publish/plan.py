@@ -1,4 +1,4 @@
-"""What publishing a folder would change on the Hub, and whether it may."""
+"""What publishing a folder would change on the Hub, and whether it is allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Literal["added", "changed", "deleted", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file of a repository and what becomes of it; ``size`` in bytes and ``sha256`` are None for a deleted one."""
+    """A file of a repository and its change; ``size`` in bytes and ``sha256`` are None for a deleted one."""
 
     path: str
     change: Change
@@ -29,22 +29,21 @@ class FileChange:
 
 
 def plan(folder: Path, kind: Kind, remote: Remote | None, tag: str, *, private: bool = False) -> list[FileChange]:
-    """The files of ``folder``, and those that it no longer has, with what publishing does to each.
+    """The files of ``folder`` and those that it no longer has, with the change that publishing makes to each.
 
-    A version is published once. Where its tag exists, the folder must be what the tag names, and nothing changes,
-    whatever was committed since; other content needs another version. Files on the Hub that qabench did not put there
-    stay, in a repository that it did write.
+    A version is published once. If its tag exists, the folder must equal what the tag names, and nothing changes; other
+    content needs another version. In a repository that qabench wrote, files that others added stay.
 
     Args:
         folder: what is to be published, with its manifest.
         kind: "dataset" or "space".
-        remote: the repository on the Hub; None where there is none.
+        remote: the repository on the Hub; None if there is none.
         tag: the version's.
-        private: nobody but the owner is to see the files.
+        private: whether only the owner may see the files.
 
     Raises:
-        QabenchError: the repository on the Hub is somebody else's, or is public and this is to be private; the tag
-            names other content; or configs would be lost.
+        QabenchError: the repository on the Hub was written by someone else, or is public although ``private`` was asked
+            for; the tag names other content; or configs would be lost.
     """
     local = repository.digests(folder, manifest=True)
     if remote is None:
@@ -52,7 +51,7 @@ def plan(folder: Path, kind: Kind, remote: Remote | None, tag: str, *, private: 
     if remote.is_foreign(kind):
         others = ", ".join(sorted(remote.files)[:3])
         raise QabenchError(
-            f"what is there was not published by qabench (it holds {others}); it is left as it is. "
+            f"the existing repository was not published by qabench (it holds {others}); it was not changed. "
             "Publish under another --org, or rename that repository on the Hub"
         )
     if private and not remote.private:
@@ -61,9 +60,9 @@ def plan(folder: Path, kind: Kind, remote: Remote | None, tag: str, *, private: 
         changes = _compare(folder, local, remote.tagged, remote.manifest)
         if differing := [file.path for file in changes if file.change != "unchanged"]:
             raise QabenchError(
-                f"{tag} is published, and is not what is here: {_few(differing)}. A published version stays as it is: "
-                "raise the version of the package, unless it is only that other versions of the libraries named in "
-                f"{repository.MANIFEST} made these files"
+                f"{tag} is published with other content: {_few(differing)}. A published version never changes: "
+                "raise the version of the package, unless the files differ only because of other versions of the "
+                f"libraries named in {repository.MANIFEST}"
             )
         return changes
     if lost := sorted(_configs(remote.manifest) - _configs(_manifest(folder))):

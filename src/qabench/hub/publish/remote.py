@@ -1,4 +1,4 @@
-"""A repository as it stands on the Hub, read and not touched."""
+"""The present state of a repository on the Hub, read only."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 Kind = Literal["dataset", "space"]
-# What the Hub itself puts into a repository that is new.
+# Files that the Hub puts into a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What is on the Hub under a repository's name.
+    """The content of a repository on the Hub.
 
     Attributes:
         head: the commit of the branch main; None where it has none.
@@ -39,12 +39,12 @@ class Remote:
     tagged: dict[str, RepoFile] | None = None
 
     def is_foreign(self, kind: Kind) -> bool:
-        """True where files are there that qabench did not publish."""
+        """Whether it has files although qabench did not publish it."""
         return self.manifest is None and bool(self.files.keys() - INITIAL[kind])
 
 
 def read(api: HfApi, repo_id: str, kind: Kind, tag: str) -> Remote | None:
-    """The repository on the Hub, or None where there is none that the token may see.
+    """The repository on the Hub; None if there is none that the token may see.
 
     Raises:
         huggingface_hub's errors and httpx2's: the Hub cannot be reached, or refuses.
@@ -69,7 +69,7 @@ def read(api: HfApi, repo_id: str, kind: Kind, tag: str) -> Remote | None:
 
 
 def same_content(path: Path, file: RepoFile) -> bool:
-    """Whether a local file is what the Hub has, by the digest that the Hub keeps: SHA-256 for LFS, else git's."""
+    """Whether a local file equals the Hub's, by the digest that the Hub has: SHA-256 for LFS, else git's."""
     if path.stat().st_size != (file.lfs.size if file.lfs else file.size):
         return False
     with path.open("rb") as content:

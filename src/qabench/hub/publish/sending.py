@@ -21,7 +21,7 @@ State = Literal["published", "tagged", "unchanged", "to publish", "to tag", "ski
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one repository.
+    """The result of one repository.
 
     Attributes:
         kind: "dataset" or "space".
@@ -46,12 +46,12 @@ class Outcome:
 
     @property
     def changes(self) -> int:
-        """The number of files that are not on the Hub as they are here."""
+        """The number of files that differ from the Hub's."""
         return sum(file.change != "unchanged" for file in self.files)
 
 
 def compare(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
-    """What publishing would do: reads the Hub, touches nothing. The Hub checks the card, too.
+    """What publishing would do. Reads the Hub, changes nothing; the Hub checks the card as well.
 
     Raises:
         HubError: the Hub cannot be reached, or refuses.
@@ -69,10 +69,10 @@ def compare(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
 
 
 def send(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
-    """Publishes a repository: makes it if need be, one commit with all that changed, the tag.
+    """Publishes a repository: creates it if needed, makes one commit with all changes, and sets the tag.
 
     Nothing is sent where nothing changed. Large files that the Hub has got already, from an earlier call that was cut
-    off, are not sent again. The commit is refused where somebody else has committed since the comparison.
+    off, are not sent again. The commit is refused if someone else has committed since the comparison.
 
     Raises:
         HubError: the Hub cannot be reached, or refuses.
@@ -93,12 +93,12 @@ def send(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
 
 @contextmanager
 def speaking_to(api: HfApi) -> Iterator[None]:
-    """Raises HubError, which says what to do, for whatever goes wrong between here and the Hub."""
+    """Raises HubError, with what to do, for any error of the Hub or of the connection to it."""
     try:
         yield
     except QabenchError:
         raise
-    except Exception as error:  # of huggingface_hub, httpx2 or hf_xet, which have no common class
+    except Exception as error:  # from huggingface_hub, httpx2 or hf_xet, which have no common base class
         raise explained(error, api.endpoint) from error
 
 
@@ -137,4 +137,4 @@ def _check_card(api: HfApi, staged: Staged) -> None:
         try:
             card.validate()
         except ValueError as error:
-            raise QabenchError(f"the Hub finds the card not valid: {error}") from None
+            raise QabenchError(f"the Hub rejects the card: {error}") from None

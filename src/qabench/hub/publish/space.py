@@ -18,7 +18,7 @@ _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
 
 
 def stage(name: str, folder: Path, namespace: str) -> None:
-    """Writes what a metric's Space gets, but for what only its example's run can tell: see ``sign``.
+    """Writes the files of a metric's Space, except what the run of its example gives; see ``sign``.
 
     The files are those of the metric's folder. Only ``requirements.txt`` is another, with ``qabench==VERSION`` and its
     extras, because a Space's scores are to stay what its signatures say; and the card's Hub names are those of
@@ -55,7 +55,7 @@ def pinned(requirements: str) -> str:
 
 
 def sign(name: str, folder: Path, signature: str) -> None:
-    """Adds to a staged Space what its example gave: the signature to the card, and the manifest."""
+    """Adds to a staged Space the signature that its example gave, and the manifest."""
     path = folder / "README.md"
     section = f"""
 ## Signature
@@ -71,7 +71,7 @@ With qabench {version()}, the example above gives this signature. Equal options 
 
 
 def _manifest(name: str, folder: Path, signature: str) -> dict[str, Any]:
-    """What marks the Space as ours: the version, the signature, and the digests of all files."""
+    """The manifest, which marks the Space as ours: the version, the signature and the digests of all files."""
     return {
         "format": FORMAT,
         "metric": name,

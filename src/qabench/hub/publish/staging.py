@@ -1,4 +1,4 @@
-"""What is to be published, as folders that have passed the gate, or the reason why not."""
+"""Repositories to publish, as folders that have passed the gate, or with the reason why they have not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qabench.loading_scripts import dataset_table
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A repository on its way to the Hub.
+    """A repository to publish.
 
     Attributes:
         kind: "dataset" or "space".
@@ -36,7 +36,7 @@ class Staged:
 
 
 def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False) -> Staged:
-    """Builds a benchmark's repository below ``root`` and leads it through the gate.
+    """Builds a benchmark's repository below ``root`` and checks it.
 
     A benchmark with a restriction is skipped, its own sample too: a dataset of that name on the Hub, without the
     configs that matter, would be found before the complete one that ``qabench register`` prepares.
@@ -59,7 +59,7 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
 
 
 def stage_space(name: str, org: str, root: Path) -> Staged:
-    """Writes the Space of a metric below ``root``, leads it through the gate and signs it."""
+    """Writes the Space of a metric below ``root``, checks it and adds its signature."""
     folder = root / "spaces" / org / name
     staged = Staged("space", f"{org}/{name}", folder)
     try:

@@ -1,8 +1,8 @@
 """Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces, a collection of both.
 
-Nothing leaves this machine that did not pass the gate (``qabench.hub.publish.gate``). Each repository gets one commit
-with all that changed, and the tag of the package's version; if nothing changed, nothing is sent. A second call after a
-fault finishes what the first one left.
+Nothing is sent that did not pass the gate (``qabench.hub.publish.gate``). Each repository gets one commit
+with all changes, and the tag of the package's version; if nothing changed, nothing is sent. After an error, a second
+call finishes what the first one left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qabench.errors import InputError, QabenchError
-from qabench.hub.build.licences import check_accepted
+from qabench.hub.build.licenses import check_accepted
 from qabench.hub.build.repository import digests
 from qabench.hub.errors import HubError, no_token
 from qabench.hub.publish.collection import Collected, Item, collect
@@ -36,7 +36,7 @@ What = Literal["datasets", "metrics", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of a whole call: ``ok`` unless a repository or the collection failed."""
+    """The result of a call of ``publish``."""
 
     org: str
     endpoint: str
@@ -47,7 +47,7 @@ class Published:
 
     @property
     def ok(self) -> bool:
-        """True where nothing failed; what was skipped did not fail."""
+        """Whether nothing failed; a skipped repository has not failed."""
         return self.collection_error is None and all(one.state != "failed" for one in self.repositories)
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,39 +61,38 @@ def publish(
     *,
     private: bool = False,
     dry_run: bool = False,
-    accept_licences: bool = False,
+    accept_licenses: bool = False,
     skip_missing: bool = False,
     out: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Published:
-    """Publishes datasets, metrics or both under an organisation, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
+    """Publishes datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
 
-    The tag is vVERSION, the form in which ``evaluate.load(..., revision="VERSION")`` asks for it. A version is
-    published once: where the tag names other content, the repository is refused until the package has another version.
-    A repository that qabench did not write is refused as well. Visibility is settled when a repository is made, and
-    not changed later.
+    The tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` asks for. A version is published once: if the
+    tag names other content, the repository is refused until the package has another version. A repository that qabench
+    did not write is refused as well. The visibility is set when a repository is created, and not changed later.
 
     Args:
         what: "datasets", "metrics" or "all".
-        org: an organisation, or a user's name.
-        private: make new repositories and the collection private; one that is public already is refused.
-        dry_run: build, check and compare with the Hub where that can be reached; send nothing.
-        accept_licences: the licences of the data were read, and what they ask will be kept.
-        skip_missing: publish datasets without the configs whose data cannot be had here, unless the Hub has those.
-        out: keep what is published in this folder, as datasets/ORG/NAME and spaces/ORG/NAME.
-        progress: is called with the repositories done and their total.
+        org: an organization or a user.
+        private: make new repositories and the collection private; a public repository is refused.
+        dry_run: build, check and compare with the Hub if it can be reached; send nothing.
+        accept_licenses: the user has read the licenses of the data and will comply with them.
+        skip_missing: publish datasets without the configs whose data is not available here, unless the Hub has them.
+        out: a folder that keeps what is published, as datasets/ORG/NAME and spaces/ORG/NAME.
+        progress: called with the number of repositories processed so far and in all.
 
     Returns:
-        What became of each repository and of the collection; a failure of one leaves the others alone.
+        The result of each repository and of the collection; a failure of one does not affect the others.
 
     Raises:
-        InputError: a name that cannot be one, licences that were not accepted, a folder that qabench did not write.
+        InputError: an invalid name, licenses that were not accepted, a folder that qabench did not write.
         QabenchError: there is no token, or the Hub cannot be reached or does not know the token: nothing was done.
     """
     datasets, metrics = _wanted(what, org)
     api = _client()
     if not dry_run:
-        check_accepted([name for name in datasets if not dataset_table(name).restriction], accept_licences)
+        check_accepted([name for name in datasets if not dataset_table(name).restriction], accept_licenses)
         _check_token(api)
     publisher = _Publisher(api, f"v{version()}", private, dry_run)
     with _folder(out) as root, _staged(datasets, metrics, org, root, skip_missing) as staged:
@@ -106,7 +105,7 @@ def publish(
 
 
 class _Publisher:
-    """Takes one repository after the other, and remembers what became of them and whether the Hub can be used."""
+    """Publishes one repository after the other, and keeps their results and whether the Hub can be used."""
 
     def __init__(self, api: HfApi, tag: str, private: bool, dry_run: bool) -> None:
         self.api, self.tag, self.private, self.dry_run = api, tag, private, dry_run
@@ -122,7 +121,7 @@ class _Publisher:
         elif self.stopped is None or self.dry_run:
             outcome = self._try(staged, outcome)
         else:
-            outcome = replace(outcome, reason="not tried, after the error before")
+            outcome = replace(outcome, reason="not tried, because of the error before")
         self.outcomes.append(outcome)
 
     def _try(self, staged: Staged, failed: Outcome) -> Outcome:
@@ -132,7 +131,7 @@ class _Publisher:
             return (compare if self.dry_run else send)(self.api, staged, self.tag, self.private)
         except HubError as error:
             self.stopped = error if error.stops else None
-            if self.dry_run:  # what is here can be shown all the same
+            if self.dry_run:  # the local files can still be shown
                 files = (FileChange(path, "added", **of) for path, of in digests(staged.folder, manifest=True).items())
                 return replace(
                     failed, state="to publish", files=tuple(files), reason=f"not compared with the Hub: {error}"
@@ -142,9 +141,9 @@ class _Publisher:
             return replace(failed, reason=str(error))
 
     def collect(self, org: str) -> tuple[Collected | None, str | None]:
-        """The collection of what is on the Hub now, or what went wrong with it."""
+        """The collection of what is on the Hub now, or the reason why there is none."""
         if self.stopped:
-            return None, None if self.dry_run else "not tried, after the error before"
+            return None, None if self.dry_run else "not tried, because of the error before"
         order: list[Item] = [("dataset", f"{org}/{name}") for name in benchmark_names()]
         order += [("space", f"{org}/{name}") for name in metric_names()]
         there = {(one.kind, one.repo_id) for one in self.outcomes if one.state not in ("failed", "skipped")}
@@ -165,10 +164,10 @@ def _wanted(what: str, org: str) -> tuple[list[str], list[str]]:
     metrics = metric_names() if what != "datasets" else []
     try:
         if "/" in org or not org:
-            raise HFValidationError("give the organisation alone, without a repository")
+            raise HFValidationError("give the organization alone, without a repository")
         validate_repo_id(f"{org}/{max([*datasets, *metrics], key=len)}")
     except HFValidationError as error:
-        raise InputError(f"--org is {org!r}, which is no name on the Hub: {error}") from None
+        raise InputError(f"--org is {org!r}, which is not a valid name on the Hub: {error}") from None
     return datasets, metrics
 
 
@@ -194,7 +193,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
             yield Path(folder)
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is there, and is not an empty folder; it is left as it is")
+        raise InputError(f"{out} exists and is not an empty folder; it was not changed")
     yield out.absolute()
 
 

@@ -1,0 +1,71 @@
+"""What the licenses of the benchmarks' data require of whoever publishes the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qabench.errors import InputError
+from qabench.loading_scripts import FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class License:
+    """A license: its name, the URL of its terms, and what they require of whoever publishes the data, in short."""
+
+    name: str
+    url: str
+    asks: tuple[str, ...]
+
+
+_NAME_THEM = "name the authors, link to the license, and say what was changed: card and LICENSE.md do"
+_SHARE_ALIKE = "publish adaptations under the same license"
+# By the identifiers that the Hub uses in cards.
+LICENSES = {
+    "cc-by-sa-4.0": License(
+        "CC BY-SA 4.0", "https://creativecommons.org/licenses/by-sa/4.0/", (_NAME_THEM, _SHARE_ALIKE)
+    ),
+    "cc-by-nc-sa-4.0": License(
+        "CC BY-NC-SA 4.0",
+        "https://creativecommons.org/licenses/by-nc-sa/4.0/",
+        ("no commercial use", _NAME_THEM, _SHARE_ALIKE),
+    ),
+    "mit": License(
+        "MIT",
+        "https://opensource.org/license/mit",
+        ("keep the copyright notice and the license's text: LICENSE.md does",),
+    ),
+}
+
+
+def license_of(name: str) -> License:
+    """The license of a benchmark's data, as its card states it.
+
+    Raises:
+        InputError: the card's license is not one of ``LICENSES``, or the folder has no LICENSE.md.
+    """
+    from huggingface_hub import metadata_load
+
+    folder = FOLDER / name
+    stated = (metadata_load(folder / "README.md") or {}).get("license")
+    if stated not in LICENSES or not (folder / "LICENSE.md").is_file():
+        raise InputError(
+            f"{name} cannot be published: its card states the license {stated!r}; known are {', '.join(LICENSES)}, "
+            "and a LICENSE.md must go with the data"
+        )
+    return LICENSES[stated]
+
+
+def check_accepted(names: Sequence[str], accepted: bool) -> None:
+    """Checks that the licenses of these benchmarks were accepted.
+
+    Raises:
+        InputError: they were not; the message lists each license and what it requires.
+    """
+    licenses = {name: license_of(name) for name in names}
+    if accepted or not licenses:
+        return
+    lines = ["the data belongs to others, and their licenses require of whoever publishes it:"]
+    for name, license in licenses.items():
+        lines += [f"  {name}: {license.name}, {license.url}", *(f"    - {asked}" for asked in license.asks)]
+    raise InputError("\n".join([*lines, "Nothing was published. Give --accept-licenses if you will comply with them."]))
