@@ -168,3 +168,10 @@ def test_importing_qabench_is_cheap_and_its_names_are_there() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         __import__("qabench").nope  # noqa: B018
+
+
+def test_test_names_are_short() -> None:
+    names = [
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    ]
+    assert [name for name in names if len(name) >= 60] == []

@@ -48,7 +48,7 @@ print(json.dumps({
 """
 
 
-def test_a_benchmark_that_no_scorer_of_the_hub_fits_has_no_tasks() -> None:
+def test_a_benchmark_without_a_hub_scorer_has_no_tasks() -> None:
     """FELM's targets are lists of labels, ExpertQA has claims to judge, fastbook's scores are those of a ranking."""
     assert [path.parent.name for path in FILES] == ["fanoutqa"]
 

@@ -183,7 +183,7 @@ def test_a_published_version_stays(hub: Hub, change: Any) -> None:
     second = send()
     assert not second.ok
     reason = the(second, "fanout_acc").reason or ""
-    assert f"{TAG} is published, and is not what is here: app.py, qabench.json" in reason
+    assert f"{TAG} is published with other content: app.py, qabench.json" in reason
     assert "raise the version" in reason
     assert states(second)["felm_factuality"] == "unchanged"
     assert writes(hub) == []
@@ -354,7 +354,9 @@ def test_a_refusal_says_what_to_do(hub: Hub, fault: dict[str, Any], words: str) 
     goes_on = fault.get("status") not in (401, 402, 429)
     assert states(first)["felm_factuality"] == ("published" if goes_on else "failed")
     if not goes_on:
-        assert the(first, "felm_factuality").reason == first.collection_error == "not tried, after the error before"
+        assert (
+            the(first, "felm_factuality").reason == first.collection_error == "not tried, because of the error before"
+        )
     hub.faults.clear()
     assert send("metrics").ok
 
@@ -439,7 +441,7 @@ def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
 
 def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for org in ("", "a/b", "a b", "-a"):
-        with pytest.raises(InputError, match="no name on the Hub"):
+        with pytest.raises(InputError, match="is not a valid name on the Hub"):
             send(org=org)
     with pytest.raises(InputError, match="allowed: datasets, metrics, all"):
         send("everything")

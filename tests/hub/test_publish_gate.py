@@ -181,9 +181,9 @@ DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a file that is gone": (lambda folder: (folder / "LICENSE.md").unlink(), "LICENSE.md is missing"),
     "a file more": (lambda folder: (folder / "x").write_text("x"), "x is not the file that was built"),
     "a digest in the card": (card("00001.parquet` |", "00002.parquet` |"), "the table of files does not list"),
-    "no license": (card("license: apache-2.0\n", ""), "the card states no license"),
+    "no license": (card("license: apache-2.0\n", ""), "the card has no license"),
     "no YAML": (card("license: apache-2.0", "license: [apache-2.0"), "the card is not valid"),
-    "another config": (card("config_name: sample", "config_name: simple"), "configs names simple; built are sample"),
+    "another config": (card("config_name: sample", "config_name: simple"), "configs names simple instead of sample"),
     "features": (card("list: bool", "list: string"), "sample, test: the features are not those of the benchmark"),
 }
 
@@ -202,9 +202,9 @@ def test_no_repository(tmp_path: Path) -> None:
 
 CARDS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a color": (edited("README.md", "colorFrom: green", "colorFrom: teal"), "colorFrom is 'teal'; allowed: blue, gray"),
-    "the app": (lambda folder: (folder / "app.py").unlink(), "app_file is 'app.py', which is not there"),
+    "the app": (lambda folder: (folder / "app.py").unlink(), "app_file is 'app.py', which does not exist"),
     "a tag": (edited("README.md", "- evaluate\n", ""), "the tags must have evaluate and metric"),
-    "no title": (edited("README.md", "title: FELM factuality\n", ""), "the card states no title"),
+    "no title": (edited("README.md", "title: FELM factuality\n", ""), "the card has no title"),
     "no YAML": (edited("README.md", "sdk: gradio", "sdk: [gradio"), "the card is not valid"),
     "no code": (edited("README.md", "```python", "```text"), "the card has no Python code"),
 }

@@ -27,7 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield running
 
 
-def test_many_calls_at_once_get_the_replies_that_each_gets_alone(served: tuple[str, str], tmp_path: Path) -> None:
+def test_concurrent_calls_get_their_own_replies(served: tuple[str, str], tmp_path: Path) -> None:
     base_url, model = served
     requests = [
         ChatRequest(

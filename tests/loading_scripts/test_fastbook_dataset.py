@@ -352,7 +352,7 @@ def chapter(cells: list[Any], file: str = "07_seven.ipynb", **changes: Any) -> d
     return parse_chapter(Row.of(notebook, f"/some/{file}"), file)
 
 
-def test_the_text_ends_at_the_first_markdown_cell_with_the_questionnaire() -> None:
+def test_the_text_ends_at_the_questionnaire() -> None:
     row = chapter(
         [
             cell("code", ["# no title\n", "## Questionnaire"], outputs=[{"x": float("nan")}], execution_count=None),

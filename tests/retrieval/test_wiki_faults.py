@@ -129,7 +129,7 @@ def test_retry_after_holds_back_all_threads(server: ScriptedWiki, tmp_path: Path
     assert len(server.requests) == 7
 
 
-def test_a_longer_wait_than_allowed_is_reported_and_not_cut_short(server: ScriptedWiki, wiki: MediaWiki) -> None:
+def test_a_wait_longer_than_allowed_is_reported(server: ScriptedWiki, wiki: MediaWiki) -> None:
     server.faults.append(Fault(429, headers={"Retry-After": "3600"}))
     with pytest.raises(WikiError, match="answered 429 Too Many Requests, and wants no request for 3600 s"):
         wiki.content(server.row(1))

@@ -47,7 +47,7 @@ def test_no_page(evidence: Any) -> None:
         WikiPage.of(evidence)
 
 
-def test_a_missing_page_says_which_and_why_and_can_be_sent_between_processes() -> None:
+def test_a_missing_page_says_which_and_pickles() -> None:
     error = pickle.loads(pickle.dumps(PageMissing(WikiPage("Jupiter", 38930), "no such id")))
     assert str(error) == "no text for the Wikipedia page 'Jupiter' (page id 38930): no such id"
     assert error.page == WikiPage("Jupiter", 38930)

@@ -52,7 +52,7 @@ def test_each_page_once(server: ScriptedWiki, tmp_path: Path) -> None:
     assert (again.cached, again.fetched, len(server.requests)) == (PAGES + 1, 0, asked)
 
 
-def test_missing_and_failed_pages_are_listed_and_the_rest_is_there(server: ScriptedWiki, tmp_path: Path) -> None:
+def test_missing_and_failed_pages_are_listed(server: ScriptedWiki, tmp_path: Path) -> None:
     rows = [server.row(1), {"title": "Nowhere", "pageid": 0}, server.row(2) | {"revid": 5}, server.row(3)]
     server.faults.append(Fault(403))
     done = prefetch(rows, wiki_of(server, tmp_path, in_flight=1))

@@ -67,7 +67,7 @@ def one(question: list[dict[str, Any]], passages: Any, **options: Any) -> Answer
     return answer_component_scores([question], [passages], **options)
 
 
-def test_the_largest_rank_counts_and_all_components_must_be_there() -> None:
+def test_the_largest_rank_of_all_components_counts() -> None:
     question = [{"context": ["x", "far"]}, {"context": ["y"]}]
     score = one(question, ["-", "y", "x far", "x"], k=[1, 2, 3, 10])
     assert score.ranks == ((3, 2),)
@@ -83,13 +83,13 @@ def test_nothing_retrieved(nothing: Any) -> None:
     assert (score.mrr(10), score.recall(10)) == (0, 0)
 
 
-def test_a_component_without_context_is_never_retrieved_and_an_empty_context_always() -> None:
+def test_components_without_and_with_empty_context() -> None:
     score = one([{"context": ["x"]}, {"context": []}, {}, {"context": [""]}], ["x"])
     assert score.ranks == ((1, None, None, 1),)
     assert (score.mrr(10), score.recall(10)) == (0, 0.5)
 
 
-def test_a_question_without_components_has_mrr_zero_and_no_recall() -> None:
+def test_a_question_without_components() -> None:
     score = answer_component_scores([[{"context": ["x"]}], []], [["x"], ["x"]])
     assert score.mrr_per_question(10) == [1, 0]
     with pytest.raises(InputError, match=r"references\[1\] has no components, so its recall is undefined"):

@@ -92,7 +92,7 @@ def test_the_majority_takes_the_earliest_among_equals() -> None:
         majority([[True], [True, False]])
 
 
-def test_the_four_counts_are_in_the_sense_of_the_official_script() -> None:
+def test_the_counts_have_the_official_meaning() -> None:
     score = felm_scores([[True, False, False, True, True]], [[True, False, True, False, False]])
     assert score.per_question[0].segments == Confusion(tp=1, tn=1, fp=1, fn=2)
     result = score.as_dict()

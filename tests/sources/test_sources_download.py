@@ -101,7 +101,7 @@ def test_end_without_length_before_the_end_is_resumed(server: FaultServer) -> No
     assert [request.range for request in server.requests] == [None, "bytes=100000-"]
 
 
-def test_many_drops_that_bring_something_do_not_use_up_the_tries(server: FaultServer, waits: list[float]) -> None:
+def test_drops_with_progress_do_not_use_up_tries(server: FaultServer, waits: list[float]) -> None:
     server.faults.extend(Fault(drop_after=20_000) for _ in range(12))
     assert_fetched()
 

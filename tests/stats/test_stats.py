@@ -112,7 +112,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(method: str) -> None:
     assert 0.84 <= clustered / 250 <= 0.95
 
 
-def test_the_same_seed_gives_the_same_figures_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_depend_on_the_seed_not_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.random.default_rng(2).integers(0, 2, (2, 50)).tolist()
     first = bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)
     assert (bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)) == first

@@ -112,7 +112,7 @@ def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Pat
     assert "corpus:corpus.jsonl@" in score_of(sample).metadata["signatures"]["autoais"]
 
 
-def test_evidence_found_afterwards_takes_the_place_of_the_model_s_own(corpus: str, tmp_path: Path) -> None:
+def test_evidence_found_afterwards_replaces_the_models(corpus: str, tmp_path: Path) -> None:
     reply = "The yeast makes gas [1]. Iron rusts [2]. The yeast eats sugar. Zzz qqq.\n[1] https://made.up"
     log = done(tmp_path, lambda prompt: reply, method="post-hoc", corpus=corpus)
     detail = score_of(in_order(log)[0]).metadata["detail"]

@@ -156,9 +156,7 @@ def test_failures_refusals_and_cut_replies_are_listed(server: OpenAIServer) -> N
     assert "cut off" in reasons[2]
 
 
-def test_nothing_is_served_for_another_model_prompt_reference_answer_or_system(
-    server: OpenAIServer, tmp_path: Path
-) -> None:
+def test_other_calls_are_not_served_from_the_cache(server: OpenAIServer, tmp_path: Path) -> None:
     other = tmp_path / "p.txt"
     other.write_text("<answer>\n{answer}\n</answer>{question}{reference}")
     variants: list[dict[str, Any]] = [

@@ -89,7 +89,7 @@ def kinds(problems: list[submission_metadata.Problem]) -> list[tuple[str, int | 
     ("name", "missing"),
     [("gpt-4o", {"openbook": 3}), ("claude-3", {"openbook": 9, "evidenceprovided": 1})],
 )
-def test_the_real_submissions_pass_with_the_warnings_they_deserve(
+def test_real_submissions_pass_with_warnings(
     mirror: Path, tmp_path: Path, name: str, missing: dict[str, int], compared: Callable[[str], None]
 ) -> None:
     root = mirror / "zhudotexe/fanoutqa/leaderboard-submissions"

@@ -58,7 +58,7 @@ def wiki(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWi
         yield server
 
 
-def test_closed_book_asks_the_question_alone_and_scores_the_reply(tmp_path: Path) -> None:
+def test_closed_book_asks_the_question_alone(tmp_path: Path) -> None:
     asked: list[Any] = []
 
     def script(messages: Any) -> str:
@@ -85,7 +85,7 @@ def test_closed_book_asks_the_question_alone_and_scores_the_reply(tmp_path: Path
         assert part in score.metadata["signatures"]["acc"]
 
 
-def test_what_a_model_does_wrong_is_recorded_scored_0_and_failures_are_asked_again(tmp_path: Path) -> None:
+def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
     replies = [
         "",
         text("I will not say.", "content_filter"),
@@ -416,7 +416,7 @@ def test_a_conversation_that_breaks_off_is_no_answer(wiki: ScriptedWiki, tmp_pat
     assert stubborn.error is None and (stubborn.scores or {})["fanoutqa"].answer is None
 
 
-def test_a_page_that_is_younger_than_the_epoch_is_not_offered_as_found(wiki: ScriptedWiki, tmp_path: Path) -> None:
+def test_pages_younger_than_the_epoch_are_not_found(wiki: ScriptedWiki, tmp_path: Path) -> None:
     wiki.faults.append(Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}'))
     wiki.faults.append(Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}'))
     replies = iter([call("search", query="Jupiter"), "done"])

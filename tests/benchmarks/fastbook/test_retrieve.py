@@ -26,9 +26,7 @@ pieces = st.sampled_from(["w{}", "W{}", "w{}.", "w{}!\u201d", "w{}\n", "w{}\n\n"
 
 
 @given(st.lists(pieces, max_size=60), st.integers(1, 30), st.data())
-def test_chunks_hold_every_word_in_order_and_no_more_than_their_size(
-    parts: list[str], size: int, data: st.DataObject
-) -> None:
+def test_chunks_have_all_words_within_their_size(parts: list[str], size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.none() | st.integers(0, size - 1))
     text = " ".join(part.format(i) for i, part in enumerate(parts))
     chunks = chunking.cut(text, size, overlap)
@@ -138,7 +136,7 @@ def test_methods_say_what_they_ask() -> None:
     assert parse_method("hybrid:dense,colbert", dense_model="a/b", colbert_model="c").model == "a/b+c"
 
 
-def test_the_sample_needs_no_data_and_scores_as_the_official_way() -> None:
+def test_the_sample_scores_as_the_official_code() -> None:
     study = load_study("sample", chunk_size=60)
     outcome = run(study, parse_method("hybrid"), k=3)
     expected = []

@@ -66,7 +66,7 @@ def test_dense_ranks_by_cosine_within_the_chapter(model: str) -> None:
     assert len(rank_dense(CORPUS, QUERIES, 99, model)[0].positions) == 12
 
 
-def test_colbert_ranks_by_the_sum_of_each_query_tokens_best_match(model: str, tmp_path: Path) -> None:
+def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
     if not hasattr(sentence_transformers, "MultiVectorEncoder"):
         pytest.skip("needs sentence-transformers 6.2")

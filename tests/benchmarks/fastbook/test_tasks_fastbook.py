@@ -66,7 +66,7 @@ def test_retrieval_scores_are_those_of_the_study(method: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("method", ["bm25", "fts"])
-def test_retrieval_scores_are_those_of_the_study_on_all_questions(
+def test_retrieval_scores_equal_the_studys(
     method: str, mirror: Path, tmp_path: Path, compared: Callable[[str], None]
 ) -> None:
     n = check_equal(run(fastbook_rag(method=method), last_words, tmp_path), "questions", method)
@@ -74,7 +74,7 @@ def test_retrieval_scores_are_those_of_the_study_on_all_questions(
     compared(f"{n} questions, MRR@10 and Recall@10 by {method}")
 
 
-def test_the_model_reads_the_passages_in_their_order_and_the_log_has_them(tmp_path: Path) -> None:
+def test_passages_are_read_in_order_and_logged(tmp_path: Path) -> None:
     log = run(fastbook_rag("sample", k=3, chunk_size=60), last_words, tmp_path)
     for sample in log.samples or []:
         detail = score_of(sample).metadata["detail"]
