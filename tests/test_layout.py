@@ -171,7 +171,6 @@ def test_importing_qabench_is_cheap_and_its_names_are_there() -> None:
 
 
 def test_test_names_are_short() -> None:
-    names = [
-        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
-    ]
+    files = (ROOT / "tests").rglob("test_*.py")
+    names = [name for path in files for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))]
     assert [name for name in names if len(name) >= 60] == []

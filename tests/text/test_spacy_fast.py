@@ -60,7 +60,7 @@ def _die(texts: list[str]) -> list[str]:
     return texts
 
 
-def test_another_pipeline_gives_what_spacy_gives(spacy_model: str, texts: list[str]) -> None:
+def test_other_pipelines_have_no_fast_path(spacy_model: str, texts: list[str]) -> None:
     import spacy
 
     from qabench.text.spacy_fast import FastLemmas
