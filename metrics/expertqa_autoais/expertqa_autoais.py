@@ -20,8 +20,8 @@ Args:
     predictions: for each row its labels: the row itself with `autoais_label` ("Y", "N" or None) in its claims, as
         config `autoais` has it; or a list of labels, one a claim, over all answers of the row; or None: no labels.
     references: rows of the dataset, with `answers` and in their claims evidence, support and worthiness.
-    on_unlabelled: what to make of a claim that counts but has no label: "N" (official) or "exclude".
-    per_question: also give each answer's figures.
+    on_unlabelled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
+    per_question: also give each answer's scores.
     references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
 Returns:
     macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None where no claim counts.

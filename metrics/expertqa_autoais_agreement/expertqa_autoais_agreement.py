@@ -19,7 +19,7 @@ Args:
     predictions: for each row its labels: the row itself with `autoais_label` ("Y", "N" or None) in its claims, as
         config `autoais` has it; or a list of labels, one a claim, over all answers of the row; or None: no labels.
     references: rows of the dataset, with `answers` and in their claims evidence, support and worthiness.
-    on_unlabelled: what to make of a claim with evidence but no label: "N" (official) or "exclude". One without evidence
+    on_unlabelled: how a claim with evidence but no label is treated: "N" (official) or "exclude". One without evidence
         is N in any case.
     per_question: also give each claim's two verdicts.
     references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.

@@ -1,4 +1,4 @@
-"""Scores that a neural network computes on this machine; and what all of them need: revisions, devices, batches."""
+"""Scores that a neural network computes on this machine, and what they share: revisions, devices, batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def default_device() -> str:
 
 
 def pinned(model: str, revision: str | None) -> tuple[str | None, str]:
-    """What stands for the weights of a model: the commit to load them at, and a short form of it for signatures.
+    """The commit to load a model's weights at, and a short form of it for signatures.
 
     Args:
         model: a name on the Hub, or a folder, whose weights are digested instead (the commit is None then).

@@ -1,4 +1,4 @@
-"""AutoAIS labels: does a claim's evidence entail it, as a model of natural-language inference sees it.
+"""AutoAIS labels: whether a claim's evidence entails it, according to a model of natural language inference.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py`` below
 ``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the model; Schuster et al., 2022

@@ -95,12 +95,12 @@ class Agreement:
 def by_system(
     rows: Iterable[Iterable[JudgedClaim]], figures: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The figures of all claims, and in ``by_system`` those of each system's, in the order in which they come first.
+    """The scores of all claims, and in ``by_system`` those of each system, in the order of first appearance.
 
     Args:
         rows: the claims of each row.
-        figures: makes the figures of some claims. Put before them: claims, how many are counted; skipped, how many are
-            not, by reason.
+        figures: computes the scores of claims. The result has in addition claims, the number of counted claims, and
+            skipped, the number of the others by reason.
     """
     claims = [claim for row in rows for claim in row]
     systems: dict[str, list[JudgedClaim]] = {}

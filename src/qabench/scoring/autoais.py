@@ -39,7 +39,7 @@ class AnswerAutoAIS:
 
     @property
     def mean(self) -> float | None:
-        """The share of counted claims with the label Y; None where no claim counts."""
+        """The share of counted claims with the label Y; None if no claim counts."""
         return _mean(self.values)
 
     def as_dict(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class AnswerAutoAIS:
 
 @dataclass(frozen=True, slots=True)
 class AutoAIS:
-    """Figures of a set of answers, as fractions; None where there is nothing to take a mean of.
+    """Scores of a set of answers, as fractions; None if no claim counts.
 
     Attributes:
         macro: the mean over answers of their share of claims with the label Y, answers without a counted claim left
@@ -77,7 +77,7 @@ class AutoAIS:
 
     @classmethod
     def of(cls, answers: Sequence[AnswerAutoAIS]) -> AutoAIS:
-        """The figures of answers, each answer once."""
+        """The scores of a list of answers."""
         kept = [answer for answer in answers if not answer.abstains]
         return cls(
             _macro(answers),
@@ -100,7 +100,7 @@ class AutoAISScore:
     per_question: tuple[tuple[AnswerAutoAIS, ...], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures of all answers, and in ``by_system`` those of each system, as the official script prints them."""
+        """The scores of all answers, and in ``by_system`` those of each system, as the official script prints them."""
         answers = [answer for row in self.per_question for answer in row]
         systems: dict[str, list[AnswerAutoAIS]] = {}
         for answer in answers:
@@ -130,7 +130,7 @@ def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabel
     Args:
         references: rows of the dataset, with the experts' labels.
         predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
-        on_unlabelled: what to make of a counted claim without label: "N", as upstream, or "exclude".
+        on_unlabelled: how a counted claim without a label counts: as "N", as upstream, or not at all ("exclude").
 
     Raises:
         InputError: see ``read_answers``; an unknown option.

@@ -111,7 +111,7 @@ def reply_is_true(reply: str) -> bool:
     text = reply.lower()
     true, false = text.find("true"), text.find("false")
     if true != -1 or false != -1:
-        return true > false  # a missing one stands at -1
+        return true > false  # find() gives -1 for a missing one
     words = text.translate(str.maketrans("", "", string.punctuation)).split()
     return DENIALS.isdisjoint(words)
 

@@ -28,7 +28,7 @@ class LfqaRouge:
     """ROUGE F-measures by type, fractions in [0, 1].
 
     Attributes:
-        rouge: the official figure: the median over 1,000 bootstrap samples of the mean over questions.
+        rouge: the official score: the median over 1,000 bootstrap samples of the mean over questions.
         low, high: the bounds of the 95 % interval, from the same samples.
         mean: the mean over questions itself, which depends on no seed.
         per_question: each question's, in the order of the input.
@@ -45,7 +45,7 @@ class LfqaRouge:
     backend: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The official figures by their names, mean, interval ([low, high] by type) and unanswered."""
+        """The official scores by type, mean, interval ([low, high] by type) and unanswered."""
         interval = {kind: [self.low[kind], self.high[kind]] for kind in LFQA_ROUGE_TYPES}
         return self.rouge | {"mean": self.mean, "interval": interval, "unanswered": self.unanswered}
 
@@ -56,18 +56,18 @@ def lfqa_rouge(
     """ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
     ``evaluate``'s metric does not give the mean over questions but the median of bootstrapped means, from NumPy's
-    global random numbers: without a seed its figures change from run to run. Here they are those of
-    ``evaluate.load("rouge", seed=seed)`` to the last digit, and the mean stands beside them.
+    global random numbers: without a seed its scores change from run to run. The scores here equal those of
+    ``evaluate.load("rouge", seed=seed)`` to the last digit; the means are given too.
 
     Args:
-        references: the reference answers' texts.
-        predictions: the answers' texts; None or ``UNANSWERED`` for none.
+        references: the reference answers.
+        predictions: the answers; None or ``UNANSWERED`` for an unanswered question.
         backend: "rouge_score", the reference; "rouge_score_rs", equal and faster (extra ``fast``); "auto": the fast
             one where installed.
         seed: of the bootstrap, from 0 to 2**32 - 1.
 
     Raises:
-        InputError: no questions, lists of unlike length, an item that is no text, an unknown backend, a bad seed.
+        InputError: no questions, lists of different lengths, an item that is not a string, an unknown backend or seed.
         MissingExtra: the backend is not installed.
     """
     check_pairs(references, predictions)

@@ -1,7 +1,7 @@
 """ExpertQA's fact scores with any model: claims broken down into atomic ones, each judged by the evidence given.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), after Min et al., FActScore, EMNLP
-2023. What replies mean stands in ``qabench.scoring.factscore``.
+2023. ``qabench.scoring.factscore`` says how replies are read.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class FactScoreRun:
     Attributes:
         rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score. A fact score is None
             for a claim without atomic claims, and for the unscored.
-        unscored: {"row", "answer", "claim", "reason"} for each claim whose score could not be had: the positions, and
+        unscored: {"row", "answer", "claim", "reason"} for each claim without a score because of a problem: position and
             why. about: the scorer's signature. models: those that the server says it ran.
     """
 
@@ -213,7 +213,7 @@ def fact_scorer(
 
 @dataclass
 class _Part:
-    """A claim at work: where it stands, the row's copy of it, and why it has no score (None so far)."""
+    """A claim to be scored: its position, the row's copy of it, and why it has no score (None: no problem so far)."""
 
     position: tuple[int, int, int]
     claim: dict[str, Any]
@@ -236,8 +236,10 @@ def score_facts(
     is judged all the same, as upstream. Replies are cached, so that an interrupted run continues where it stopped.
 
     Args:
-        rows: with ``answers`` (a list, as the dataset has it) and metadata. scorer: see ``fact_scorer``.
-        cache: by default the user's. progress: is told of the replies there and of all, of either step.
+        rows: with ``answers`` (a list, as the dataset has it) and metadata.
+        scorer: see ``fact_scorer``.
+        cache: by default the user's.
+        progress: called with the number of replies received and of all, in each of the two steps.
 
     Raises:
         InputError: no rows, or one of another shape.
