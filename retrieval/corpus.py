@@ -101,10 +101,10 @@ class Corpus:
         """
         if official_ties:
             scores = self._index.scores(q)
-            order = np.argsort(scores)[::-1]
+            ranked = [(int(position), float(scores[position])) for position in np.argsort(scores)[::-1]]
         else:
             hits = self._index.search(q, k=len(self))
-            order, scores = hits.positions, dict(zip(hits.positions, hits.scores, strict=True))
-        for position in order:
+            ranked = list(zip(hits.positions, hits.scores, strict=True))
+        for position, score in ranked:
             title, chunk = self._chunks[position]
-            yield Fragment(title, chunk, float(scores[position]))
+            yield Fragment(title, chunk, score)

@@ -33,7 +33,6 @@ LAYERS = [
         "answers",
         "signature",
         "stats",
-        "generations",
         "predictions",
         "environment",
     ],

@@ -62,12 +62,11 @@ class MediaWiki:
         if "|" in title:
             raise PageMissing(asked, "no page's title has a '|'")
         which: dict[str, str | int] = {"titles": title, "redirects": 1}
-        answer = self._ask({"action": "query", "prop": "pageprops", "ppprop": "disambiguation", **which})
-        pages = _member(answer, "query").get("pages", [])
-        if not pages or pages[0].get("missing") or pages[0].get("invalid") or "pageid" not in pages[0]:
-            raise PageMissing(asked, _why_missing(pages[0] if pages else {"missing": True}, asked))
-        found = WikiPage(pages[0]["title"], pages[0]["pageid"])
-        if "disambiguation" not in pages[0].get("pageprops", {}):
+        page = self._first_page({"prop": "pageprops", "ppprop": "disambiguation", **which})
+        if page.get("missing") or page.get("invalid") or "pageid" not in page:
+            raise PageMissing(asked, _why_missing(page, asked))
+        found = WikiPage(_member(page, str, "title"), _id(page, "pageid"))
+        if "disambiguation" not in (page.get("pageprops") or {}):
             return found
         return _options(self._html(asked, self._at_epoch(found)))
 
@@ -135,7 +134,11 @@ class MediaWiki:
 
     def _revision(self, which: dict[str, str | int]) -> dict[str, Any]:
         newest: dict[str, str | int] = {"prop": "revisions", "rvprop": "ids|timestamp", "rvlimit": 1, "rvstart": EPOCH}
-        answer = self._ask({"action": "query", **newest, **which})
+        return self._first_page({**newest, **which})
+
+    def _first_page(self, which: dict[str, str | int]) -> dict[str, Any]:
+        """The first page in the answer to a query."""
+        answer = self._ask({"action": "query", **which})
         pages = _member(answer, dict, "query").get("pages", [])
         if not isinstance(pages, list) or not all(isinstance(one, dict) for one in pages):
             raise WikiError(f"the wiki's answer has no list of pages: {answer!r:.200}")

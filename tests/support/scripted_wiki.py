@@ -121,8 +121,10 @@ class ScriptedWiki:
             return {"query": {"search": hits}}
         for title, (page, revision, _) in self.pages.items():
             if request.get("titles") == title or request.get("pageids") == str(page):
-                revisions = [{"revid": revision}]
-                return {"query": {"pages": [{"pageid": page, "title": title, "revisions": revisions}]}}
+                found: dict[str, Any] = {"pageid": page, "title": title, "revisions": [{"revid": revision}]}
+                if request.get("prop") == "pageprops" and "disambig" in self.pages[title][2]:
+                    found["pageprops"] = {"disambiguation": ""}
+                return {"query": {"pages": [found]}}
         return {"query": {"pages": [{"title": request.get("titles"), "missing": True}]}}
 
 

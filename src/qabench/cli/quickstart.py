@@ -62,7 +62,7 @@ def _named(evaluation: Evaluation, name: str) -> Evaluation:
 
 def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
     """The answers of each system: the sample's files, or synthetic answers to a config's questions."""
-    from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, imaginary_answers
+    from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, synthetic_predictions
     from qabench.loading_scripts import FOLDER, dataset_table, open_path
     from qabench.loading_scripts.fanoutqa.parse import read_rows
     from qabench.predictions import read_predictions
@@ -74,8 +74,7 @@ def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
     table = dataset_table(BENCHMARK).config(config)
     ((file,),) = table.splits.values()
     rows = list(read_rows(open_path(BENCHMARK, file), table.name))
-    made = {name: imaginary_answers(name, rows) for name in SYSTEMS}
-    return {name: [{"id": one.id, "answer": one.answer} for one in of.answers] for name, of in made.items()}
+    return {name: [dict(row.fields) for row in synthetic_predictions(name, rows).rows] for name in SYSTEMS}
 
 
 def _next_commands(config: str) -> list[tuple[str, str]]:

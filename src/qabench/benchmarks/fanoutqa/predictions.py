@@ -162,7 +162,7 @@ def _record(questions: Questions, id: str, answer: Any, reference: Any, scores: 
         messages=[Message("user", row["question"]), *said],
         answer=text,
         status=status,
-        problem="; ".join(filter(None, [problem, scores.details[i].get("judge_problem")])) or None,
+        problem=problem,
         scores=scores.rows[i],
         groups=groups_of(row),
         detail=scores.details[i],

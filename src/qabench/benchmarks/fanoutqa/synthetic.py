@@ -26,10 +26,3 @@ def synthetic_predictions(system: str, rows: Sequence[Mapping[str, Any]], seed: 
         text = PADDING + "; ".join(said) + "." if system == "rambling" else "\n".join(said)
         made.append(Prediction(line, row["id"], {"id": row["id"], "answer": text}))
     return Predictions(f"{system} (synthetic)", tuple(made))
-
-
-def imaginary_answers(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Any:  # TODO: remove
-    from qabench.generations import Generation, Generations
-
-    made = synthetic_predictions(system, rows, seed)
-    return Generations(made.path, tuple(Generation(one.line, one.id, one.fields["answer"]) for one in made.rows))

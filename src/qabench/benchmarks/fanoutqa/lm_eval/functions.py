@@ -59,7 +59,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> di
 
 def _scores(doc: Mapping[str, Any], prediction: Any, signed: Mapping[str, Any]) -> Scores:
     scorers = _scorers(os.environ.get(MODEL_VARIABLE))
-    return score_answers([doc["question"]], [loads(doc["answer"])], [prediction], scorers, signed)
+    return score_answers([doc.get("question", "")], [loads(doc["answer"])], [prediction], scorers, signed)
 
 
 @functools.cache
