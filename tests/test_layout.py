@@ -23,6 +23,7 @@ LAYERS = [
     [
         "errors",
         "limits",
+        "processes",
         "terminal",
         "http",
         "paths",

@@ -15,9 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from qabench.errors import InputError, QabenchError
+from qabench.processes import map_parallel
 from qabench.retrieval.bm25.arrays import Floats, Mask
 from qabench.retrieval.bm25.backends import Scorer
-from qabench.retrieval.bm25.batch import map_parallel
 from qabench.retrieval.bm25.building import Content, build, check_belongs
 from qabench.retrieval.bm25.formulas import METHODS, Parameters
 from qabench.retrieval.bm25.reading import Source

@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from qabench.errors import InputError
+from qabench.processes import map_parallel
 from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.backends import InvertedScorer
-from qabench.retrieval.bm25.batch import map_parallel
 from qabench.retrieval.bm25.corpus_file import CorpusFile
 from qabench.retrieval.bm25.index import BM25Index, Hits, checked_k, checked_queries
 from qabench.retrieval.bm25.postings import Postings

@@ -10,7 +10,6 @@ A build that was killed continues at the first file that is missing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,9 +22,9 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.files import sweep, write_json
 from qabench.limits import json_of
+from qabench.processes import map_parallel, most_workers
 from qabench.retrieval.bm25.arrays import Array, Floats
 from qabench.retrieval.bm25.backends import InvertedScorer
-from qabench.retrieval.bm25.batch import map_parallel
 from qabench.retrieval.bm25.building import Content, Origin
 from qabench.retrieval.bm25.corpus_file import CorpusFile
 from qabench.retrieval.bm25.formulas import Parameters
@@ -128,7 +127,7 @@ def build(
         InputError: a document without text, no terms, or another index in the folder.
         QabenchError: a file cannot be written.
     """
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or most_workers()
     job = Build(corpus, parameters, tokenizer, dtype, folder, _per_shard(corpus, tokenizer, memory // workers))
     if not _begin(job):
         return

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property
 from importlib import metadata
@@ -18,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import MissingExtra
+from qabench.processes import map_parallel, most_workers
 
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
@@ -56,7 +54,7 @@ class SpacyLemmatizer:
 
     @property
     def key(self) -> str:
-        """The name says it all."""
+        """Same as ``name``."""
         return self.name
 
     @cached_property
@@ -72,37 +70,25 @@ class SpacyLemmatizer:
         )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        workers = min(self._workers(), 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
+        most = self.workers or most_workers()
+        workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
         if workers > 1:
             try:
                 return self._in_processes(texts, workers)
             except BrokenProcessPool:
                 warnings.warn(
-                    "a lemmatising process was killed (out of memory?); going on in one process", stacklevel=2
+                    "a lemmatizing process was killed (out of memory?); continuing in one process", stacklevel=2
                 )
         return list(self._lemmas(texts))
 
-    def _workers(self) -> int:
-        # Without fork a child imports the user's main module again, which scripts without a __main__ guard do not
-        # survive; inside a worker of somebody else's pool there can be no children at all.
-        if sys.platform != "linux" or multiprocessing.current_process().daemon:
-            return 1
-        return self.workers or len(os.sched_getaffinity(0))
-
     def _in_processes(self, texts: Sequence[str], workers: int) -> list[str]:
-        _ = self._lemmas  # loaded before the fork: the children share it
+        lemmas = self._lemmas  # loaded before the fork: the children share it
         tasks = list(_tasks(texts))
         out = [""] * len(texts)
-        with warnings.catch_warnings():
-            # Python warns of forking a process that has threads; the children use no lock of any other thread.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
-            context = multiprocessing.get_context("fork")
-            with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(self,)) as executor:
-                results = executor.map(_run, [[texts[i] for i in task] for task in tasks])
-                for task, lemmas in zip(tasks, results, strict=True):
-                    for i, text in zip(task, lemmas, strict=True):
-                        out[i] = text
+        found = map_parallel(lambda task: list(lemmas([texts[i] for i in task])), tasks, workers, items_per_task=1)
+        for task, of_task in zip(tasks, found, strict=True):
+            for i, text in zip(task, of_task, strict=True):
+                out[i] = text
         return out
 
 
@@ -143,15 +129,3 @@ def _tasks(texts: Sequence[str]) -> Iterator[list[int]]:
             task, size = [], 0
     if task:
         yield task
-
-
-_adopted: SpacyLemmatizer
-
-
-def _adopt(lemmatizer: SpacyLemmatizer) -> None:
-    global _adopted
-    _adopted = lemmatizer
-
-
-def _run(texts: list[str]) -> list[str]:
-    return list(_adopted._lemmas(texts))
