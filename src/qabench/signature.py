@@ -9,6 +9,7 @@ from typing import Any
 
 from qabench.answers import dumps
 from qabench.errors import InputError
+from qabench.terminal import redacted
 
 
 def version() -> str:
@@ -47,4 +48,4 @@ def _clean(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(map(_clean, value))
-    return str(value).replace("|", "/")
+    return redacted(str(value)).replace("|", "/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,12 +22,23 @@ def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSO
             places = {available(source_table(name)[file]) for file in config.files}
             here = "shipped" if not places else "to fetch" if None in places else " and ".join(sorted(map(str, places)))
             rows.append((name, config.name, list(config.splits), here, config.description))
+    metrics = {name: _about(name) for name in metric_names()}
     if as_json:
         keys = ("benchmark", "config", "splits", "data", "description")
-        print_json({"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metric_names()})
+        print_json({"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metrics})
         return
     cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
     columns = ["benchmark and config", "splits", "data", "what it is"]
     print_table(Table("Benchmarks", columns, cells, ['load one: qabench.load_dataset("fanoutqa", "dev")']))
-    metrics = [[name] for name in metric_names()]
-    print_table(Table("Metrics", ["name"], metrics, ['load one: qabench.load_metric("fanout_acc")']))
+    lines: list[list[object]] = [[name, about] for name, about in metrics.items()]
+    print_table(Table("Metrics", ["name", "what it measures"], lines, ['load one: qabench.load_metric("fanout_acc")']))
+
+
+def _about(metric: str) -> str:
+    """The first sentence of a metric's module, which is not imported."""
+    import ast
+    from importlib.util import find_spec
+
+    spec = find_spec(f"qabench.metrics.{metric}.{metric}")
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_bytes())) if spec and spec.origin else None
+    return (text or "").partition("\n")[0].replace("``", "").removesuffix(" as an evaluate metric.").rstrip(".")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError
 
@@ -12,6 +13,7 @@ OPENAI = "https://api.openai.com/v1"
 HUGGINGFACE = "https://router.huggingface.co/v1"
 KEY_VARIABLE = "FANOUTQA_OPENAI_API_KEY"
 BASE_VARIABLE = "FANOUTQA_OPENAI_API_BASE"
+_SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
 NO_KEY = "no-key"  # what servers that need none are sent: the openai package insists on one
 
 
@@ -72,5 +74,9 @@ def clean_url(base_url: str) -> str:
         raise InputError(f"the base URL is {base_url!r}; give one such as {OPENAI}, or huggingface")
     if parts.username or parts.password:
         raise InputError("the base URL holds a user name or password; give the secret as the API key instead")
+    if secret := next((name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)), None):
+        raise InputError(
+            f"the base URL holds the parameter {secret!r}, which would get into logs; give the secret as the API key"
+        )
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
