@@ -36,7 +36,8 @@ def reason_of(error: BaseException) -> Reason:
     chain = list(_chain(error))
     for one in chain:
         if isinstance(status := getattr(one, "status_code", None), int):
-            return Reason(f"HTTP {status}: {_message(one)}", status in FATAL)
+            said = next(filter(None, map(_of_body, chain)), "") or _message(one)
+            return Reason(f"HTTP {status}: {said}", status in FATAL)
     where = next((f": {url}" for one in chain if (url := _url(one))), "")
     for one in chain:
         number = getattr(one, "errno", None)
@@ -67,11 +68,21 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
-def _message(error: BaseException) -> str:
+def _of_body(error: BaseException) -> str:
+    """The message in the JSON of an error response; "" if there is none."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     found = inner.get("message") if isinstance(inner, dict) else None
-    text = found if isinstance(found, str) else str(getattr(error, "message", "") or error)
+    return _line(found) if isinstance(found, str) else ""
+
+
+def _message(error: BaseException) -> str:
+    # Inspect's own message begins with the whole request.
+    given = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
+    return _of_body(error) or _line(str(given))
+
+
+def _line(text: str) -> str:
     return printable(" ".join(text.split()))[:LONGEST]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from qabench.terminal import printable
 
 # Most of a log's bytes, and nothing that a record needs.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
+# Inspect writes exceptions as code would make them.
+_OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 
 
@@ -194,7 +197,9 @@ def failure(error: Any) -> str:
         # Logs of other programs: the cause is only in the traceback.
         causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
         return printable(causes[0]) if causes else "the call failed in all its retries"
-    return printable(" ".join(error.message.split()))
+    found = _OWN.fullmatch(error.message)
+    text = found[2] if found else error.message
+    return printable(" ".join(text.split()))
 
 
 def _of_scores(sample: Any, name: str) -> list[Any]:
