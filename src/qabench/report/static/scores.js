@@ -5,7 +5,10 @@ function startSection(section) {
   $(".controls", root).replaceChildren(...controls(section));
   if (section.metrics.length) {
     startScores(section, root);
-    onState(section, ({ metric }) => ($(".finding", root).textContent = section.findings[metric]));
+    onState(section, ({ metric, runs }) => {
+      const hidden = section.runs.length - runs.length;
+      $(".finding", root).replaceChildren(section.findings[metric], hidden ? el("span", { class: "sub" }, ` About all runs, also the ${count(hidden)} not shown.`) : "");
+    });
   }
   onState(section, ({ runs }) => {
     for (const row of $$("[data-run]", root)) if (row.tagName === "TR") row.hidden = !runs.includes(Number(row.dataset.run));
