@@ -30,7 +30,6 @@ class Evaluation:
         available: the number of questions of the config; None if unknown. Fewer than these may have been asked.
         records: in the order of the benchmark's questions; repetitions of a question are ordered by epoch.
         signatures: family of scores -> everything these scores depend on, in one line; see ``qabench.signature``.
-        unofficial: why scores are not official; None if they are.
         unscored: why there are no scores; None if there are some.
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
@@ -48,7 +47,6 @@ class Evaluation:
     expected: int
     records: Sequence[Record]
     signatures: Mapping[str, str] = field(default_factory=dict)
-    unofficial: str | None = None
     unscored: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     problems: Sequence[str] = ()

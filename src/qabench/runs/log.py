@@ -45,14 +45,12 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     about = log.metadata
     records: list[Record] = []
     signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
-    unofficial: dict[str, None] = {}
     for sample in _samples(path):
         records.append(_record(sample))
         for about_score in _of_scores(sample, "metadata"):
             of_sample = about_score.get("signatures") or {}
             # A sample that failed does not know all that the others were asked with.
             signatures = of_sample | signatures if sample.error else signatures | of_sample
-            unofficial |= dict.fromkeys(filter(None, [about_score.get("unofficial")]))
     ids = log.eval.dataset.sample_ids or []
     return Evaluation(
         path=str(path),
@@ -66,7 +64,6 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         expected=len(ids) * (log.eval.config.epochs or 1),
         records=records,
         signatures=signatures,
-        unofficial="; ".join(unofficial) or None,
         unscored=about.get("unscored"),
         available=about.get("available"),
         origin=log.eval.task_id,

@@ -6,8 +6,8 @@ What logs hold, so that ``qabench.runs`` can read any of them back:
   file; available: the number of questions of the config, if known);
 - a sample's id is the benchmark's; its metadata has "question", "reference" (texts for a person) and "groups"
   ({grouping: [group, ...]});
-- a score's value is {figure: number}, its answer what was scored, its metadata {"detail", "signatures", "unofficial"}:
-  {family: signature} and why the score is no official one, or None.
+- a score's value is {column: number}, its answer the text that was scored, its metadata {"detail", "signatures"}, the
+  latter {family: signature}.
 
 ``detail`` by benchmark, texts as they are:
 
