@@ -230,12 +230,12 @@ def test_the_command(tmp_path: Path) -> None:
     (log,) = (tmp_path / "logs").glob("*.eval")
     command = typer.Typer()
     command.command()(report)
-    done = CliRunner().invoke(command, [str(log), "--out", str(tmp_path / "out"), "--json"])
+    done = CliRunner().invoke(command, [str(log), "--output", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert Path(said["page"]).stat().st_size == said["bytes"]
     assert json.loads(Path(said["numbers"]).read_text())["sections"][0]["runs"][0]["counts"]["answered"] == 12
-    missing = CliRunner().invoke(command, [str(tmp_path / "no.eval"), "--out", str(tmp_path / "none")])
+    missing = CliRunner().invoke(command, [str(tmp_path / "no.eval"), "--output", str(tmp_path / "none")])
     assert isinstance(missing.exception, InputError)
     assert not (tmp_path / "none").exists()
 
