@@ -1,4 +1,4 @@
-"""FanOutQA's loose and strict accuracy: which strings of the reference stand in the answer.
+"""FanOutQA's loose and strict accuracy: which strings of the reference occur in the answer.
 
 Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.string`` and ``.scorer``.
 """
@@ -15,7 +15,7 @@ from qabench.errors import InputError
 from qabench.scoring.pairs import check_pairs
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
-"""The normal form of each distinct ``str(text)``: ``qabench.text.Normalizer(...).batch``."""
+"""From any objects to the normal form of each distinct ``str(object)``, such as ``Normalizer(...).batch``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class QuestionAccuracy:
     Attributes:
         loose: share of the reference's strings that were found; at most 1, below 0 only for nested references.
         strict: whether all were found.
-        missing: the normalised strings that were not found, in the reference's order.
+        missing: the normalized strings that were not found, in the reference's order.
     """
 
     loose: float
@@ -46,18 +46,18 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
     """Loose and strict accuracy of answers, aligned with their references.
 
     A reference's strings are its keys and values (dict), its items (list) or itself; bools count as "yes" and "no".
-    A string is found when its normal form stands in the answer's normal form between word boundaries. loose is the
+    A string is found if its normal form occurs in the answer's normal form between word boundaries. loose is the
     mean share of strings found, strict the share of questions with all found. Strings missing from nested containers
     all count against the outer container's own length, so a nested reference can score below zero, as upstream.
 
     Args:
         references: answers as Python objects: dict, list, str, int, float, bool.
-        predictions: the answers' texts, one a reference; ``UNANSWERED`` scores 0. Anything else is put through
-            ``str`` as upstream, so a ``null`` of a file is the text "None".
-        normalize: see ``Normalize``; each distinct text is normalised once.
+        predictions: one answer for each reference; ``UNANSWERED`` scores 0. Anything else is converted by ``str`` as
+            upstream, so a ``null`` in a file is the string "None".
+        normalize: see ``Normalize``; each distinct string is normalized once.
 
     Raises:
-        InputError: no questions, lists of unlike length, or an empty list or dict as a reference (undefined).
+        InputError: no questions, lists of different lengths, or an empty list or dict as a reference (undefined).
     """
     check_pairs(references, predictions)
     answered = [prediction for prediction in predictions if prediction is not UNANSWERED]
@@ -108,7 +108,7 @@ def _found(reference: Any, candidate: str, forms: Mapping[str, str]) -> tuple[fl
 
 
 def contains_word(string: str, text: str) -> bool:
-    r"""Whether ``string`` stands in ``text`` between word boundaries: ``re.search(rf"\b{re.escape(string)}\b", text)``.
+    r"""Whether ``string`` occurs in ``text`` between word boundaries: ``re.search(rf"\b{re.escape(string)}\b", text)``.
 
     Compiling a pattern for each of thousands of strings would take longer than all the searches.
     """

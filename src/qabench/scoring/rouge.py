@@ -46,17 +46,17 @@ class RougeScore:
 def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = "auto") -> RougeScore:
     """Mean ROUGE precision, recall and F-measure of answers, aligned with their references.
 
-    Both sides are compared as one text each (``qabench.answers.text_of``), stemmed, lower-cased, split at everything
-    but a-z and 0-9.
+    Both sides are compared as strings (``qabench.answers.text_of``): lower-cased, split at all characters other than
+    a-z and 0-9, and stemmed.
 
     Args:
         references: answers as Python objects.
-        predictions: one a reference; ``UNANSWERED`` scores 0 and None is the empty text, as upstream.
-        backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last bit and some
-            fifty times faster (extra ``fast``; a test holds the equality); "auto": the fast one where installed.
+        predictions: one for each reference; ``UNANSWERED`` scores 0 and None is the empty string, as upstream.
+        backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last bit and about
+            fifty times faster (extra ``fast``; a test compares them); "auto": the fast one if it is installed.
 
     Raises:
-        InputError: no questions, lists of unlike length, or an unknown backend.
+        InputError: no questions, lists of different lengths, or an unknown backend.
         MissingExtra: the backend is not installed.
     """
     check_pairs(references, predictions)
