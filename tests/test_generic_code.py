@@ -20,9 +20,6 @@ GENERIC = (
 QUICKSTART = "cli/quickstart.py"  # shows one benchmark
 # To be emptied: files that still know a benchmark.
 STILL = {
-    "cli/__init__.py",
-    "cli/build.py",
-    "cli/list.py",
     "cli/wiki.py",
     "llm/endpoint.py",
     "neural/nli.py",

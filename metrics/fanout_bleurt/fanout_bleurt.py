@@ -39,7 +39,7 @@ Examples:
     >>> metric = qabench.load_metric("fanout_bleurt")
     >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
     >>> sorted(result)
-    ['bleurt', 'signature']
+    ['bleurt', 'deviations', 'signature']
 """
 _CITATION = """
 @inproceedings{sellam-etal-2020-bleurt,

@@ -74,11 +74,7 @@ class MetricModule:
 
         score = type(self).__module__.rpartition(".")[2]  # the module's name, also where evaluate loads a copy of it
         line = signature(score, references=digest(references), **fields)
-        try:
-            declaration = benchmark(self.BENCHMARK).declaration(score)
-        except (ModuleNotFoundError, KeyError):  # TODO: remove when each benchmark has its official.py
-            return {"signature": line}
-        return {"signature": line, "deviations": deviations(line, declaration)}
+        return {"signature": line, "deviations": deviations(line, benchmark(self.BENCHMARK).declaration(score))}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
         """Adds a list of predictions and the list of their references.

@@ -56,7 +56,7 @@ class _Commands(LazyGroup):
 app = typer.Typer(
     name="qabench",
     cls=_Commands,
-    help="FanOutQA, ExpertQA, FELM and fastbook-benchmark: data, official scores, results.",
+    help="Question-answering benchmarks: data, official scores, results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # importing rich for the help would double its time

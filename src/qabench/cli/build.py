@@ -84,7 +84,7 @@ def _print(built: list[Built]) -> None:
         for one in built
         if one.written
     ]
-    print_table(Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/fanoutqa", "dev")']))
+    print_table(Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")']))
     for one in built:
         if one.missing:
             kept = f"; the older build at {one.path}, which has some of them, was kept" if not one.written else ""
