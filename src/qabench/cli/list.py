@@ -29,9 +29,12 @@ def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSO
         return
     cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
     columns = ["benchmark and config", "splits", "data", "what it is"]
-    print_table(Table("Benchmarks", columns, cells, ['load one: qabench.load_dataset("fanoutqa", "dev")']))
+    how = f'load one: qabench.load_dataset("{rows[0][0]}", "{rows[0][1]}")'
+    print_table(Table("Benchmarks", columns, cells, [how]))
     lines: list[list[object]] = [[name, about] for name, about in metrics.items()]
-    print_table(Table("Metrics", ["name", "what it measures"], lines, ['load one: qabench.load_metric("fanout_acc")']))
+    print_table(
+        Table("Metrics", ["name", "what it measures"], lines, [f'load one: qabench.load_metric("{lines[0][0]}")'])
+    )
 
 
 def _about(metric: str) -> str:
