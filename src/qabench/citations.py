@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from qabench.errors import InputError
 from qabench.loading_scripts import benchmark_names, citation
+from qabench.metric_module import MetricModule
 from qabench.metrics import metric_names
 from qabench.signature import version
 
@@ -38,12 +39,7 @@ def _entries(name: str) -> Iterator[str]:
     if name in benchmark_names():
         yield citation(name).strip() + "\n"
     elif name in metric_names():
-        module = importlib.import_module(f"qabench.metrics.{name}.{name}")
-        (kind,) = (
-            found
-            for found in vars(module).values()
-            if isinstance(found, type) and hasattr(found, "CITATION") and found.__module__ == module.__name__
-        )
+        kind = _metric_class(name)
         yield from _entries(kind.BENCHMARK)
         if kind.CITATION:
             yield kind.CITATION.strip() + "\n"
@@ -52,3 +48,9 @@ def _entries(name: str) -> Iterator[str]:
             f"there is no benchmark or metric {name!r}; benchmarks: {', '.join(benchmark_names())}; "
             f"metrics: {', '.join(metric_names())}"
         )
+
+
+def _metric_class(name: str) -> type[MetricModule]:
+    module = importlib.import_module(f"qabench.metrics.{name}.{name}")
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, MetricModule)]
+    return next(kind for kind in kinds if kind is not MetricModule)
