@@ -1,0 +1,38 @@
+"""Runs every example and writes it as a notebook with its outputs: ``python examples/build.py [NAME...]``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parent
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name != Path(__file__).name)
+
+
+def built(script: Path) -> nbformat.NotebookNode:
+    """The example as a notebook, executed in an empty folder. Raises nbclient's CellExecutionError if a cell fails."""
+    notebook = jupytext.read(script)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(HF_HUB_OFFLINE="1", HF_EVALUATE_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"  # random ids would change with every build
+        cell.metadata.pop("execution", None)
+    return notebook
+
+
+def main() -> None:
+    for script in EXAMPLES:
+        if script.stem in (sys.argv[1:] or [script.stem]):
+            nbformat.write(built(script), script.with_suffix(".ipynb"))
+            print(f"{script.stem}: written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+# %% [markdown]
+# # Run a model and write a report
+#
+# A scripted server takes the place of a model: it runs on this machine, speaks OpenAI's protocol, and knows one answer.
+
+# %%
+import json
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Model(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        choice = {"index": 0, "message": {"role": "assistant", "content": "Mars, and 1998"}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
+        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        data = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = f"http://127.0.0.1:{server.server_port}/v1"
+
+# %% [markdown]
+# The commands are those of a real run; only the URL and the model's name change.
+
+# %%
+command = f"qabench run fanoutqa --config sample --model scripted --base-url {url} --log-dir logs --limit 5 --prompt qabench"
+print(subprocess.run(command.split(), capture_output=True, text=True).stdout)
+
+# %%
+print(subprocess.run("qabench report logs --output report".split(), capture_output=True, text=True).stdout)
+
+# %% [markdown]
+# In Python, a log is an `Evaluation` as well:
+
+# %%
+from pathlib import Path
+
+from qabench.runs.log import read_run
+
+run = read_run(next(Path("logs").glob("*.eval")))
+[(record.id, record.answer, round(record.scores["acc.loose"], 2)) for record in run.records]
+
+# %%
+server.shutdown()
