@@ -1,4 +1,4 @@
-"""README's code runs as it stands there: Python blocks in one session, commands in a shell."""
+"""Runs the code blocks of documentation: Python blocks in one session, commands in a shell, a scripted model."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CARDS = sorted([*ROOT.glob("loading_scripts/*/README.md"), *ROOT.glob("metrics/*/README.md")])
 
 
 class Model(BaseHTTPRequestHandler):
@@ -40,15 +37,18 @@ class Model(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def model_url() -> Iterator[str]:
+@contextmanager
+def scripted_model() -> Iterator[str]:
+    """The URL of an OpenAI-compatible server whose every answer is "1998"."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def script_of(text: str) -> str:
@@ -63,7 +63,7 @@ def script_of(text: str) -> str:
     return "\n".join(parts)
 
 
-def run(text: str, folder: Path, **environment: str) -> str:
+def run_blocks(text: str, folder: Path, **environment: str) -> str:
     scripts = sysconfig.get_path("scripts")
     env = {**os.environ, **environment, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
@@ -71,23 +71,3 @@ def run(text: str, folder: Path, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_readme(tmp_path: Path, model_url: str) -> None:
-    out = run((ROOT / "README.md").read_text(encoding="utf-8"), tmp_path, MODEL_URL=model_url, HF_HUB_OFFLINE="0")
-    for printed in ("fanout_acc|references:", "By category", "mrr@3", "wins  ties  losses", "registered"):
-        assert printed in out
-    assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 12
-
-
-def test_readme_begins_with_the_two_commands_that_ci_runs() -> None:
-    blocks = [code for language, code in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))]
-    assert blocks[0] == "pip install . && qabench quickstart\n"
-    assert blocks[1] == 'pip install ".[test]" && pytest\n'
-
-
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *CARDS], ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
