@@ -34,5 +34,5 @@ for name in ("f1", "balanced_accuracy", "responses_f1", "readable_f1"):
 
 # %%
 for domain, records in evaluation.by_group("domain").items():
-    found = qabench.benchmark("felm").scores(evaluation, records)
-    print(f"{domain:12} {len(records):2} responses", {name: round(s.interval.mean, 3) for name, s in found.items() if name == "f1"})
+    found = qabench.benchmark("felm").scores(evaluation, records).get("f1")
+    print(f"{domain:12} {len(records):2} responses, F1 {found.interval.mean:.3f}" if found else f"{domain}: no F1")

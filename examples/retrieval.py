@@ -12,7 +12,7 @@ from qabench.retrieval import BM25Index, add_bm25_index
 sample = qabench.load_dataset("fanoutqa", "sample", split="validation")
 index = BM25Index.from_dataset(sample, column="question")
 hits = index.search("density of planets", k=3)
-[(round(score, 2), sample[position]["question"]) for position, score in zip(hits.positions, hits.scores, strict=True)]
+[(round(score, 2), sample[position]["question"]) for position, score in hits]
 
 # %% [markdown]
 # The stock search functions of `datasets` work, too.

@@ -13,9 +13,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
-        choice = {"index": 0, "message": {"role": "assistant", "content": "Mars, and 1998"}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
-        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        reply = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "scripted",
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "Mars, and 1998"}, "finish_reason": "stop"}
+            ],
+            "usage": {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24},
+        }
         data = json.dumps(reply).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -35,11 +42,12 @@ url = f"http://127.0.0.1:{server.server_port}/v1"
 # The commands are those of a real run; only the URL and the model's name change.
 
 # %%
-command = f"qabench run fanoutqa --config sample --model scripted --base-url {url} --log-dir logs --limit 5 --prompt qabench"
-print(subprocess.run(command.split(), capture_output=True, text=True).stdout)
+command = ["qabench", "run", "fanoutqa", "--config", "sample", "--model", "scripted", "--base-url", url, "--limit", "5"]
+print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %%
-print(subprocess.run("qabench report logs --output report".split(), capture_output=True, text=True).stdout)
+command = ["qabench", "report", "logs", "--output", "report"]
+print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
 # In Python, a log is an `Evaluation` as well:

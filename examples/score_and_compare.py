@@ -45,7 +45,8 @@ scores = {name: benchmark.scores(evaluation) for name, evaluation in systems.ite
 for name, of in scores.items():
     for metric in ("acc.loose", "acc.strict"):
         one = of[metric]
-        print(f"{name:13} {metric:10} {one.interval.mean:.3f} ({one.interval.low:.3f} to {one.interval.high:.3f}), n = {one.n}")
+        low, high = one.interval.low, one.interval.high
+        print(f"{name:13} {metric:10} {one.interval.mean:.3f} ({low:.3f} to {high:.3f}), n = {one.n}")
 
 # %% [markdown]
 # What distinguishes these scores from the official ones? The lemmatizer: official accuracy needs spaCy's model.
@@ -54,7 +55,8 @@ for name, of in scores.items():
 benchmark.deviations(systems["first-half"], scores["first-half"]["acc.loose"])
 
 # %% [markdown]
-# Intervals that overlap are not a test. The paired test asks whether the difference on the same questions could be chance.
+# Intervals that overlap are not a test. The paired test asks whether the difference on the same
+# questions could be chance.
 
 # %%
 from qabench.evaluation.comparison import compare

@@ -1,4 +1,4 @@
-"""BM25 over texts and over columns of datasets: the scores of ``rank_bm25``, to the last bit, far faster.
+"""BM25 over strings and over columns of datasets, with the scores of ``rank_bm25`` to the last bit.
 
 Sources: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009; Lu, BM25S: Orders of
 magnitude faster lexical search via eager sparse scoring, 2024, for weights computed when the index is built.
@@ -26,44 +26,60 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, tokenize, words
 
 __all__ = ["METHODS", "BM25Index", "Hits", "Tokenizer", "words"]
 
-QUERIES_A_PROCESS = 250  # of a collection of a hundred thousand documents
+QUERIES_PER_PROCESS = 250  # for a collection of 100,000 documents
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What one query found, the best first: positions of documents in the index's order, and their scores."""
+    """The result of one query, the best document first. Iterating gives (position, score) pairs.
+
+    Attributes:
+        positions: positions of documents in the index.
+        scores: their scores.
+    """
 
     positions: list[int]
     scores: list[float]
 
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return zip(self.positions, self.scores, strict=True)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{position}</td><td>{score:.4f}</td></tr>" for position, score in self)
+        return f"<table><tr><th>position</th><th>score</th></tr>{rows}</table>"
+
 
 class BM25Index:
-    """A BM25 index of texts.
+    """A BM25 index of documents.
 
-    Ties: documents of equal score come by ascending position, always. ``rank_bm25`` leaves the order of ties to
-    numpy's unstable argsort, which differs from one processor to the next: scores and groups of ties are the same.
+    Documents with equal scores are ordered by ascending position. ``rank_bm25`` leaves that order to NumPy's unstable
+    argsort, which differs between processors.
 
-    What is empty: a document without terms scores as one that has none of the query's terms; a term that no document
-    has counts nothing; a query without known terms gives every document the score 0, so the first k come back; a k
-    beyond the collection gives all of it. No documents at all, or not one term in them, is an error.
+    A document without terms scores like a document that has none of the query's terms. A query term that no document
+    has counts 0. A query without known terms gives every document the score 0, so the first k are returned. If k is
+    larger than the collection, all documents are returned.
 
     Args:
-        texts: the documents, in any iterable; read once, about a million characters at a time, and not kept.
-        method: "bm25+", "okapi" or "bm25l" (``rank_bm25``'s BM25Plus, BM25Okapi and BM25L; the last multiplies the
-            paper's weight by the term's count), "lucene", "atire" or "robertson" (as in bm25s).
-        k1, b: saturation of repetitions, from 0; share of length normalisation, 0 to 1.
-        delta: of bm25+ (1 by default) and bm25l (0.5); the others have none.
-        epsilon: okapi's floor for terms of negative idf, a share of the mean idf.
-        tokenizer: from a text to its terms, for documents and queries alike: ``Words`` (the default, also with stop
-            words or a stemmer), ``FanOutQAWords``, or any function; of one with a method ``batch`` that is used.
-        backend: "qabench"; or "bm25s" or "rank_bm25", to have that package score: slower, all terms in memory.
-        dtype: "float64", equal to rank_bm25 to the last bit; or "float32", two thirds of the memory, scores off by
-            about 1e-7 of their size.
-        progress: is told the number of documents done, block by block.
+        texts: the documents, in any iterable. They are read once, in blocks, and not kept.
+        method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of ``rank_bm25``, whose BM25L
+            multiplies the paper's weight by the term's count), or "lucene", "atire" or "robertson" (as in bm25s).
+        k1: saturation of repeated terms, 0 or more.
+        b: weight of length normalization, 0 to 1.
+        delta: the constant of bm25+ (default 1) and bm25l (default 0.5); other methods have none.
+        epsilon: the floor of okapi for terms with negative idf, as a fraction of the mean idf.
+        tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
+            also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
+        backend: "qabench"; or "bm25s" or "rank_bm25" to let that package compute, which is slower.
+        dtype: "float64", equal to ``rank_bm25`` to the last bit; or "float32", with two thirds of the memory and
+            relative differences of about 1e-7.
+        progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method, backend or dtype, a parameter out of its range, something that is no text, no
-            document, or not one term in all of them.
+        InputError: an unknown method, backend or dtype, a parameter out of range, a document that is not a string, no
+            document, or no term in any of them.
         MissingExtra: the package of another backend is not installed.
     """
 
@@ -88,7 +104,7 @@ class BM25Index:
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], **options: Any) -> Self:
-        """An index of texts; see the class."""
+        """An index of strings; see the class."""
         return cls(texts, **options)
 
     @classmethod
@@ -98,13 +114,13 @@ class BM25Index:
         """An index of a dataset's rows; several columns are joined by a newline.
 
         Args:
-            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or anything that gives rows as dicts.
-            column: the name of a text column, or several.
-            filters: columns of texts, numbers or truth values by which a search can be narrowed; see ``search``.
+            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or any iterable of rows as dicts.
+            column: the name of one or several string columns.
+            filters: columns of strings, numbers or booleans by which a search can be restricted; see ``search``.
             **options: see the class.
 
         Raises:
-            InputError: a row has no such column, or something else than text in it.
+            InputError: a row lacks the column, or has something other than a string in it.
         """
         return cls(Source.of_dataset(dataset, column, filters), **options)
 
@@ -133,23 +149,23 @@ class BM25Index:
         return self._content.parameters
 
     def scores(self, query: str) -> Floats:
-        """The query's score for every document, float64; zeros when it has no term that the index knows."""
+        """The query's score for every document, float64; zeros if the index knows none of its terms."""
         terms = tokenize(self.tokenizer, [query])[0]
         with _enough_memory(self.size):
             return self._content.scorer.scores(terms)
 
     def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
-        """The ``min(k, documents)`` best documents; among equal scores the one that stands first comes first.
+        """The ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
 
         Args:
-            query: a text.
-            k: how many, at least 1.
-            mask: one truth value a document, which may be given; scores stay those of the whole collection.
-            where: by filter column a value, or several any of which will do: ``{"chapter": 3}``.
+            query: a string.
+            k: the number of documents, at least 1.
+            mask: one boolean per document: whether it may be returned. Scores stay those of the whole collection.
+            where: filter column -> the allowed value, or a list of allowed values, such as ``{"chapter": 3}``.
 
         Raises:
-            InputError: k below 1, a mask of another length or type, a column that is no filter, or a value that no
-                document has.
+            InputError: k is below 1, the mask has another length or type, a column is not a filter, or no document has
+                the value.
         """
         return self._hits(tokenize(self.tokenizer, checked_queries([query]))[0], checked_k(k), self._mask(mask, where))
 
@@ -162,24 +178,27 @@ class BM25Index:
         where: Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> list[Hits]:
-        """``search`` for each query, tokenized together, over all processors where there are many.
+        """``search`` for each query, tokenized together, on all processors if there are many queries.
 
         Args:
-            queries, k, mask, where: see ``search``.
-            workers: processes; None for one a processor, where the batch is worth it, 1 for none. Linux alone has more
-                than one: they are forked and share the index's memory.
+            queries: the queries.
+            k: see ``search``.
+            mask: see ``search``.
+            where: see ``search``.
+            workers: the number of processes; None: one per processor if the batch is large enough; 1: this process
+                only. Only Linux uses more than one: they are forked and share the index's memory.
         """
         k, allowed = checked_k(k), self._mask(mask, where)
         terms = tokenize(self.tokenizer, checked_queries(queries))
-        least = QUERIES_A_PROCESS * 100_000 // self.size
+        least = QUERIES_PER_PROCESS * 100_000 // self.size
         return map_parallel(lambda query: self._hits(query, k, allowed), terms, workers, least)
 
     def save(self, path: str | Path) -> None:
-        """Writes the index to one file, whole or not at all; see ``load``.
+        """Writes the index to one file, atomically; see ``load``.
 
         Raises:
             InputError: the backend is another package, or the tokenizer has no name (a lambda).
-            QabenchError: it cannot be written; what was there stays.
+            QabenchError: it cannot be written. An existing file stays as it was.
         """
         save(self._content, Path(path))
 

@@ -42,6 +42,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(DOCS)))
 def test_code_of_pages(page: Path, tmp_path: Path) -> None:
     with scripted_model() as url:
