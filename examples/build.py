@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
+COLOR = re.compile(r"\x1b\[[0-9;]*m")  # Jupyter asks programs for colored output
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name != Path(__file__).name)
 
 
@@ -20,10 +22,14 @@ def built(script: Path) -> nbformat.NotebookNode:
     notebook = jupytext.read(script)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HF_HUB_OFFLINE="1", HF_EVALUATE_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+        os.environ.update(PYTHONWARNINGS="ignore")
         NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # random ids would change with every build
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                output["text"] = COLOR.sub("", output["text"])
     return notebook
 
 

@@ -19,7 +19,11 @@ class Model(BaseHTTPRequestHandler):
             "created": 1,
             "model": "scripted",
             "choices": [
-                {"index": 0, "message": {"role": "assistant", "content": "Mars, and 1998"}, "finish_reason": "stop"}
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "Jupiter 1.326, Saturn 0.687 and Mars"},
+                    "finish_reason": "stop",
+                }
             ],
             "usage": {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24},
         }
