@@ -40,10 +40,10 @@ LAYERS = [
     ["text", "scoring", "sources", "evaluation", "official", "prompts"],
     ["loading_scripts"],
     ["retrieval", "llm", "neural"],
-    ["loading", "citations", "tasks", "lm_eval"],
+    ["loading", "tasks", "lm_eval"],
     ["benchmarks", "published", "reproduction"],
     ["metric_module"],
-    ["metrics", "inspect_tasks", "evaluate"],
+    ["metrics", "inspect_tasks", "evaluate", "citations"],
     ["runs", "report", "hub", "space"],
     ["cli", "__main__"],
 ]
