@@ -174,3 +174,8 @@ def test_test_names_are_short() -> None:
     files = (ROOT / "tests").rglob("test_*.py")
     names = [name for path in files for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))]
     assert [name for name in names if len(name) >= 60] == []
+
+
+def test_test_modules_have_different_names() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names), "pytest cannot collect two modules of one name"
