@@ -147,8 +147,8 @@ def _postings(stored: StoredArrays, size: int) -> StoredPostings:
     if not len(starts) == len(base) + 1 == len(highest) + 1 > 1 or len(documents) != len(weights):
         raise stored.damaged("its arrays are of different lengths")
     _check_starts(stored, starts, len(documents))
-    blocks = [stored.blocks(name) for name in POSTINGS]
-    return StoredPostings(starts, documents, weights, base, highest, size, stored, *blocks)
+    document_blocks, weight_blocks = (stored.blocks(name) for name in POSTINGS)
+    return StoredPostings(starts, documents, weights, base, highest, size, stored, document_blocks, weight_blocks)
 
 
 def check_vocabulary(stored: StoredArrays, terms: int) -> StoredVocabulary:

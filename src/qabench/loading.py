@@ -7,7 +7,7 @@ import importlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from qabench.errors import InputError
 
@@ -26,9 +26,20 @@ if TYPE_CHECKING:
 
     from qabench.loading_scripts.builder import BenchmarkBuilder
 
-    OneSplit = str | NamedSplit | ReadInstruction
+    OneSplit: TypeAlias = str | NamedSplit | ReadInstruction
     Files = str | Path | Sequence[str | Path]
     DataFiles = Files | Mapping[str, Files]
+
+    class Options(TypedDict, total=False):
+        """The options of ``load_dataset`` that do not change the type of its result."""
+
+        data_files: DataFiles | None
+        num_proc: int | None
+        cache_dir: str | Path | None
+        download_mode: DownloadMode | str | None
+        verification_mode: VerificationMode | str | None
+        keep_in_memory: bool
+
 
 _SPLIT = re.compile(r"[^\[+]+")  # the name in "validation[:10]", "train" and "test" in "train+test"
 
@@ -68,31 +79,36 @@ def builder(
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[False] = ..., **kwargs: Any
+    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[False] = ..., **options: Unpack[Options]
 ) -> DatasetDict: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[False] = ..., **kwargs: Any
+    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[False] = ..., **options: Unpack[Options]
 ) -> Dataset: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: list[OneSplit], streaming: Literal[False] = ..., **kwargs: Any
+    path: str,
+    name: str | None = ...,
+    *,
+    split: list[OneSplit],
+    streaming: Literal[False] = ...,
+    **options: Unpack[Options],
 ) -> list[Dataset]: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[True], **kwargs: Any
+    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[True], **options: Unpack[Options]
 ) -> IterableDatasetDict: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[True], **kwargs: Any
+    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[True], **options: Unpack[Options]
 ) -> IterableDataset: ...
 
 

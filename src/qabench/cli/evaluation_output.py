@@ -152,7 +152,7 @@ def _wide(score: Score | None) -> list[Any]:
 
 
 def _narrow(score: Score | None) -> str | None:
-    return score and f"{score.interval.mean:.4f} ({score.interval.low:.3f}-{score.interval.high:.3f})"
+    return None if score is None else f"{score.interval.mean:.4f} ({score.interval.low:.3f}-{score.interval.high:.3f})"
 
 
 def _groups(one: Evaluation, grouping: str, named: bool) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -74,7 +75,7 @@ def search(
 
     index = ShardedIndex(folder)
     hits = index.search(query, k, workers)
-    texts = index.texts(hits.positions) or [None] * len(hits.positions)
+    texts: Sequence[str | None] = index.texts(hits.positions) or [None] * len(hits.positions)
     found = list(zip(hits.positions, hits.scores, texts, strict=True))
     if as_json:
         print_json([{"position": position, "score": score, "text": text} for position, score, text in found])

@@ -45,7 +45,7 @@ def parameters() -> list[inspect.Parameter]:
         default = "" if option.default is None or option.type is bool else f" Default: {option.default}."
         text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
         flag = f"--{name.replace('_', '-')}"
-        annotation = Annotated[option.type | None, typer.Option(flag, help=text)]  # type: ignore[valid-type]
+        annotation = Annotated[option.type | None, typer.Option(flag, help=text)]  # type: ignore[name-defined]
         made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     return made
 

@@ -85,7 +85,7 @@ def made(model: str, base_url: str | None = None, model_args: Mapping[str, Any] 
         raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
 
 
-def plain(error: BaseException) -> str:
+def plain(error: object) -> str:
     """The message of an error in one line; Inspect writes its messages with markup."""
     from rich.errors import MarkupError
     from rich.text import Text

@@ -69,7 +69,8 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
 
 def signature_of(report: Report, name: str) -> str | None:
     """The signature of a metric's score; None if the report has none."""
-    return report["signatures"].get(benchmark(report["benchmark"]).metric(name).family)
+    signatures: Mapping[str, str] = report["signatures"]
+    return signatures.get(benchmark(report["benchmark"]).metric(name).family)
 
 
 def deviations_of(report: Report, name: str) -> list[str]:
