@@ -26,7 +26,7 @@ __all__ = [
     "wiki_search",
 ]
 
-# Imported when they are asked for: the modules behind them import datasets or an HTTP client.
+# Imported on first use: their modules import datasets or an HTTP client.
 _LAZY = {
     "Corpus": "corpus",
     "add_bm25_index": "bm25.attach",

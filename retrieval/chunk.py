@@ -1,4 +1,4 @@
-"""FanOutQA's chunking: text cut at paragraphs, lines, sentences, clauses or words, whichever keeps chunks whole."""
+"""FanOutQA's chunking: splits text at paragraphs, and long pieces at lines, sentences, clauses or words."""
 
 from __future__ import annotations
 
@@ -10,39 +10,42 @@ SEPARATORS = ("\n\n", "\n", ". ", ", ", " ")
 
 
 def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = SEPARATORS) -> list[str]:
-    """Cuts a text into chunks of at most ``max_chunk_size`` characters: exactly the official chunks, in linear time.
+    """Splits a text into chunks of at most ``max_chunk_size`` characters: exactly the official chunks, in linear time.
 
-    The text is split at the first separator, and each piece keeps its separator; a piece that is still too long is
-    split at the next one; neighbours are joined again while they fit; with no separator left, the text is cut at
-    ``max_chunk_size``. Two habits of the official function show in its output and are kept. The last piece of each
-    split, which had no separator in the text, is given one too; afterwards a last chunk that is only the separator is
-    dropped, and the last chunk loses as many characters as the separator has, so that the chunks joined are not always
-    the text. And a chunk can be empty.
+    The text is split at the first separator, and each piece keeps its separator. A piece that is still too long is
+    split at the next separator. Neighboring pieces are joined again as long as they fit. When no separator is left,
+    the text is cut every ``max_chunk_size`` characters.
+
+    Two quirks of the official function are reproduced. First, the last piece of each split gets a separator that is not
+    in the text; afterwards, a last chunk that consists of the separator only is dropped, and as many characters as the
+    separator has are removed from the last chunk. So the concatenated chunks are not always equal to the text. Second,
+    a chunk can be empty.
 
     Args:
         text: any text.
-        max_chunk_size: in characters, at least 1.
-        chunk_on: the separators in order of preference, none of them empty; none at all cuts every ``max_chunk_size``.
+        max_chunk_size: the largest number of characters of a chunk, at least 1.
+        chunk_on: the separators in order of preference, none of them empty. Without separators, the text is cut every
+            ``max_chunk_size`` characters.
 
     Returns:
-        The chunks in order: ``[text]`` where it fits as it is, so ``[""]`` for an empty text.
+        The chunks in order; ``[text]`` if the text fits into one chunk, so ``[""]`` for an empty text.
 
     Raises:
-        InputError: ``max_chunk_size`` below 1, an empty separator, or a size so small beside a separator's length that
-            the official function fails too.
+        InputError: ``max_chunk_size`` is below 1, a separator is empty, or the size is so small compared with a
+            separator that the official function fails too.
 
-    Source: ``fanoutqa.retrieval.chunk_text``, https://github.com/zhudotexe/fanoutqa, which recurses once for each cut
-    (about a thousand cuts are its limit) and copies the rest of the text at each.
+    Source: ``fanoutqa.retrieval.chunk_text``, https://github.com/zhudotexe/fanoutqa. It recurses once per cut (so it
+    fails after about a thousand cuts) and copies the rest of the text each time.
     """
     if max_chunk_size < 1:
-        raise InputError(f"max_chunk_size is {max_chunk_size}; a chunk has at least 1 character")
+        raise InputError(f"max_chunk_size is {max_chunk_size}; it must be at least 1")
     if isinstance(chunk_on, str) or not all(chunk_on):
         raise InputError(f"chunk_on is {chunk_on!r}; it must be a sequence of separators, none of them empty")
     return _chunks(text, max_chunk_size, tuple(chunk_on), 0)
 
 
 def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> list[str]:
-    """Recurses once a separator, never once a chunk."""
+    """Recurses once per separator, not once per chunk."""
     if len(text) <= size:
         return [text]
     if level == len(separators):
@@ -67,7 +70,7 @@ def _without_last_separator(chunks: list[str], separator: str, size: int) -> lis
 
 
 class _Chunks:
-    """Chunks in the making. The parts of the last one are joined once, when it is full."""
+    """Collects chunks. The parts of the last chunk are joined once, when it is full."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -76,7 +79,7 @@ class _Chunks:
         self.length = 0
 
     def add(self, *parts: str) -> None:
-        """Joins a piece, given in parts, to the last chunk if it fits, and begins a new chunk with it otherwise."""
+        """Appends a piece, given in parts, to the last chunk if it fits, and starts a new chunk with it otherwise."""
         length = sum(map(len, parts))
         if self.last and self.length + length <= self.size:
             self.last += parts
@@ -86,7 +89,7 @@ class _Chunks:
             self.last, self.length = list(parts), length
 
     def extend(self, chunks: list[str]) -> None:
-        """Adds chunks as they are; what comes next may still be joined to the last one."""
+        """Adds chunks unchanged. The next piece may still be appended to the last one."""
         self._close()
         self.full += chunks[:-1]
         self.last, self.length = [chunks[-1]], len(chunks[-1])

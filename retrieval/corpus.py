@@ -1,4 +1,4 @@
-"""FanOutQA's retriever: the fragments of a few pages, the best for a question first."""
+"""FanOutQA's retriever: ranks the chunks of a few pages for a question."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ class Fragment:
 
 
 class Corpus:
-    """Pages, cut into chunks and ranked by BM25+ over lemmas (k1 1.5, b 0.75, delta 1).
+    """Pages split into chunks, which are ranked by BM25+ over lemmas (k1 1.5, b 0.75, delta 1).
 
-    Chunks and scores are the official ones. Among equal scores a chunk that stands first comes first; the official
-    order there is numpy's unstable ``argsort`` reversed, which differs from one processor to the next, so a comparison
-    with the official ranking compares scores and groups of equal ones.
+    Chunks and scores are the official ones. Equal scores are in the order of the text. The official order of equal
+    scores is numpy's unstable ``argsort`` reversed, which depends on the processor, so compare scores and groups of
+    equal scores with the official ranking.
 
     Args:
-        documents: the pages as FanOutQA names them: ``WikiPage``, or rows or objects with title, pageid and revid.
-        doc_len: the most characters of a chunk.
-        normalizer: what makes terms of a text, chunks and queries alike; the official scores need spaCy's
-            ``en_core_web_sm``. By default ``Normalizer()``.
-        content: from a document to its text; by default ``wiki_content``.
-        skip_missing: leave pages out that Wikipedia did not have at the epoch, and list them in ``missing``, instead of
-            raising ``PageMissing``. (The official class takes them for empty pages.)
+        documents: the pages: ``WikiPage`` objects, or rows or objects with title, pageid and revid.
+        doc_len: the largest number of characters of a chunk.
+        normalizer: turns chunks and queries into terms; by default ``Normalizer()``. Official scores need spaCy's
+            ``en_core_web_sm``.
+        content: returns the text of a document; by default ``wiki_content``.
+        skip_missing: skip pages that Wikipedia did not have at the epoch and list them in ``missing``, instead of
+            raising ``PageMissing``. (The official class treats them as empty pages.)
 
     Attributes:
-        missing: the pages that were left out.
+        missing: the pages that were skipped.
 
     Raises:
-        InputError: no document, or all of them are missing.
-        PageMissing: see ``skip_missing``.
-        MissingExtra: the lemmatizer that was asked for is not installed.
+        InputError: there is no document, or all documents are missing.
+        PageMissing: a page is missing and ``skip_missing`` is not set.
+        MissingExtra: the lemmatizer is not installed.
 
     Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa; BM25+: Lv and Zhai, CIKM 2011.
     """
@@ -75,8 +75,8 @@ class Corpus:
             title = WikiPage.of(document).title
             self._chunks += ((title, chunk) for chunk in chunk_text(text, doc_len))
         if not self._chunks:
-            raise InputError(f"a corpus needs at least one page; none was given that is there ({self._reasons()})")
-        # All at once: the lemmatizer is far faster on many texts.
+            raise InputError(f"a corpus needs at least one available page ({self._reasons()})")
+        # All at once: the lemmatizer is much faster on many texts.
         self._forms = self.normalizer.batch(chunk for _, chunk in self._chunks)
         self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=self._terms)
         self._forms = {}
@@ -93,7 +93,7 @@ class Corpus:
         return len(self._chunks)
 
     def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
-        """Every chunk, the best for the query first; if no term is known, in the order of the pages.
+        """All chunks, best first; in the order of the pages if no term of the query occurs.
 
         Args:
             q: the query.

@@ -89,4 +89,4 @@ def _check_value(value: Any, where: str) -> None:
         for part, item in value.items() if isinstance(value, dict) else enumerate(value):
             _check_value(item, f"{where}[{part!r}]")
     elif value is None or (isinstance(value, float) and not math.isfinite(value)):
-        raise DataError(f"{where}: expected text, a finite number, true or false, a list or an object, got {value!r}")
+        raise DataError(f"{where}: expected a string, finite number, true or false, a list or an object, got {value!r}")

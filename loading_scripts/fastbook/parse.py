@@ -134,7 +134,7 @@ def _component(row: Row) -> dict[str, Any]:
     answer = row.get("answer_component", str, list)
     if isinstance(answer, list) and len(row.texts("answer_component")) < 2:
         # It could not be distinguished from a component that is one string.
-        raise DataError(f"{row.where}, field 'answer_component': expected text or a list of two strings or more")
+        raise DataError(f"{row.where}, field 'answer_component': expected string or a list of two strings or more")
     return {
         "answer_component": [answer] if isinstance(answer, str) else list(answer),
         "scoring_type": row.get("scoring_type", str),

@@ -100,7 +100,7 @@ def _response(row: Row) -> str | None:
     if isinstance(response, str):
         return response
     if not math.isnan(response):
-        raise DataError(f"{row.where}, field 'response': expected text or NaN, got number {response!r}")
+        raise DataError(f"{row.where}, field 'response': expected string or NaN, got number {response!r}")
     return None
 
 

@@ -14,7 +14,7 @@ from qabench.text.cache import NormalizedTextCache
 
 _DESCRIPTION = """
 Loose accuracy: the mean share of a reference's strings (keys and values, items, or the one value) that stand in the
-answer, after both were normalised. Strict accuracy: the share of questions with all strings found. Both are fractions;
+answer, after both were normalized. Strict accuracy: the share of questions with all strings found. Both are fractions;
 equal to the official FanOutQA scorer's to the last digit with the lemmatizer that it uses.
 """
 _KWARGS_DESCRIPTION = """

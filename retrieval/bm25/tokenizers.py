@@ -1,4 +1,4 @@
-"""From a text to its terms: Unicode words (the default), FanOutQA's normaliser, or any function."""
+"""From a text to its terms: Unicode words (the default), FanOutQA's normalizer, or any function."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class FanOutQAWords:
 
     @property
     def spec(self) -> dict[str, Any] | None:
-        """What ``from_spec`` makes the tokenizer of again; None with a lemmatiser of one's own."""
+        """What ``from_spec`` makes the tokenizer of again; None with a lemmatizer of one's own."""
         return {"kind": "fanoutqa", "lemmatizer": self._lemmatizer} if isinstance(self._lemmatizer, str) else None
 
     def __call__(self, text: str) -> list[str]:
@@ -133,7 +133,7 @@ class FanOutQAWords:
         return self._normalizer(text).split(" ")
 
     def batch(self, texts: Sequence[str]) -> list[list[str]]:
-        """``self(text)`` of each text, lemmatised together."""
+        """``self(text)`` of each text, lemmatized together."""
         forms = self._normalizer.batch(texts)
         return [forms[text].split(" ") for text in texts]
 

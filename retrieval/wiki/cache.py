@@ -1,4 +1,4 @@
-"""Pages kept on disk in the official layout: one file ``{pageid}-dated.md`` a page."""
+"""Cache of pages on disk in the official layout: one file ``{pageid}-dated.md`` per page."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ TITLES = "titles"
 
 
 def official_folder() -> Path:
-    """Where the official package keeps its pages, and people unpack its authors' tarball."""
+    """The cache folder of the official package, into which the authors' tarball is unpacked."""
     return Path("~/.cache/fanoutqa/wikicache").expanduser()
 
 
 class WikiCache:
-    """A folder that pages are written to, and folders that are only read.
+    """A folder to which pages are written, and other folders that are only read.
 
-    A file that is empty (the official package writes one for a page that it could not get), is not UTF-8 or holds NUL
-    characters (both are what a crash leaves) counts as absent.
+    Some files count as missing: empty ones (the official package writes an empty file for a page that it could not
+    get), and those that are not UTF-8 or contain NUL characters (the result of a crash).
 
     Args:
-        folder: read and written; by default the one that QABENCH_WIKICACHE names, else ``wikicache`` in qabench's
-            cache. It can be the official package's, which then reads what is written here.
-        others: only read, in this order, where ``folder`` lacks a page; by default the official package's folder.
+        folder: the folder to read and write; by default QABENCH_WIKICACHE, else ``wikicache`` in qabench's cache. It
+            can be the folder of the official package, which can read the files written here.
+        others: folders that are read, in this order, if a page is not in ``folder``; by default the folder of the
+            official package.
     """
 
     def __init__(self, folder: Path | None = None, others: Sequence[Path] | None = None) -> None:
@@ -40,16 +41,16 @@ class WikiCache:
         self.others = [official_folder()] if others is None else list(others)
 
     def path(self, pageid: int) -> Path:
-        """Where a page is written. Raises InputError for an id that is not a positive number."""
+        """The file of a page. Raises InputError for an id that is not a positive integer."""
         if valid_id(pageid) is None:
-            raise InputError(f"{pageid!r:.80} is not the id of a page: a positive number")
+            raise InputError(f"{pageid!r:.80} is not a page id; it must be a positive integer")
         return self.folder / f"{pageid}-dated.md"
 
     def read(self, pageid: int) -> str | None:
-        """A page's Markdown, or None where no folder has it whole.
+        """A page's Markdown, or None if no folder has it.
 
         Raises:
-            QabenchError: a file is there and cannot be read (permission, a failing disk).
+            QabenchError: a file exists but cannot be read (no permission, disk error).
         """
         for folder in (self.folder, *self.others):
             path = folder / self.path(pageid).name
@@ -64,15 +65,15 @@ class WikiCache:
         return None
 
     def write(self, pageid: int, text: str) -> None:
-        """Keeps a page. The file appears whole or not at all.
+        """Stores a page. The file is written atomically.
 
         Raises:
-            QabenchError: it cannot be written; the message says why.
+            QabenchError: the file cannot be written; the message says why.
         """
         write_text(self.path(pageid), text)
 
     def pageid_of(self, title: str) -> int | None:
-        """The id of a page that was once looked up by its title."""
+        """The id of a page that was looked up by its title before, or None."""
         try:
             entry = json_of(self._title_path(title).read_bytes())
             return valid_id(entry["pageid"]) if entry["title"] == title else None
@@ -80,13 +81,13 @@ class WikiCache:
             return None
 
     def remember_title(self, title: str, pageid: int) -> None:
-        """Keeps the id that a title was found to have, so that the page is found again without a network."""
+        """Stores the id of the page with a title, so that the page can be found without a network."""
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
 
     def sweep(self) -> int:
-        """Deletes temporary files that killed processes left, and returns how many."""
+        """Deletes the temporary files that killed processes left, and returns how many."""
         return sweep(self.folder, "*-dated.md") + sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:
-        # A title can hold what a file name cannot, and be longer.
+        # Titles can be longer than file names, and contain characters that file names cannot.
         return self.folder / TITLES / f"{hashlib.sha256(title.encode()).hexdigest()[:32]}.json"

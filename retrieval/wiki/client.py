@@ -1,6 +1,6 @@
-"""Wikipedia for FanOutQA: search it, and read its pages as Markdown.
+"""Wikipedia for FanOutQA: searches it, and reads its pages as Markdown.
 
-``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME`` chooses a Kiwix server
+``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME`` selects a Kiwix server
 instead of Wikipedia itself.
 """
 
@@ -39,10 +39,11 @@ class Wikipedia(Protocol):
         """The source of the pages, for signatures: "dated" for Wikipedia at the dataset's epoch."""
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page of a title, redirects followed; or the titles that a disambiguation page lists, sorted.
+        """The page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
 
         Raises:
-            PageMissing: no page has this title. WikiError: the server could not be asked.
+            PageMissing: no page has this title.
+            WikiError: the request failed.
         """
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
@@ -53,21 +54,21 @@ class Wikipedia(Protocol):
 
 
 def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
-    """The pages that Wikipedia finds for a query, the best first.
+    """The pages that Wikipedia finds for a query, best first.
 
-    The search is today's, as it is for the official package: a page that it finds may be younger than the epoch, and
-    ``wiki_content`` then raises ``PageMissing``.
+    Like the official package, this searches Wikipedia of today. A page in the results may have been created after the
+    epoch; ``wiki_content`` then raises ``PageMissing``.
 
     Args:
-        query: what to search for, in the words and operators of the wiki's search.
-        results: the most pages to give, 1 to 500.
+        query: the query, in the syntax of the wiki's search.
+        results: the largest number of results, 1 to 500.
 
     Returns:
-        Pages with title, pageid (None from a Kiwix server) and url; an empty list where nothing is found.
+        Pages with title, pageid (None from a Kiwix server) and url; an empty list if nothing is found.
 
     Raises:
-        InputError: an empty query, ``results`` out of range, or wrong settings of the environment.
-        WikiError: the server could not be asked.
+        InputError: an empty query, ``results`` out of range, or wrong environment variables.
+        WikiError: the request failed.
 
     Source: ``fanoutqa.wiki_search``, https://github.com/zhudotexe/fanoutqa.
     """
@@ -77,21 +78,20 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
 def wiki_content(evidence: Any) -> str:
     """A page's text at the dataset's epoch (2023-11-20), in Markdown with tables and infoboxes.
 
-    Looked up in the cache first (see ``WikiCache``; a cache filled by the official package, or from its authors'
-    tarball, is read as it is), then asked for and kept. The revision is the evidence's ``revid``, or where that is
-    unknown the newest at the epoch, of the page with its ``pageid`` or else its title; redirects of that time are
-    followed.
+    The page is read from the cache, or downloaded and stored there (see ``WikiCache``; a cache of the official package
+    or from the authors' tarball can be used too). The revision is the ``revid`` of the evidence if it is known, else
+    the newest revision at the epoch of the page with this ``pageid`` or title. Redirects of that time are followed.
 
     Args:
-        evidence: a row of ``necessary_evidence``, a page of ``wiki_search``, or any object with title, pageid, revid.
+        evidence: a row of ``necessary_evidence``, a result of ``wiki_search``, or any object with title, pageid, revid.
 
     Returns:
         The Markdown, never empty; see ``to_markdown`` for its form.
 
     Raises:
-        PageMissing: there was no such page at the epoch. (The official package gives "" and keeps that.)
-        WikiError: the page is in no cache and could not be asked for.
-        InputError: the evidence names no page, or the environment's settings are wrong.
+        PageMissing: there was no such page at the epoch. (The official package returns "" and caches it.)
+        WikiError: the page is not in a cache, and the request failed.
+        InputError: the evidence has no page id or title, or environment variables are wrong.
 
     Source: ``fanoutqa.wiki_content``, https://github.com/zhudotexe/fanoutqa.
     """
@@ -99,7 +99,7 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia() -> Wikipedia:
-    """The Wikipedia that the environment names; the same object for as long as the environment stays the same.
+    """The Wikipedia that the environment variables select; the same object until they change.
 
     Raises:
         InputError: FANOUTQA_WIKIPEDIA_TYPE is unknown, or Kiwix is chosen and its other variables are not set.
@@ -119,7 +119,7 @@ def _chosen(_: tuple[str | None, ...]) -> Wikipedia:
     if not base or not book:
         missing = ", ".join(name for name, value in zip(names, (base, book), strict=True) if not value)
         raise InputError(
-            f"{TYPE_VARIABLE} is kiwix, and {missing} is not set: name the server, such as http://localhost:8888, and "
-            "the book as it stands in the addresses of its pages"
+            f"{TYPE_VARIABLE} is kiwix, and {missing} is not set: set the server, such as http://localhost:8888, and "
+            "the name of the book in the URLs of its pages"
         )
     return Kiwix(base, book)

@@ -1,8 +1,8 @@
 """Answers of FanOutQA questions: their JSON text, their strings, and the tree of sub-questions.
 
-An answer is a dict, a list, a string, an int, a float or a bool. Datasets keep it as JSON text made by the standard
-library, because that is the one form that comes back equal by type and digit: ``datasets.Json()`` reads 1.14 as
-1.1400000000000001 and the string "1998" as a number.
+An answer is a dict, a list, a string, an int, a float or a bool. Datasets store it as JSON text written by the standard
+library, the only form that preserves types and digits: ``datasets.Json()`` reads 1.14 as 1.1400000000000001 and the
+string "1998" as a number.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Unanswered(Enum):
 
 
 UNANSWERED: Literal[Unanswered.UNANSWERED] = Unanswered.UNANSWERED
-"""In a list of predictions: the model gave no answer to this question. (None is an answer of a file: ``null``.)"""
+"""In a list of predictions: the model gave no answer to this question. (None is the answer ``null`` of a file.)"""
 
 
 def dumps(answer: Answer) -> str:
-    """The JSON text of an answer, from which ``loads`` gives an equal one of equal types.
+    """The JSON text of an answer. ``loads`` returns an equal answer with the same types.
 
     Raises:
-        InputError: the answer, or something in it, is of another type than the six, or has no equal in JSON: two keys
-            such as 1 and "1", an integer of more than 4,300 digits, a character in the form of two surrogates; or it is
-            nested too deeply or contains itself.
+        InputError: the answer, or something in it, has another type than these six, is nested too deeply, contains
+            itself, or cannot be represented in JSON: two keys such as 1 and "1", an integer of more than 4,300 digits,
+            or a character encoded as two surrogates.
     """
     plain = _plain(answer, "answer")
     try:
@@ -52,7 +52,7 @@ def dumps(answer: Answer) -> str:
             text = json.dumps(plain, ensure_ascii=True)
             if SURROGATE_PAIR.search(json.dumps(plain, ensure_ascii=False)):
                 raise InputError(
-                    "the answer has a character in the form of two surrogates, which JSON cannot keep apart from the "
+                    "the answer has a character encoded as two surrogates, which JSON cannot distinguish from the "
                     "character: decode it with text.encode('utf-16', 'surrogatepass').decode('utf-16')"
                 ) from None
     return text
@@ -71,7 +71,7 @@ def loads(text: str) -> Any:
 
 
 def _plain(value: Any, where: str, depth: int = 0) -> Any:
-    """``value`` in the types that JSON keeps apart; NumPy scalars become Python's."""
+    """``value`` with the types that JSON distinguishes; NumPy scalars are converted to Python's."""
     if depth > MAX_DEPTH:
         raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if value is None or isinstance(value, str | bool | int | float):
@@ -99,7 +99,9 @@ def _key(key: Any, where: str) -> str:
 
 
 def strings_of(answer: Any) -> Iterator[str]:
-    """The strings that the official scorer looks for: keys, then values; items; the one value; bools as yes or no."""
+    """The strings that the official scorer looks for: the keys, then the values of a dict, the items of a list, or the
+    single value. Booleans are "yes" and "no".
+    """
     if isinstance(answer, dict | list):
         for part in parts_of(answer):
             yield from strings_of(part)
@@ -108,14 +110,15 @@ def strings_of(answer: Any) -> Iterator[str]:
 
 
 def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
-    """What a container's score is counted over: a list's items; a dict's keys and then its values."""
+    """The parts that a container's score is averaged over: a list's items, or a dict's keys and then its values."""
     return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
 
 
 def text_of(answer: Any) -> str:
-    """An answer as one text, for metrics that compare texts (the official ``str_answer``).
+    """An answer as a single string, for metrics that compare strings (the official ``str_answer``).
 
-    A list is its items, one a line; a dict lines of "key - value"; a bool yes or no; None and ``UNANSWERED`` "".
+    A list has one line per item, and a dict one line "key - value" per entry. Booleans are "yes" and "no"; None and
+    ``UNANSWERED`` are "".
     """
     if isinstance(answer, list):
         return "\n".join(map(text_of, answer))
@@ -127,12 +130,12 @@ def text_of(answer: Any) -> str:
 
 
 def type_name(answer: Any) -> str:
-    """The name of an answer's type as the tables print it: dict, list, str, int, float, bool or null."""
+    """The name of an answer's type in tables: dict, list, str, int, float, bool or null."""
     return "null" if answer is None else type(answer).__name__
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two answers are equal by value *and* type, in order (1 is not 1.0, True is not 1)."""
+    """Whether two answers have equal values, types and order (1 differs from 1.0, and True from 1)."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -143,12 +146,12 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(depth, sub-question) of a decomposition, depth first: a node before its children."""
+    """The sub-questions of a decomposition as (depth, sub-question), in preorder: each node before its children."""
     for node in decomposition:
         yield depth, node
         yield from subquestions(node["decomposition"], depth + 1)
 
 
 def evidence_of(decomposition: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The pages that a decomposition's sub-questions name, depth first: the question's necessary evidence."""
+    """The evidence pages of a decomposition's sub-questions in preorder: the question's necessary evidence."""
     return [node["evidence"] for _, node in subquestions(decomposition) if node["evidence"] is not None]

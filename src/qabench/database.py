@@ -11,17 +11,17 @@ from typing import Any
 
 SECONDS_BETWEEN_TRIES = 0.02
 CHECKSUM_BYTES = 8
-# Everything that SQLite was seen to raise on a damaged file (a damaged length is a request for memory).
+# All exceptions that were seen with damaged files (a damaged length causes a MemoryError).
 DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError, MemoryError)
 
 
 def open_database(path: Path | None, schema: str, timeout: float, **options: Any) -> sqlite3.Connection:
-    """A connection to a database file that has the schema. Text columns are returned as bytes.
+    """Opens a database file with a schema. Text columns are returned as bytes.
 
     Args:
         path: the file, created with its folder if it does not exist; None for a database in memory.
-        schema: statements that have no effect when they are run again.
-        timeout: how many seconds to wait for other processes.
+        schema: statements that create the tables; they must have no effect when they are run again.
+        timeout: the number of seconds to wait for other processes.
         **options: passed to ``sqlite3.connect``.
 
     Raises:
@@ -48,7 +48,7 @@ def open_database(path: Path | None, schema: str, timeout: float, **options: Any
 
 
 def entry_checksum(key: bytes, value: bytes) -> bytes:
-    """A checksum of a cache entry. It covers the key, so a value that turns up under another key is noticed too."""
+    """The checksum of a cache entry. It includes the key, so that a value under a wrong key is detected too."""
     return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
 
 
@@ -56,7 +56,7 @@ class EntryCheck:
     """Compares entries of one cache file with their checksums, counts the damaged ones and warns about the first.
 
     Attributes:
-        damaged: how many entries did not match their checksum.
+        damaged: the number of entries that did not match their checksum.
     """
 
     def __init__(self, what: str, path: Path, consequence: str) -> None:
@@ -64,7 +64,7 @@ class EntryCheck:
         self._message = f"the {what} {path} has damaged entries; they are ignored, {consequence}. Check the disk"
 
     def holds(self, key: object, value: object, checksum: object) -> bool:
-        """Whether an entry is what was written. The columns of a damaged row can have any type."""
+        """Whether an entry matches its checksum. The columns of a damaged row can have any type."""
         if isinstance(key, bytes) and isinstance(value, bytes) and checksum == entry_checksum(key, value):
             return True
         self.damaged += 1

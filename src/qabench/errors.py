@@ -1,4 +1,4 @@
-"""The exceptions of qabench. Every message says what was wrong, where, what is allowed and how to fix it."""
+"""The exceptions of qabench. Each message says what is wrong and where, what is allowed, and how to fix it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class QabenchError(Exception):
 
 
 class InputError(QabenchError, ValueError):
-    """Invalid input of the user: an option, a name, a file. The command line exits with 2."""
+    """Invalid input from the user: an option, a name or a file. The command line exits with 2."""
 
 
 class DataError(InputError):
@@ -20,12 +20,12 @@ class SourceError(QabenchError):
 
 
 class SourceUnavailable(SourceError):
-    """A source file is in no mirror and no cache, and could not be downloaded."""
+    """A source file is neither in a mirror nor in the cache, and could not be downloaded."""
 
 
 class DigestMismatch(SourceError):
-    """A file does not have the pinned content; it is never used."""
+    """A file does not have the pinned content, so it is not used."""
 
 
 class MissingExtra(QabenchError, ImportError):
-    """An optional dependency is needed; the message names the extra and the command that installs it."""
+    """An optional dependency is not installed; the message names the extra and the command that installs it."""

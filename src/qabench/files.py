@@ -1,4 +1,4 @@
-"""Writing files atomically: a reader sees the old content or the new, never a part of it."""
+"""Atomic writing of files: a reader sees the old content or the new content, never a part of it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import IO, Any
 
 from qabench.errors import QabenchError
 
-# A temporary file of this age was left by a process that was killed while it wrote.
+# A temporary file of this age was left by a process that was killed while writing.
 SECONDS_UNTIL_ABANDONED = 3600.0
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file that takes the name ``path`` when the block ends without an error. Creates folders as needed.
+    """A temporary file that is renamed to ``path`` when the block ends without an error. Creates folders as needed.
 
     Raises:
-        QabenchError: it cannot be written (no space, no permission); an existing file stays unchanged.
+        QabenchError: the file cannot be written (no space, no permission); an existing file stays unchanged.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,10 +53,10 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Checks that a file can be written, before the work whose result it is to hold.
+    """Checks that a file can be written, before the work that produces its content.
 
     Raises:
-        QabenchError: it is a folder, or its folder cannot be written to.
+        QabenchError: the path is a folder, or its folder is not writable.
     """
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
@@ -69,11 +69,11 @@ def check_writable(path: Path) -> None:
 
 
 def sweep(folder: Path, pattern: str) -> int:
-    """Deletes temporary files that killed processes left in ``folder``, and returns how many.
+    """Deletes the temporary files that killed processes left in a folder, and returns how many.
 
     Args:
-        folder: the folder; need not exist.
-        pattern: matches the names of the files that were to be written, such as ``*.json``.
+        folder: the folder; it need not exist.
+        pattern: the pattern of the files that were being written, such as ``*.json``.
     """
     count = 0
     for path in folder.glob(f".{pattern}.*"):

@@ -1,4 +1,4 @@
-"""What all our HTTP clients read in the same way."""
+"""Parsing of HTTP headers, shared by all HTTP clients of qabench."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 
 
 def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
-    """The seconds that a server asks to wait before the next call.
+    """The number of seconds that a server asks clients to wait before the next call.
 
     Args:
-        value: the header Retry-After, a number of seconds or a date.
-        milliseconds: the header retry-after-ms, which wins.
+        value: the header Retry-After: a number of seconds or a date.
+        milliseconds: the header retry-after-ms, which takes precedence.
 
     Returns:
-        Seconds, 0 or more; None if neither header says anything that can be read.
+        Seconds, at least 0; None if neither header can be parsed.
     """
     if (found := _number(milliseconds)) is not None:
         return found / 1000

@@ -1,4 +1,4 @@
-"""``qabench.load_dataset`` and ``qabench.load_metric``: benchmarks and metrics by name, without a setup."""
+"""``qabench.load_dataset`` and ``qabench.load_metric``: benchmarks and metrics by name, without any setup."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _SPLIT = re.compile(r"[^\[+]+")  # the name in "validation[:10]", "train" and "t
 def builder(
     name: str, config: str | None = None, *, data_files: DataFiles | None = None, **kwargs: Any
 ) -> BenchmarkBuilder:
-    """The dataset builder of a benchmark, with a cache key made of the digests of its data and code.
+    """The dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
     Args:
         name: "fanoutqa" or "qabench/fanoutqa".
-        config: one of the benchmark's configs; None for its default.
+        config: one of the benchmark's configs; None for the default config.
         data_files: see ``load_dataset``.
-        **kwargs: for ``datasets.DatasetBuilder``, such as ``cache_dir``.
+        **kwargs: passed to ``datasets.DatasetBuilder``, such as ``cache_dir``.
 
     Raises:
         InputError: there is no such benchmark, config or file.
@@ -125,29 +125,30 @@ def load_dataset(
     verification_mode: VerificationMode | str | None = None,
     keep_in_memory: bool = False,
 ) -> Any:
-    """A benchmark as a dataset, from verified source files, with the arguments of ``datasets.load_dataset``.
+    """Loads a benchmark from verified source files, with the arguments of ``datasets.load_dataset``.
 
     Args:
         path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
-        name: its config, such as "dev"; None for the default one.
-        split: a split, a slice of one ("validation[:10]"), a ``datasets.ReadInstruction``, or a list of them; None for
-            all splits in a dict.
+        name: the config, such as "dev"; None for the default config.
+        split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a list of these; None
+            for a dict with all splits.
         streaming: read the rows one by one, without an Arrow file in the cache; for whole splits only.
-        data_files: files in the benchmark's official format to be read instead of its own: a path or a list of paths
-            for the config's first split, or a dict {split: paths}. Their content is not verified.
-        num_proc: processes that prepare the data; a benchmark of a single file uses one.
-        cache_dir: where ``datasets`` keeps the Arrow files; by default below HF_HOME.
-        download_mode: "force_redownload" prepares the data anew.
+        data_files: custom files in the benchmark's official format to read instead of the published ones: a path or a
+            list of paths for the first split of the config, or a dict {split: paths}. Their content is not verified.
+        num_proc: the number of processes that prepare the data; one is used for a benchmark with a single file.
+        cache_dir: the folder in which ``datasets`` stores the Arrow files; by default below HF_HOME.
+        download_mode: "force_redownload" prepares the data again.
         verification_mode: "no_checks" does not compare the number of rows with that of an earlier preparation. The
             digests of the source files are always verified.
         keep_in_memory: load the Arrow data into memory.
 
     Returns:
-        A Dataset (IterableDataset with ``streaming``) for a split, a list of them for a list, else a dict by split.
+        A Dataset (an IterableDataset if streaming) for a split, a list of them for a list of splits, else a dict with
+        all splits.
 
     Raises:
         InputError: unknown benchmark, config, split or file.
-        SourceUnavailable: the data is in no mirror and no cache, and cannot be downloaded.
+        SourceUnavailable: the data is neither in a mirror nor in the cache, and cannot be downloaded.
         DigestMismatch: a source file is not the pinned one.
         DataError: a row does not fit the schema; the message names file, row and field.
     """
@@ -160,7 +161,7 @@ def load_dataset(
     try:
         made.download_and_prepare(num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode)
     except DatasetGenerationError as error:
-        # datasets raises its own error and keeps the error of the row as its cause.
+        # datasets raises its own exception, with the exception for the row as its cause.
         if error.__cause__ is not None:
             raise error.__cause__ from None
         raise
@@ -171,11 +172,11 @@ def load_dataset(
 
 
 def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
-    """A metric of this package as an ``evaluate`` module, without the Hub and the network.
+    """Loads a metric of this package as an ``evaluate`` module, without the Hub or a network.
 
     Args:
         path: the metric, "fanout_acc" or "qabench/fanout_acc".
-        **kwargs: for ``evaluate.load``, such as ``keep_in_memory``.
+        **kwargs: passed to ``evaluate.load``, such as ``keep_in_memory``.
 
     Raises:
         InputError: there is no such metric.

@@ -1,4 +1,4 @@
-"""Where qabench keeps files on this machine."""
+"""The folder in which qabench stores files on this machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """The folder of everything that can be made again: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
+    """The cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
 
-    Absolute; not created.
+    The path is absolute. The folder is not created. Everything in it can be downloaded or computed again.
     """
     if named := os.environ.get("QABENCH_CACHE"):
         return Path(named).expanduser().absolute()

@@ -1,4 +1,4 @@
-"""Reading rows of data files strictly: a row either is what the schema says, or the error names file, row and field."""
+"""Strict reading of data files: a row that does not fit the schema is an error that names file, row and field."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import Any
 from qabench.errors import DataError
 from qabench.limits import json_of
 
-JSON_NAMES = {dict: "object", list: "list", str: "text", int: "integer", float: "number", bool: "true or false"}
+JSON_NAMES = {dict: "object", list: "list", str: "string", int: "integer", float: "number", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A JSON object of a data file and the words that say where it stands: ``questions.json, row 3``."""
+    """A JSON object of a data file, and its place for error messages, such as ``questions.json, row 3``."""
 
     fields: Mapping[str, Any]
     where: str
 
     @classmethod
     def of(cls, value: Any, where: str) -> Row:
-        """``value`` as a row. Raises DataError when it is not an object."""
+        """``value`` as a row. Raises DataError if it is not an object."""
         if not isinstance(value, dict):
             raise DataError(f"{where}: expected an object, got {_shown(value)}")
         return cls(value, where)
 
     def only(self, *keys: str) -> Row:
-        """Raises DataError when the row has a field that is not one of ``keys``: it would be lost."""
+        """Returns the row. Raises DataError if it has a field that is not in ``keys``, because it would be lost."""
         if unknown := [key for key in self.fields if key not in keys]:
             raise DataError(f"{self.where}: unknown field {unknown[0]!r}; the fields are {', '.join(keys)}")
         return self
 
     def get(self, key: str, *types: type | None) -> Any:
-        """The field ``key``, of one of ``types`` (None allows null). Raises DataError otherwise."""
+        """The field ``key``. Raises DataError unless it has one of ``types`` (None allows null)."""
         if key not in self.fields:
             raise DataError(f"{self.where}: the field {key!r} is missing")
         value = self.fields[key]
-        # bool is an int to Python, but true is no number in a data file.
+        # bool is a subclass of int in Python, but true is not a number in a data file.
         fits = value is None if value is None or type(value) is type(None) else type(value) in types
         if fits and (value is not None or None in types):
             return self.storable(key, value)
@@ -47,11 +47,11 @@ class Row:
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
 
     def texts(self, key: str) -> list[str]:
-        """The field ``key``, a list of texts."""
+        """The field ``key``, a list of strings."""
         items = self.get(key, list)
         for i, item in enumerate(items):
             if not isinstance(item, str):
-                raise DataError(f"{self.where}, field {key!r}[{i}]: expected text, got {_shown(item)}")
+                raise DataError(f"{self.where}, field {key!r}[{i}]: expected string, got {_shown(item)}")
             self.storable(key, item)
         return list(items)
 
@@ -61,7 +61,7 @@ class Row:
             yield Row.of(item, f"{self.where}, field {key!r}[{i}]")
 
     def storable(self, key: str, value: Any) -> Any:
-        """``value``, unless it is text that Arrow cannot hold (a lone surrogate): then DataError."""
+        """Returns ``value``. Raises DataError for a string that Arrow cannot store (with a lone surrogate)."""
         if isinstance(value, str):
             try:
                 value.encode("utf-8")
@@ -73,7 +73,7 @@ class Row:
 
 
 def read_json_list(path: Path) -> Iterator[Row]:
-    """The rows of a file that is one JSON list of objects, in order; ``where`` counts them from 0.
+    """The rows of a file with a JSON list of objects, in order; ``where`` counts them from 0.
 
     Raises:
         DataError: the file is not UTF-8, not JSON (with line and column), or not a list of objects.
@@ -86,7 +86,7 @@ def read_json_list(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds, with or without a byte order mark.
+    """The content of a JSON file, with or without a byte order mark.
 
     Raises:
         DataError: the file is not UTF-8, or not JSON (with line and column).
@@ -95,9 +95,9 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL file, one object a line, in order; ``where`` counts lines from 1. Blank lines are skipped.
+    """The rows of a JSONL file, one object per line, in order. ``where`` counts lines from 1. Blank lines are skipped.
 
-    NaN is read as Python's ``float("nan")``: some sources hold it, and their parsers say where it is allowed.
+    NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is allowed.
 
     Raises:
         DataError: a line is not UTF-8, not JSON, or not an object.
@@ -117,7 +117,7 @@ def _parse(data: bytes, encoding: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         line = f", line {error.lineno}" if b"\n" in data.strip() else ""
         raise DataError(f"{where}{line}, column {error.colno}: not JSON ({error.msg})") from None
-    except ValueError as error:  # too deep, too long, or an integer of too many digits
+    except ValueError as error:  # too deep, too long, or an integer with too many digits
         raise DataError(f"{where}: not JSON that can be read ({error})") from None
 
 

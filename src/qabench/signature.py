@@ -1,4 +1,4 @@
-"""Signatures: one line that says everything a score depends on, in the manner of sacreBLEU's."""
+"""Signatures: one line with everything that a score depends on, as in sacreBLEU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def version() -> str:
 
 
 def signature(score: str, **fields: object) -> str:
-    """``score|name:value|...|qabench:VERSION``, fields in the order given; those that are None are left out."""
+    """``score|name:value|...|qabench:VERSION``, with the fields in the given order and without those that are None."""
     parts = [f"{name}:{_clean(value)}" for name, value in fields.items() if value is not None]
     return "|".join([score, *parts, f"qabench:{version()}"])
 
@@ -31,12 +31,12 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
     """
     score, *parts = line.split("|")
     if not score or not parts or not all(":" in part for part in parts):
-        raise InputError(f"not a signature: {line!r:.80}; it must be as score|name:value|...|qabench:VERSION")
+        raise InputError(f"not a signature: {line!r:.80}; the format is score|name:value|...|qabench:VERSION")
     return score, {name: value for name, _, value in (part.partition(":") for part in parts)}
 
 
 def digest(items: Iterable[Any]) -> str:
-    """Twelve hex digits that stand for a list of answers, by type, digit and order."""
+    """A digest of a list of answers, twelve hex digits. It depends on their types, digits and order."""
     total = hashlib.sha256()
     for item in items:
         total.update(dumps(item).encode("utf-8") + b"\n")

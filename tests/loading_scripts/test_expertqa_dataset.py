@@ -490,7 +490,7 @@ def test_a_broken_file_is_named_by_load_dataset(upstream: Upstream, tmp_path: Pa
         qabench.load_dataset("expertqa", "main", cache_dir=str(tmp_path / "hf"))
     assert str(caught.value) == (
         f"{path}, line 2, field 'answers'['gpt4'], field 'claims'[0], field 'support': "
-        "expected text or null, got integer 7"
+        "expected string or null, got integer 7"
     )
 
 

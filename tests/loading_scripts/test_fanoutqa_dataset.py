@@ -148,7 +148,7 @@ def pin(monkeypatch: pytest.MonkeyPatch, folder: Path, data: bytes) -> None:
 def test_a_bad_row_is_named_through_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
     pin(monkeypatch, tmp_path, json.dumps([SAMPLE[0], SAMPLE[1] | {"categories": "History"}]).encode())
-    with pytest.raises(DataError, match=r"fanout-final-dev\.json, row 1, field 'categories': expected list, got text"):
+    with pytest.raises(DataError, match=r"dev\.json, row 1, field 'categories': expected list, got string"):
         qabench.load_dataset("fanoutqa", "dev", cache_dir=str(tmp_path / "hf"))
 
 
@@ -189,7 +189,7 @@ def test_any_broken_row_loads_or_is_named(
         (b'[{"id": "a"', r"column \d+: not JSON"),
         (b"\xff\xfe[]", "not UTF-8 at byte 0"),
         (b'{"id": 1}', "expected a list of rows, got object"),
-        (b'["a"]', "row 0: expected an object, got text 'a'"),
+        (b'["a"]', "row 0: expected an object, got string 'a'"),
         (b"[" * 200_000, "nested deeper than"),
         (b"[" + b"9" * 5000 + b"]", "not JSON that can be read"),
         (b'[\n{"id": }]', r", line 2, column 8: not JSON"),

@@ -333,7 +333,7 @@ def test_an_empty_context_is_kept_and_has_no_qrels() -> None:
 def test_question_contexts_are_typed() -> None:
     contexts = [{"question_component": "Why", "context": ["because"]}]
     assert parsed(question_context=contexts)["question_context"] == contexts
-    with pytest.raises(DataError, match=r"field 'question_context'\[0\]: expected an object, got text"):
+    with pytest.raises(DataError, match=r"field 'question_context'\[0\]: expected an object, got string"):
         parsed(question_context=["because"])
 
 
@@ -389,7 +389,7 @@ def test_a_chapter_without_a_questionnaire_is_all_text() -> None:
         (
             [cell("markdown", None)],
             "07_x.ipynb",
-            r"field 'cells'\[0\], field 'source': expected text or list, got null",
+            r"field 'cells'\[0\], field 'source': expected string or list, got null",
         ),
         (
             [cell("markdown", "# T"), cell("code", ["a", 1])],
@@ -655,6 +655,6 @@ def test_a_broken_row_reaches_the_user_as_a_data_error(nothing_set: Path, monkey
     data = json.dumps({"questions": [question(), question(chapter="7")]}).encode()
     pin(monkeypatch, nothing_set / "mirror", {"fastbook-benchmark.json": data})
     with pytest.raises(
-        DataError, match=r"fastbook-benchmark\.json, row 1, field 'chapter': expected integer, got text"
+        DataError, match=r"fastbook-benchmark\.json, row 1, field 'chapter': expected integer, got string"
     ):
         load_dataset("fastbook", "questions", cache_dir=str(nothing_set / "hf"))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qabench
+from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import InputError, MissingExtra
 from qabench.scoring.accuracy import contains_word
 from qabench.text import Normalizer, lemmatizers, normalize
@@ -61,7 +62,6 @@ def test_a_batch_does_each_text_once_and_keeps_all() -> None:
 
     class Shouting:
         name = key = "shouting"
-        official = False
 
         def __call__(self, texts: list[str]) -> list[str]:
             seen.extend(texts)
@@ -72,16 +72,17 @@ def test_a_batch_does_each_text_once_and_keeps_all() -> None:
     assert seen == ["a", "b", "1"]
 
 
-def test_auto_without_a_model_warns_once_and_says_unofficial(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_without_a_model_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QABENCH_SPACY_MODEL", raising=False)
     monkeypatch.setattr(lemmatizers, "find_spec", lambda name: None)
-    lemmatizers._warn_unofficial.cache_clear()
-    with pytest.warns(UserWarning, match=r"UNOFFICIAL.*spacy download en_core_web_sm"):
+    lemmatizers._warn_of_fallback.cache_clear()
+    with pytest.warns(UserWarning, match=r"may differ from the official one.*spacy download en_core_web_sm"):
         normalizer = Normalizer("auto")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         normalizer = Normalizer("auto")
-    assert not normalizer.lemmatizer.official
-    assert normalizer.signature()["lemmatizer"].startswith("UNOFFICIAL simplemma-")
+    assert normalizer.signature()["lemmatizer"].startswith("simplemma-")
+    assert not DECLARATIONS["fanout_acc"]["lemmatizer"].accepts(normalizer.lemmatizer.name)
 
 
 def test_spacy_without_spacy_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

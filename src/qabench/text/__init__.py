@@ -1,4 +1,4 @@
-"""Text normalisation: the official FanOutQA normaliser, its lemmatisers and the cache of normalised texts."""
+"""Text normalization: the official FanOutQA normalizer, its lemmatizers and the cache of normalized strings."""
 
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
 from qabench.text.normalize import Normalizer, normalize

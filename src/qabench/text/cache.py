@@ -1,4 +1,4 @@
-"""Persistent cache of normalized texts: scoring the same generations again costs a lookup instead of a parse."""
+"""Persistent cache of normalized strings: scoring the same generations again costs a lookup instead of a parse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS forms (
 
 
 class NormalizedTextCache:
-    """A bounded SQLite file of normalized texts, safe for several processes at once.
+    """A bounded SQLite file of normalized strings, safe for several processes at once.
 
     The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of
     the model) and of the text, so an entry is never used for another normalizer. When the file reaches ``max_bytes``,
@@ -58,7 +58,7 @@ class NormalizedTextCache:
         return self._check.damaged
 
     def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
-        """The known normal forms, by text."""
+        """The normal forms in the cache, by text."""
         by_digest = {_digest(key, text): text for text in texts}
         found: dict[str, str] = {}
         with self._connection() as connection:
@@ -74,7 +74,7 @@ class NormalizedTextCache:
         """Stores normal forms by text."""
         with self._connection() as connection, connection:
             rows = (_row(_digest(key, text), form) for text, form in forms.items())
-            # Only what was missing is stored, so an entry that is there already is a damaged one.
+            # Only missing entries are stored, so an existing entry is a damaged one.
             connection.executemany("INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows)
             self._make_room(connection)
 
@@ -87,7 +87,7 @@ class NormalizedTextCache:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection; to an empty database in memory, after one warning, if the file cannot be used."""
+        """A connection to the file. If the file cannot be used: one warning and an empty database in memory."""
         connection = None
         try:
             connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)

@@ -1,4 +1,4 @@
-"""Lemmatisers behind one interface: spaCy's ``en_core_web_sm`` (official) and simplemma (needs no model)."""
+"""Lemmatizers behind one interface: spaCy's ``en_core_web_sm`` (official) and simplemma (needs no model)."""
 
 from __future__ import annotations
 
@@ -18,36 +18,32 @@ NAMES = ("auto", "spacy", "simplemma")
 
 
 class Lemmatizer(Protocol):
-    """What the normaliser needs of a lemmatiser; any object with these members will do."""
+    """The interface that the normalizer needs. Any object with these members can be used."""
 
     @property
     def name(self) -> str:
-        """Name and versions, as they stand in a signature: ``en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b``."""
+        """Name and versions for signatures: ``en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b``."""
 
     @property
     def key(self) -> str:
-        """Identifies what it gives for every text: two lemmatisers with one key must agree on all texts."""
-
-    @property
-    def official(self) -> bool:
-        """Whether the official scorer uses this one."""
+        """The key for caches: two lemmatizers with the same key must return the same lemmas for every text."""
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The lemmas of each text joined by one space."""
+        """The lemmas of each text, joined by one space."""
 
 
 class SimplemmaLemmatizer:
-    """Dictionary lemmas by simplemma, for machines without the spaCy model: a fallback, never an official score.
+    """Dictionary lemmas from simplemma, for machines without the spaCy model: an unofficial fallback.
 
-    Measured on the 310 dev questions, three answer styles (prose, inflected prose, other number formats), against a
-    spaCy pipeline of en_core_web_sm's architecture: loose accuracy of a question moves by 1.4, 4.1 and 1.8 points on
-    average (the mean by +1.4, +0.5, +1.8), and 31, 6 and 30 of 310 strict verdicts change. No lemmatisation: 1.4,
-    5.2, 1.8 points; Porter and Snowball stems: 1.4, 17.1, 1.8 (``benchmarks/fallback_lemmatizer.py``).
+    It was compared with a spaCy pipeline of en_core_web_sm's architecture on the 310 dev questions and three answer
+    styles (prose, inflected prose, other number formats). The loose accuracy of a question changes by 1.4, 4.1 and 1.8
+    points on average (the mean by +1.4, +0.5 and +1.8), and 31, 6 and 30 of 310 strict verdicts change. Without
+    lemmatization the changes are 1.4, 5.2 and 1.8 points, with Porter and Snowball stems 1.4, 17.1 and 1.8
+    (``performance/fallback_lemmatizer.py``).
     """
 
-    official = False
-    # Words, with the clitics that spaCy splits off; numbers whole; every other character alone. The limit of 40 keeps
-    # the time linear.
+    # Tokens are whole numbers, the clitics that spaCy splits off, words, and any other single character. The limit of
+    # 40 keeps the time linear.
     TOKEN = re.compile(
         r"\d+(?:[.,:/]\d+)*|n't|'(?:s|re|ve|ll|d|m)\b|\w{1,40}?(?=n't\b)|[^\W\d_]+(?:\.[^\W\d_]+)*|\w+|[^\w\s]"
     )
@@ -64,26 +60,28 @@ class SimplemmaLemmatizer:
 
 
 @functools.cache
-def _warn_unofficial(name: str) -> None:
+def _warn_of_fallback(name: str) -> None:
     warnings.warn(
-        f"No spaCy model is installed, so texts are lemmatised by {name}: the accuracy is UNOFFICIAL and may differ "
-        f"by a few points. For official scores: {install_hint()}",
+        f"the spaCy model {OFFICIAL_MODEL} is not installed, so {name} is used instead: the accuracy may differ from "
+        f"the official one by a few points. For official scores: {install_hint()}",
         stacklevel=2,
     )
 
 
 def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
-    """The lemmatiser that a name stands for.
+    """Returns the lemmatizer with the given name.
 
     Args:
-        lemmatizer: "spacy": spaCy's ``en_core_web_sm``, or the installed package or folder that the environment
-            variable QABENCH_SPACY_MODEL names (a result then says which); "simplemma": the fallback; "auto": spaCy
-            where it and the model are installed, else simplemma with one warning; or a ``Lemmatizer``, returned as
-            it is.
+        lemmatizer: one of these:
+            "spacy": spaCy's ``en_core_web_sm``, or the installed package or folder in the environment variable
+            QABENCH_SPACY_MODEL (signatures contain its name);
+            "simplemma": the fallback;
+            "auto": spaCy if it and the model are installed, else simplemma with one warning;
+            a ``Lemmatizer``: returned unchanged.
 
     Raises:
         InputError: an unknown name.
-        MissingExtra: "spacy", or QABENCH_SPACY_MODEL is set, and spaCy or the model is not there.
+        MissingExtra: spaCy or the model is not installed, and the name is "spacy" or QABENCH_SPACY_MODEL is set.
     """
     if not isinstance(lemmatizer, str):
         return lemmatizer
@@ -95,7 +93,7 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
     if lemmatizer == "spacy" or named or (find_spec("spacy") and find_spec(OFFICIAL_MODEL)):
         return _spacy(named or OFFICIAL_MODEL)
     fallback = SimplemmaLemmatizer()
-    _warn_unofficial(fallback.name)
+    _warn_of_fallback(fallback.name)
     return fallback
 
 

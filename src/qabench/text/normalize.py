@@ -1,7 +1,7 @@
-"""FanOutQA's normaliser: the text that string metrics compare.
+"""FanOutQA's normalizer, which produces the strings that accuracy compares.
 
-The steps and their order are the official scorer's (``fanoutqa.norm`` of the package ``fanoutqa``); only the order of
-the *work* differs: many texts at once, each distinct text once.
+The steps and their order are those of the official scorer (``fanoutqa.norm`` in the package ``fanoutqa``). Only the
+order of the *work* differs: many texts are processed at once, and each distinct text once.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from qabench.text.repaired import repair
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000
-# A digit run can only begin where no digit stands before it, and gives nothing back: linear on any text.
+# Linear time on any text: a match cannot start inside a run of digits, and possessive quantifiers do not backtrack.
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
 WHITESPACE = re.compile(r"\s+")
 
 
 def before_lemmas(text: Any) -> str:
-    """The steps before lemmatisation: ``str``, lower case, mojibake repaired, thousands commas removed."""
+    """The steps before lemmatization: ``str``, lowercase, repair by ftfy, removal of thousands commas."""
     text = repair(str(text).lower())
     return THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def after_lemmas(text: str) -> str:
-    """The steps after it: the characters ``, . ? ! : ;`` deleted, each run of white space one space."""
+    """The steps after it: deletes the characters ``, . ? ! : ;`` and replaces each run of whitespace by one space."""
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
 class Normalizer:
-    """The normaliser with one lemmatiser, for many texts.
+    """The normalizer with one lemmatizer, for many texts.
 
     Args:
         lemmatizer: "auto", "spacy", "simplemma" or a ``Lemmatizer``; see ``resolve_lemmatizer``.
-        cache: where normalised texts are kept between runs; None keeps them in memory for one call only.
+        cache: the cache of normal forms between runs; None for no cache.
     """
 
     def __init__(self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None) -> None:
@@ -48,28 +48,29 @@ class Normalizer:
 
     @property
     def name(self) -> str:
-        """The normaliser as it stands in a signature."""
+        """The name of the normalizer in signatures."""
         return f"{NAME}+ftfy-{metadata.version('ftfy')}"
 
     @property
     def key(self) -> str:
-        """What the normal form of a text depends on, for the cache."""
+        """Everything that a normal form depends on besides the text; the key of the cache."""
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
-        """The fields by which a signature says what the normal forms depend on."""
+        """The signature fields that describe what the normal forms depend on."""
         return {"normalizer": self.name, "lemmatizer": self.lemmatizer.name}
 
     def __call__(self, text: Any) -> str:
-        """One text, normalised."""
+        """The normal form of one text."""
         return self.batch([text])[str(text)]
 
     def batch(self, texts: Iterable[Any], progress: Callable[[int, int], None] | None = None) -> dict[str, str]:
-        """The normalised form of each distinct ``str(text)``. Empty input gives an empty dict.
+        """The normal form of each distinct ``str(text)``. Empty input gives an empty dict.
 
         Args:
-            texts: any objects; each is put through ``str``.
-            progress: is told the characters done and the characters in all, after each block of about a million.
+            texts: any objects; each is converted by ``str``.
+            progress: called with the number of characters processed and of all characters, after each block of about
+                a million.
         """
         distinct = list(dict.fromkeys(map(str, texts)))
         forms = self.cache.get(self.key, distinct) if self.cache else {}
@@ -80,7 +81,7 @@ class Normalizer:
             wanted = list(dict.fromkeys(prepared))
             lemmas = dict(zip(wanted, self.lemmatizer(wanted), strict=True))
             new = {text: after_lemmas(lemmas[ready]) for text, ready in zip(block, prepared, strict=True)}
-            if self.cache:  # after each block, so that a run that is stopped goes on where it was
+            if self.cache:  # after each block, so that an interrupted run can continue
                 self.cache.put(self.key, new)
             forms |= new
             done += sum(map(len, block))
@@ -105,12 +106,12 @@ def _blocks(texts: list[str]) -> Iterator[list[str]]:
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """The official FanOutQA normal form of one text.
 
-    In this order: ``str``; lower case; ``ftfy.fix_text``; thousands commas of numbers removed; spaCy lemmas joined by
-    one space; the characters ``, . ? ! : ;`` deleted; runs of white space become one space. Leading and trailing
-    spaces stay, as upstream.
+    The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers removed; spaCy lemmas
+    joined by one space; the characters ``, . ? ! : ;`` deleted; each run of whitespace replaced by one space. Leading
+    and trailing spaces stay, as upstream.
 
     Args:
-        text: any object; what is not a string is put through ``str`` first, so None becomes "none".
+        text: any object; it is converted by ``str`` first, so None becomes "none".
         lemmatizer: see ``resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
 
     Returns:
@@ -120,6 +121,6 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
         MissingExtra: ``lemmatizer="spacy"`` and spaCy or its model is not installed.
 
     Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa. For more than a few texts use
-    ``Normalizer(...).batch``, which is far faster.
+    ``Normalizer(...).batch``, which is much faster.
     """
     return Normalizer(lemmatizer)(text)

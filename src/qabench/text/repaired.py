@@ -1,4 +1,4 @@
-"""Texts repaired once for all who ask: systems over one corpus are scored on the same passages again and again."""
+"""``ftfy.fix_text`` with a memory: systems over one corpus are scored on the same passages again and again."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import threading
 from qabench.errors import InputError
 
 MAX_CHARACTERS = 64_000_000
-# What ftfy could change in a line of ASCII, dashes and ellipses: control characters (but tab and newline) and HTML
-# entities. Dashes and ellipses are signs of damage only beside other characters that are not ASCII.
+# In a line of ASCII, dashes and ellipses, ftfy can only change control characters (other than tab and newline) and HTML
+# entities. Dashes and ellipses are signs of damage only next to other characters that are not ASCII.
 NOT_PLAIN = re.compile(r"[^\t\n\x20-\x25\x27-\x7e\u2013\u2014\u2026]")
 
 
 def repair(text: str) -> str:
-    """``ftfy.fix_text(text)``, without the work on lines in which ftfy has nothing to change.
+    """``ftfy.fix_text(text)``, skipping lines in which ftfy has nothing to change.
 
-    ftfy repairs each line by itself, but for one thing: from the first line with a "<" on, it takes the text for HTML
-    and leaves entities alone.
+    ftfy repairs each line separately, with one exception: from the first line with a "<" on, it treats the text as
+    HTML and does not change entities.
     """
     match = NOT_PLAIN.search(text)
     if match is None:
@@ -38,12 +38,12 @@ def repair(text: str) -> str:
 
 
 class RepairedTexts:
-    """``repair`` with a memory: called with a text it gives ``ftfy.fix_text(text)``, worked out once a text.
+    """``repair`` with a memory: ``ftfy.fix_text(text)``, computed once per text.
 
-    Safe to share between threads. The oldest texts are forgotten first.
+    Safe to share between threads. The oldest texts are dropped first.
 
     Args:
-        max_characters: how many characters of repaired text are kept at most; a longer text is repaired each time.
+        max_characters: the largest number of characters of repaired text to keep; a longer text is repaired each time.
 
     Raises:
         InputError: a negative ``max_characters``.

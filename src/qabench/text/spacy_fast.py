@@ -1,18 +1,18 @@
-"""Lemmas of many texts from a spaCy English pipeline: what ``nlp(text)`` gives, bit for bit, in a fraction of the time.
+"""Lemmas of many texts from a spaCy English pipeline: bit-identical to ``nlp(text)``, in a fraction of the time.
 
-``nlp(text)`` on one text after another does work that no lemma depends on, and much of the rest again and again.
-What is saved here, and why the result cannot change:
+``nlp(text)`` for each text does work that no lemma depends on, and repeats much of the rest. This module saves work in
+three places, and the result cannot change:
 
-- Named entities are not recognised: no component that a lemma depends on reads them. The parser *is* run, because
-  the attribute ruler has patterns that read the dependency label.
-- The encoder of words is a stack of layers that see one token, then windows of three, five, seven, nine. A row of a
-  layer's output is a function of its window alone, so each distinct window of a batch is computed once. (The matrix
-  product of BLIS, which spaCy uses, gives a row the same bits whatever rows stand beside it; the tests hold that.)
-- A token's lemma is a function of its text, tag and dependency label: the ruler's one-token patterns and the
-  lemmatizer read nothing else. Each distinct triple is worked out once and remembered. A text in which one of the
-  ruler's longer patterns matches goes through the pipeline's own ruler and lemmatizer.
+- Named entities are not recognized, because no component that a lemma depends on reads them. The parser *is* run,
+  because the attribute ruler has patterns that read the dependency label.
+- The word encoder is a stack of layers that see one token, then windows of three, five, seven and nine. A row of a
+  layer's output depends on its window only, so each distinct window of a batch is computed once. (The matrix product of
+  BLIS, which spaCy uses, gives a row the same bits whatever the other rows are; the tests check this.)
+- A token's lemma depends on its text, tag and dependency label only: the ruler's one-token patterns and the lemmatizer
+  read nothing else. Each distinct triple is computed once and remembered. A text in which one of the ruler's longer
+  patterns may match is processed by the pipeline's own ruler and lemmatizer.
 
-``FastLemmas.of`` checks that a pipeline has this shape; any other is to be run with ``nlp.pipe``.
+``FastLemmas.of`` checks that a pipeline has this shape. Use ``nlp.pipe`` for any other pipeline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spacy.tokens import Doc
 from qabench.text.token_lemmas import TokenLemmas
 from qabench.text.window_encoder import WindowEncoder
 
-TEXTS_PER_BATCH = 1024  # more texts share more windows, and take more memory
+TEXTS_PER_BATCH = 1024  # larger batches share more windows, but need more memory
 TEXTS_PER_PARSE = 64
 COMPONENTS: dict[str, type] = {
     "tok2vec": Tok2Vec,
@@ -40,7 +40,7 @@ COMPONENTS: dict[str, type] = {
 
 
 class FastLemmas:
-    """Lemmas of texts by a spaCy English pipeline of the shape of ``en_core_web_sm``."""
+    """Lemmas from a spaCy English pipeline with the components of ``en_core_web_sm``."""
 
     def __init__(self, nlp: Language) -> None:
         for name, kind in COMPONENTS.items():
@@ -54,15 +54,15 @@ class FastLemmas:
 
     @classmethod
     def of(cls, nlp: Language) -> FastLemmas | None:
-        """The fast path for ``nlp``, or None where its shape is not the one the proof above is about."""
+        """The fast path for ``nlp``, or None if the pipeline does not have the shape described above."""
         try:
             return cls(nlp)
         except (ValueError, AttributeError, KeyError):
             return None
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The lemmas of each text joined by one space, in the order of the texts."""
-        # Texts of like length parse best together, and equal beginnings share windows.
+        """The lemmas of each text, joined by one space, in the order of the texts."""
+        # Texts of similar length parse fastest together.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         out = [""] * len(texts)
         for start in range(0, len(order), TEXTS_PER_BATCH):

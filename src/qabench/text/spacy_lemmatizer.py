@@ -1,4 +1,4 @@
-"""The official lemmatiser: a spaCy pipeline, loaded when the first text needs it, on all processors for many texts."""
+"""The official lemmatizer: a spaCy pipeline, loaded on first use, and run on all processors for many texts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from qabench.processes import map_parallel, most_workers
 
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
-UNUSED = ["ner"]  # entities: no lemma depends on them, and they cost as much as all the rest
+UNUSED = ["ner"]  # no lemma depends on entities, and they take as long as all other components
 CHARACTERS_PER_TASK = 20_000
 CHARACTERS_WORTH_A_PROCESS = 60_000
 
 
 class SpacyLemmatizer:
-    """Lemmas by a spaCy pipeline: exactly ``" ".join(token.lemma_ for token in nlp(text))``.
+    """Lemmas from a spaCy pipeline: exactly ``" ".join(token.lemma_ for token in nlp(text))``.
 
     Args:
-        model: an installed model package (``en_core_web_sm``) or a model's folder.
-        workers: processes for large batches; None for one a processor where processes can be forked safely.
+        model: an installed model package (``en_core_web_sm``) or the folder of a model.
+        workers: processes for large batches; None for one per processor if processes can be forked safely.
 
     Raises:
-        MissingExtra: no such package or folder.
+        MissingExtra: there is no such package or folder.
     """
 
     def __init__(self, model: str = OFFICIAL_MODEL, workers: int | None = None) -> None:
@@ -41,12 +41,11 @@ class SpacyLemmatizer:
         self.folder = _model_folder(model)
         meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
         self.full_name = f"{meta['lang']}_{meta['name']}"
-        self.official = self.full_name == OFFICIAL_MODEL
         self.versions = f"{self.full_name}-{meta['version']}+spacy-{metadata.version('spacy')}"
 
     @cached_property
     def name(self) -> str:
-        """Model and spaCy with versions, and a digest of the model's files: models may share a name and a version."""
+        """Model and spaCy with versions, and a digest of the model's files (models can share a name and a version)."""
         digest = hashlib.sha256()
         for path in sorted(p for p in self.folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")):
             digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
@@ -64,7 +63,7 @@ class SpacyLemmatizer:
         from qabench.text.spacy_fast import FastLemmas
 
         nlp = spacy.load(self.model if find_spec_of(self.model) else self.folder, exclude=UNUSED)
-        nlp.max_length = sys.maxsize  # the limit is there for the memory of the entity recogniser
+        nlp.max_length = sys.maxsize  # the limit protects the memory of the entity recognizer, which is not loaded
         return FastLemmas.of(nlp) or (
             lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
         )
@@ -93,7 +92,7 @@ class SpacyLemmatizer:
 
 
 def install_hint() -> str:
-    """How to install the official lemmatiser."""
+    """How to install the official lemmatizer."""
     return (
         f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
         f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
@@ -101,12 +100,12 @@ def install_hint() -> str:
 
 
 def find_spec_of(model: str) -> Any:
-    """The import spec of a model package, or None where ``model`` is a path or is not installed."""
+    """The import spec of a model package, or None if ``model`` is a path or is not installed."""
     return find_spec(model) if model.isidentifier() else None
 
 
 def _model_folder(model: str) -> Path:
-    """Where the model's meta.json stands. Does not import spaCy or the model."""
+    """The folder with the model's meta.json. Does not import spaCy or the model."""
     spec = find_spec_of(model)
     folder = Path(spec.origin).parent if spec and spec.origin else Path(model).expanduser()
     if not (folder / "meta.json").is_file():
@@ -118,7 +117,7 @@ def _model_folder(model: str) -> Path:
 
 
 def _tasks(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Positions of the texts, longest first so that the processors finish together, in tasks of about equal size."""
+    """Positions of the texts in tasks of about equal size, longest first so that all processes finish together."""
     task: list[int] = []
     size = 0
     for i in sorted(range(len(texts)), key=lambda i: -len(texts[i])):

@@ -20,9 +20,10 @@ LEXICAL_KEYS = {"TAG", "DEP", "LOWER", "ORTH", "TEXT", "IS_SPACE"}
 
 
 class TokenLemmas:
-    """The lemma of a token by its text, tag and dependency label, worked out once for each distinct triple.
+    """The lemma of a token from its text, tag and dependency label, computed once for each distinct triple.
 
-    Raises ValueError when one of the attribute ruler's patterns reads anything else.
+    Raises:
+        ValueError: a pattern of the attribute ruler reads anything else.
     """
 
     def __init__(self, nlp: Language) -> None:
@@ -30,11 +31,11 @@ class TokenLemmas:
         self.pipeline_ruler = nlp.get_pipe("attribute_ruler")
         self.lemmatizer = nlp.get_pipe("lemmatizer")
         self.ruler = AttributeRuler(nlp.vocab, name="one_token_patterns")
-        # For each longer pattern, its bits: one for each of its tokens.
+        # For each longer pattern, a mask with one bit for each of its tokens.
         self.longer: list[int] = []
         self.places = Matcher(nlp.vocab)
         self.known: dict[Triple, tuple[str, int]] = {}
-        # The patterns cannot tell apart two dependency labels that none of them names.
+        # The patterns cannot distinguish dependency labels that no pattern names.
         self.labels = {self.vocab.strings[""]}
         self.other_label = self.vocab.strings.add("a label that no pattern names")
         for rule in self.pipeline_ruler.patterns:
@@ -62,7 +63,7 @@ class TokenLemmas:
             lemmas, places = zip(*[self.known[token] for token in tokens], strict=True)
             seen = functools.reduce(operator.or_, places)
             if seen and any(seen & bits == bits for bits in self.longer):
-                # Perhaps a longer pattern matches: the pipeline's own components decide.
+                # A longer pattern may match, so the pipeline's own components are run.
                 lemmas = tuple(token.lemma_ for token in self.lemmatizer(self.pipeline_ruler(doc)))
             yield " ".join(lemmas)
 

@@ -19,7 +19,8 @@ ROWS_PER_CALL = 2048  # keeps a layer's arrays in the processor's cache
 class WindowEncoder:
     """``Tok2Vec.predict`` that computes each distinct window once.
 
-    Raises ValueError when the model is not spaCy's MultiHashEmbed and MaxoutWindowEncoder with a window of one.
+    Raises:
+        ValueError: the model is not spaCy's MultiHashEmbed and MaxoutWindowEncoder with a window of one.
     """
 
     def __init__(self, model: Model[Any, Any]) -> None:
@@ -54,7 +55,7 @@ class WindowEncoder:
         attributes = self.features.predict(docs)
         rows, ids = np.unique(np.concatenate(attributes), axis=0, return_inverse=True)
         vectors = self._embed(rows)
-        # Row 0 is the zero vector that stands between texts, so every id moves up by one.
+        # Row 0 is the zero vector that separates texts, so every id is increased by one.
         vectors = np.concatenate([np.zeros((1, vectors.shape[1]), dtype=vectors.dtype), vectors])
         sequence, starts = self._padded(ids.ravel() + 1, [len(doc) for doc in docs])
         for layer in self.layers:
@@ -69,7 +70,7 @@ class WindowEncoder:
         return vectors
 
     def _padded(self, ids: Ids, lengths: list[int]) -> tuple[Ids, list[int]]:
-        """All texts in one sequence with ``pad`` zeros around each, and where each begins."""
+        """All texts in one sequence with ``pad`` zeros around each, and the start of each text."""
         ends = np.cumsum(lengths)
         starts = ends - lengths + self.pad * np.arange(1, len(lengths) + 1)
         sequence = np.zeros(len(ids) + self.pad * (len(lengths) + 1), dtype=np.int64)
@@ -78,7 +79,7 @@ class WindowEncoder:
 
     @staticmethod
     def _one_layer(layer: Model[Any, Any], vectors: Matrix, sequence: Ids) -> tuple[Matrix, Ids]:
-        """Vectors of the distinct windows, and the sequence as ids of windows."""
+        """The vectors of the distinct windows, and the sequence as ids of windows."""
         base = len(vectors)
         before = np.concatenate([sequence[:1], sequence[:-1]])
         after = np.concatenate([sequence[1:], sequence[-1:]])
