@@ -1,4 +1,4 @@
-"""A polite HTTP client: few requests at once, patient retries, and waiting for as long as the server asks."""
+"""A polite HTTP client: few concurrent requests, retries with backoff, and respect for Retry-After."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Wikimedia asks that a client say who runs it and where to complain.
+# Wikimedia requires a User-Agent with contact information.
 USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
 IN_FLIGHT = 2
 MOST_REDIRECTS = 5
@@ -30,7 +30,7 @@ RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with status 200. ``url`` has no query."""
+    """A response with status 200. ``url`` has no query string."""
 
     url: str
     headers: Mapping[str, str]
@@ -39,7 +39,7 @@ class Answer:
 
 
 class TryAgain(Exception):
-    """A failed try that can succeed when repeated. ``asked``: the seconds that the server asks us to wait, if any."""
+    """A failed attempt that may succeed when repeated. ``asked``: the server's Retry-After in seconds."""
 
     def __init__(self, reason: str, asked: float | None = None) -> None:
         super().__init__(reason)
@@ -48,7 +48,7 @@ class TryAgain(Exception):
 
 
 class Refused(WikiError):
-    """The server refused the request. ``status`` is the number of its answer."""
+    """The server refused the request. ``status`` is the HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)
@@ -62,10 +62,10 @@ class Refused(WikiError):
 class PoliteClient:
     """An HTTP client for one server, safe for several threads.
 
-    At most ``in_flight`` requests are under way at once. A try that failed for a passing reason (no connection, a
-    time-out, half an answer, status 408, 425, 429 or 5xx) is made again after a wait that doubles, with jitter. Where
-    the server says how long to wait (Retry-After), no thread asks anything before; where it says longer than
-    ``retry.longest_wait``, the request fails at once and says so.
+    At most ``in_flight`` requests run at the same time. Transient failures (no connection, a timeout, an incomplete
+    response, status 408, 425, 429 or 5xx) are retried with exponential backoff and jitter. If the server says how long
+    to wait (Retry-After), no thread sends a request before. If this is longer than ``retry.longest_wait``, the request
+    fails at once.
     """
 
     def __init__(self, in_flight: int = IN_FLIGHT, retry: Retry = RETRY) -> None:
@@ -78,18 +78,18 @@ class PoliteClient:
         self._client: httpx2.Client | None = None
 
     def get(self, url: str, params: Mapping[str, str | int], read: Callable[[Answer], T]) -> T:
-        """The result of ``read`` for the answer, which ``read`` can reject by raising ``TryAgain``.
+        """Sends a request and returns ``read(response)``; ``read`` can raise ``TryAgain`` to reject the response.
 
         Raises:
-            Refused: the server refuses (a status of 4xx that another try does not change).
-            WikiError: no answer or no usable one after all tries, a redirect to another host, or an answer that is
-                larger than ``LARGEST_ANSWER``.
+            Refused: the server refused the request (a permanent 4xx status).
+            WikiError: no usable response after all attempts, a redirect to another host, or a response that is larger
+                than ``LARGEST_ANSWER``.
         """
         failures = 0
         while True:
             self._wait_for_permission()
             with self._slots:
-                if self._seconds_left() > 0:  # said to another thread while this one waited for a slot
+                if self._seconds_left() > 0:  # another thread received a Retry-After while this one waited for a slot
                     continue
                 try:
                     return read(self._ask(url, params))
@@ -99,7 +99,7 @@ class PoliteClient:
             self._sleep(seconds)
 
     def close(self) -> None:
-        """Ends the connections, and the waits of other threads: their requests fail."""
+        """Closes the connections. Requests of other threads that are waiting fail."""
         self._closed.set()
         with self._lock:
             client, self._client = self._client, None
@@ -152,16 +152,16 @@ class PoliteClient:
             return self._client
 
     def _seconds_left(self) -> float:
-        """How long the server wants no request from any thread; below 0 when that has passed."""
+        """The seconds until the server accepts requests again (from any thread); negative if that time has passed."""
         return self._not_before - time.monotonic()
 
     def _wait_for_permission(self) -> None:
-        self._sleep(0)  # for the check whether the client was closed
+        self._sleep(0)  # raises if the client was closed
         while (seconds := self._seconds_left()) > 0:
             self._sleep(seconds)
 
     def _pause(self, error: TryAgain, failures: int, url: str) -> float:
-        """The seconds to wait before another try; the other threads wait too where it was the server that said so."""
+        """The seconds to wait before the next attempt. If the server set this time, the other threads wait too."""
         if error.asked is not None and error.asked > self.retry.longest_wait:
             raise WikiError(f"{url}: {error.reason}, and wants no request for {error.asked:.0f} s: try again then")
         if failures >= self.retry.attempts:
@@ -178,7 +178,7 @@ class PoliteClient:
 
 
 def _same_host(request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
-    """The request of a redirect. Raises WikiError if it leads to another host: only configured hosts are asked."""
+    """The request of a redirect. Raises WikiError if it leads to another host: only the configured host is used."""
     old, new = request.url, following.url
     upgraded = (old.scheme, new.scheme, old.port, new.port) == ("http", "https", None, None)
     if old.host != new.host or not (upgraded or (old.scheme, old.port) == (new.scheme, new.port)):

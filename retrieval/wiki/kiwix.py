@@ -1,4 +1,4 @@
-"""Wikipedia without internet: a Kiwix server and the book (ZIM file) that it serves."""
+"""Offline Wikipedia: a book (ZIM file) on a Kiwix server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
 ATOM = "{http://www.w3.org/2005/Atom}"
-# Where a page stands below the server's root: it depends on the versions of the server and of the ZIM file.
+# Possible paths of a page, depending on the versions of the server and of the ZIM file.
 PLACES = ("/content/{book}/{path}", "/content/{book}/A/{path}", "/{book}/A/{path}", "/{book}/{path}")
 
 
 class Kiwix:
-    """A book of a Kiwix server. Its pages are of the book's date, and not of the dataset's epoch; none is cached.
+    """A book of a Kiwix server. Its pages have the date of the book, not of the dataset's epoch. They are not cached.
 
-    The server is asked even where QABENCH_OFFLINE forbids the network: it was named for just that.
+    The server is used even if QABENCH_OFFLINE forbids network access, because it is meant for offline use.
 
     Args:
-        base: the server's address, such as "http://localhost:8888", with the path prefix that it was started with.
-        book: the book's name, as it stands in the addresses of its pages (the ZIM file's name without ".zim").
-        client: what asks the server.
+        base: the URL of the server, such as "http://localhost:8888", with the path prefix that it was started with.
+        book: the name of the book in the URLs of its pages (the name of the ZIM file without ".zim").
+        client: the HTTP client.
     """
 
     def __init__(self, base: str, book: str, *, client: PoliteClient | None = None) -> None:
@@ -38,7 +38,7 @@ class Kiwix:
         """The book's full-text search; see ``wiki_search``."""
         if not query.strip() or results < 1:
             raise InputError(f"query {query!r}, results {results}: needs a query and at least 1 result")
-        # Without "format" the server answers with a page for people.
+        # Without "format" the server returns HTML.
         asked: dict[str, str | int] = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book}
         try:
             return self.client.get(f"{self.base}/search", asked | {"format": "xml"}, _read_feed)[:results]
@@ -49,17 +49,17 @@ class Kiwix:
 
     @property
     def name(self) -> str:
-        """The book, for signatures."""
+        """The name of the book for signatures."""
         return f"the Kiwix book {self.book}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page of exactly this title; see ``Wikipedia.lookup``. Disambiguation pages are pages like others."""
+        """The page with exactly this title; see ``Wikipedia.lookup``. Disambiguation pages are treated as pages."""
         page = WikiPage(title)
         self.content(page)
         return page
 
     def content(self, evidence: Any) -> str:
-        """A page's Markdown; see ``wiki_content``. A page that no search of this server gave is found by its title."""
+        """A page's Markdown; see ``wiki_content``. Without a URL from this server's search, the title is used."""
         page = WikiPage.of(evidence)
         for address in self._addresses(page):
             try:
@@ -77,19 +77,19 @@ class Kiwix:
 
     def _address(self, href: str) -> str:
         href = href.removeprefix(self.base)
-        # A server with a path prefix puts it into its links, too.
+        # The links of a server with a path prefix include the prefix.
         prefix = urlsplit(self.base).path
         return self.base.removesuffix(prefix) + href if href.startswith(f"{prefix}/") else self.base + href
 
     def _books(self) -> str:
-        """What the server's catalogue lists, for an error's message."""
+        """The books in the server's catalog, for error messages."""
         try:
             feed = self.client.get(f"{self.base}/catalog/search", {}, _read_xml)
         except WikiError:
-            return "Its catalogue cannot be read."
+            return "Its catalog cannot be read."
         links = [link for link in feed.iter(f"{ATOM}link") if link.get("type") == "text/html"]
         names = [link.get("href", "").rstrip("/").rpartition("/")[2] for link in links]
-        return f"Its catalogue has {', '.join(map(repr, sorted(names))) or 'no books'}."
+        return f"Its catalog has {', '.join(map(repr, sorted(names))) or 'no books'}."
 
 
 def _read_xml(response: Answer) -> ElementTree.Element:
@@ -100,7 +100,7 @@ def _read_xml(response: Answer) -> ElementTree.Element:
 
 
 def _read_feed(response: Answer) -> list[WikiPage]:
-    """The hits of a search: RSS from real servers, Atom, with or without a namespace, as the official package reads."""
+    """The results of a search. Servers send RSS; Atom, with or without a namespace, is read by the official package."""
     feed = _read_xml(response)
     rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     atom = [
@@ -113,7 +113,7 @@ def _read_feed(response: Answer) -> list[WikiPage]:
 
 
 def _page_only(html: str) -> str:
-    """A served page's body without the bar that the server adds."""
+    """The HTML of a page without the toolbar that the server adds."""
     page = parsed(html)
     for added in page.select("span.kiwix, #kiwixtoolbar, head"):
         added.decompose()

@@ -1,4 +1,4 @@
-"""A Wikipedia page's HTML as the Markdown that FanOutQA shows to models."""
+"""Converts the HTML of a Wikipedia page to the Markdown that FanOutQA gives to models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qab
 
 
 MOST_CHARACTERS = 16_000_000
-# For each of these the parser or the converter looks through the rest of the page, or all items of the list.
+# For each occurrence, the parser or the converter scans the rest of the page, or all items of the list.
 EFFORTS = (
     ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
     ("comments and declarations", re.compile(r"<[!?]"), 5_000),
@@ -22,23 +22,25 @@ EFFORTS = (
 
 
 def to_markdown(html: str) -> str:
-    """HTML as Markdown: ATX headings, tables and lists kept, links as their text, images as ``![alt](image)``.
+    """Converts HTML to Markdown, with ATX headings, tables, lists, links as text, and images as ``![alt](image)``.
 
-    ``<script>`` and ``<style>`` are dropped, and a ``<div>`` is its text and a newline, or nothing if it has none.
+    ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
 
-    With markdownify 0.11, which the official package pins, the result is the official one, character by character.
-    With 1.x, which is what a new installation gets, white space differs (blocks are set apart by one blank line, a
-    line break in a table's cell or heading becomes a space, so that a row of a table stays on its line, a cell that
-    spans columns counts as so many, nested lists are indented by spaces and not tabs), and captions, the terms and
-    definitions of a list and quotations are marked; words, headings and tables are the same.
+    With markdownify 0.11, which the official package pins, the result is identical to the official one. With 1.x, which
+    new installations get, words, headings and tables are the same. The differences are:
+
+    - Blocks are separated by one blank line, and nested lists are indented by spaces instead of tabs.
+    - A line break in a table cell or heading becomes a space, so that a row of a table is a single line, and a cell
+      that spans several columns counts as several cells.
+    - Captions, quotations, and the terms and definitions of a list have markup.
 
     Args:
-        html: a page or a fragment of one; "" gives "".
+        html: a page or a fragment; "" gives "".
 
     Raises:
         MissingExtra: markdownify is not installed.
         PageUnreadable: the elements are nested too deeply (several hundred levels), the HTML is so malformed that the
-            parser or the converter fails, or converting it would take too long. No real page was seen to be like this.
+            parser or the converter fails, or the conversion would take too long. No real page is known to cause this.
 
     Source: ``fanoutqa.utils.markdownify``, https://github.com/zhudotexe/fanoutqa.
     """
@@ -55,7 +57,7 @@ def to_markdown(html: str) -> str:
 
 
 def parsed(html: str) -> Any:
-    """HTML as a ``bs4.BeautifulSoup``, by the parser that the conversion uses too.
+    """Parses HTML with the parser of the conversion; returns a ``bs4.BeautifulSoup``.
 
     Raises:
         MissingExtra: bs4 is not installed.
@@ -83,14 +85,14 @@ def _check_effort(html: str) -> None:
 
 @functools.cache
 def _converter_class() -> Any:
-    """Made on first use: markdownify and the HTML parser behind it take their time to import."""
+    """Defined on first use, because markdownify and its HTML parser are slow to import."""
     try:
         from markdownify import MarkdownConverter
     except ImportError:
         raise MissingExtra(INSTALL) from None
 
     class PageConverter(MarkdownConverter):
-        """Version 0.11 gives the third argument by position, 1.x by name: what it says matters to none of these."""
+        """Version 0.11 passes the third argument by position and 1.x by name. None of these methods needs it."""
 
         def convert_a(self, el: Any, text: str, *_: Any, **__: Any) -> str:
             return text

@@ -1,4 +1,4 @@
-"""Wikipedia as it was at the dataset's epoch, through the MediaWiki action API."""
+"""Wikipedia at the dataset's epoch, from the MediaWiki action API."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ VARIABLE = "QABENCH_WIKIPEDIA_API"
 MOST_RESULTS = 500
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
-# The API reports these with status 200; they pass.
+# Transient errors that the API reports with status 200.
 PASSING_ERRORS = ("maxlag", "ratelimited", "internal_api_error")
 GONE = ("nosuchrevid", "missingtitle", "permissiondenied", "missingcontent", "cantaccessrevision")
 
 
 class MediaWiki:
-    """A wiki's pages at the epoch, kept in a cache.
+    """The pages of a wiki at the epoch, with a cache.
 
     Args:
-        api: the URL of the wiki's ``api.php``; by default QABENCH_WIKIPEDIA_API, else the English Wikipedia's.
-        cache: where pages are kept; by default ``WikiCache()``.
-        client: what asks; its settings say how many requests are under way at once and how patiently.
+        api: the URL of the wiki's ``api.php``; by default QABENCH_WIKIPEDIA_API, else the English Wikipedia.
+        cache: the cache of pages; by default ``WikiCache()``.
+        client: the HTTP client, with the number of concurrent requests and the retries.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class MediaWiki:
         self.client = client or PoliteClient()
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """The wiki's own search, as it is today, so a page may be younger than the epoch; see ``wiki_search``."""
+        """The wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
         if not query.strip() or not 1 <= results <= MOST_RESULTS:
             raise InputError(f"query {query!r}, results {results}: needs a query and 1 to {MOST_RESULTS} results")
         found = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
@@ -52,9 +52,9 @@ class MediaWiki:
     name = "dated"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page of a title; see ``Wikipedia.lookup``. Titles and redirects are today's, as upstream.
+        """The page with a title; see ``Wikipedia.lookup``. Titles and redirects are those of today, as upstream.
 
-        If the network is forbidden: the page of exactly this title, if it is cached.
+        Without network access, this is the page with exactly this title, if it is cached.
         """
         if offline_variable() and (known := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, known)
@@ -79,29 +79,29 @@ class MediaWiki:
         pageid, text = self.fetch(page)
         try:
             self.keep(page, pageid, text)
-        except QabenchError as error:  # the page is here: a full disk is no reason to withhold it
+        except QabenchError as error:  # the page was downloaded, so return it even if the disk is full
             warnings.warn(f"{error}; the page is not cached", stacklevel=2)
         return text
 
     def cached(self, page: WikiPage) -> str | None:
-        """A page's Markdown from the cache, or None. A page without id is found if it was once looked up here."""
+        """A page's Markdown from the cache, or None. A page without an id is found if it was looked up before."""
         pageid = self.cache.pageid_of(page.title) if page.pageid is None else page.pageid
         return None if pageid is None else self.cache.read(pageid)
 
     def keep(self, page: WikiPage, pageid: int, text: str) -> None:
-        """Puts a fetched page into the cache. Raises QabenchError where it cannot be written."""
+        """Stores a downloaded page in the cache. Raises QabenchError if it cannot be written."""
         self.cache.write(pageid, text)
         if page.pageid is None:
             self.cache.remember_title(page.title, pageid)
 
     def fetch(self, page: WikiPage) -> tuple[int, str]:
-        """A page's id and Markdown at the epoch, from the wiki.
+        """Downloads a page from the wiki and returns its id and its Markdown at the epoch.
 
-        A page that was a redirect at the epoch gives the page that it led to then, under its own id.
+        For a page that was a redirect at the epoch, this is its own id and the Markdown of the target at that time.
 
         Raises:
-            PageMissing: the wiki has no such page, had none at the epoch, hides it, or it was blank.
-            WikiError: the wiki could not be asked.
+            PageMissing: the wiki does not have the page, did not have it at the epoch, or hides it, or it was blank.
+            WikiError: the request failed.
         """
         found = page if page.pageid and page.revid else self._at_epoch(page)
         first = found
@@ -120,12 +120,12 @@ class MediaWiki:
 
     def _at_epoch(self, page: WikiPage, asked: WikiPage | None = None) -> WikiPage:
         """The page with its id and its newest revision at the epoch."""
-        if "|" in page.title and not page.pageid:  # the API would take it for several titles
+        if "|" in page.title and not page.pageid:  # the API would split it into several titles
             raise PageMissing(asked or page, "no page's title has a '|'")
         which: dict[str, str | int] = {"pageids": page.pageid} if page.pageid else {"titles": page.title}
         answer = self._revision(which)
         if not answer.get("revisions") and not page.pageid:
-            # The title may be a redirect that is younger than the epoch: the page has been renamed since.
+            # The title may be a redirect that is newer than the epoch, because the page was renamed later.
             answer = self._revision(which | {"redirects": 1})
         if not answer.get("revisions"):
             raise PageMissing(asked or page, _why_missing(answer, page))
@@ -137,7 +137,7 @@ class MediaWiki:
         return self._first_page({**newest, **which})
 
     def _first_page(self, which: dict[str, str | int]) -> dict[str, Any]:
-        """The first page in the answer to a query."""
+        """The first page in the response to a query."""
         answer = self._ask({"action": "query", **which})
         pages = _member(answer, dict, "query").get("pages", [])
         if not isinstance(pages, list) or not all(isinstance(one, dict) for one in pages):
@@ -157,14 +157,14 @@ class MediaWiki:
         if variable := offline_variable():
             raise WikiError(
                 f"{self.api} is not asked, because {variable} is set. Pages in the cache can be read: fill it with "
-                "`qabench wiki prefetch` where there is a network, or with `qabench wiki import-cache`"
+                "`qabench wiki prefetch` on a machine with network access, or with `qabench wiki import-cache`"
             )
         common: dict[str, str | int] = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
         return self.client.get(self.api, common | params, _read_answer)
 
 
 class _ApiError(WikiError):
-    """The API refused a request. ``code`` is its word for the reason."""
+    """The API refused a request. ``code`` is the API's error code."""
 
     def __init__(self, where: str, code: str, info: str) -> None:
         super().__init__(where, code, info)
@@ -193,7 +193,7 @@ def _read_answer(response: Answer) -> dict[str, Any]:
 
 
 def _member(answer: Any, kind: type[T], *path: str) -> T:
-    """The value at a path of keys. Raises WikiError if it is not there or of another type."""
+    """The value at a path of keys. Raises WikiError if it is missing or has another type."""
     value = answer
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -216,7 +216,7 @@ def _hit(hit: Any) -> WikiPage:
 
 
 def _redirect_target(html: str) -> str | None:
-    """The title that a redirect's page shows as its target, or None where the page is no redirect."""
+    """The title of the target of a redirect page, or None if the page is not a redirect."""
     if 'class="redirectMsg"' not in html:
         return None
     link = parsed(html).select_one(".redirectMsg .redirectText a")
@@ -224,7 +224,7 @@ def _redirect_target(html: str) -> str | None:
 
 
 def _options(html: str) -> list[str]:
-    """The titles that a disambiguation page lists, sorted: the first link of each list item, without its contents."""
+    """The titles that a disambiguation page lists, sorted: the first link of each list item outside the contents."""
     items = [item for item in parsed(html).find_all("li") if "tocsection" not in "".join(item.get("class") or [])]
     return sorted(item.a.get_text() for item in items if item.a)
 

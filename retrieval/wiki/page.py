@@ -1,4 +1,4 @@
-"""A page of Wikipedia as FanOutQA names it, and what can be wrong with getting it."""
+"""A Wikipedia page as FanOutQA identifies it, and the errors of getting it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from qabench.errors import InputError, QabenchError
 LARGEST_ID = 10**18 - 1
 
 EPOCH = "2023-11-20T00:00:00Z"
-"""The dataset's epoch: of each page, its newest revision at or before this moment is the page."""
+"""The dataset's epoch: the newest revision of a page at or before this time is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page. ``pageid`` and ``revid`` are None where they are not known: it is then looked up by its title.
+    """A page. ``pageid`` and ``revid`` are None if they are unknown; the page is then looked up by its title.
 
-    ``revid`` is the page's revision at the epoch. ``url`` is where people read it, or its path on a Kiwix server.
+    ``revid`` is the page's revision at the epoch. ``url`` is the URL of the page, or its path on a Kiwix server.
 
     Raises:
-        InputError: an id that is not a positive number. (An id becomes a part of a file's name.)
+        InputError: an id is not a positive number. (Ids become parts of file names.)
     """
 
     title: str
@@ -37,10 +37,10 @@ class WikiPage:
 
     @classmethod
     def of(cls, evidence: Any) -> WikiPage:
-        """The page that a row of ``necessary_evidence``, or an object with its fields, names.
+        """The page of a row of ``necessary_evidence``, or of an object with the same fields.
 
-        An id that is not a positive number ("###TBD###" in the source's corrections, 0 in its Kiwix results) is
-        unknown.
+        An id that is not a positive number ("###TBD###" in the corrections of the source, 0 in its Kiwix results)
+        counts as unknown.
 
         Raises:
             InputError: it has neither a page id nor a title.
@@ -59,7 +59,7 @@ class WikiPage:
 
     @property
     def key(self) -> int | str:
-        """What tells it from other pages: its id, else its title."""
+        """Identifies the page: its id, or its title if the id is unknown."""
         return self.title if self.pageid is None else self.pageid
 
     def __str__(self) -> str:
@@ -67,23 +67,23 @@ class WikiPage:
 
 
 def wikipedia_url(title: str) -> str:
-    """Where people read a page of the English Wikipedia."""
+    """The URL of a page of the English Wikipedia."""
     return f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
 
 
 def valid_id(value: Any) -> int | None:
-    """The value if it can be the id of a page or a revision, else None."""
+    """The value if it is a valid id of a page or a revision, else None."""
     return value if type(value) is int and 0 < value <= LARGEST_ID else None
 
 
 def _revision(evidence: Any) -> int | None:
-    # Of the official package's search results this is a property that asks Wikipedia: it is read from the data only.
+    # In the official package's search results, revid is a property that sends a request, so only plain data is read.
     fields = evidence if isinstance(evidence, Mapping) else getattr(evidence, "__dict__", {})
     return valid_id(fields.get("revid"))
 
 
 class WikiError(QabenchError):
-    """A page or the results of a search are not available: no network, or a server that refuses or answers nonsense."""
+    """A page or search results are not available: no network, or the server refused or sent an invalid response."""
 
 
 class PageUnreadable(WikiError):
@@ -91,7 +91,12 @@ class PageUnreadable(WikiError):
 
 
 class PageMissing(WikiError):
-    """The page was not there at the epoch (or is not in the Kiwix book). ``page`` says which, ``reason`` why."""
+    """The page did not exist at the epoch, or is not in the Kiwix book.
+
+    Attributes:
+        page: the page.
+        reason: why it is missing.
+    """
 
     def __init__(self, page: WikiPage, reason: str) -> None:
         super().__init__(page, reason)

@@ -1,4 +1,4 @@
-"""Downloading many pages into the cache: a few at once, resumable, with a list of those that failed."""
+"""Downloads many pages into the cache: a few at a time, resumable, with a list of the failures."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
 
-# After so many failed requests in a row, the network or the server is down, and each one costs many tries.
+# After this many failures in a row, the network or the server is probably down, so the download stops.
 FAILURES_IN_A_ROW = 5
 
 
 @dataclass
 class Prefetched:
-    """The result for each page. ``in_all`` counts different pages; ``not_tried`` is above 0 if it stopped early."""
+    """The result of ``prefetch``. ``in_all`` counts distinct pages; ``not_tried`` is above 0 if it stopped early."""
 
     in_all: int = 0
     cached: int = 0
@@ -40,8 +40,8 @@ def prefetch(
 ) -> Prefetched:
     """Downloads pages into the cache, ``wiki.client.in_flight`` at once.
 
-    Pages in the cache are not requested again, so a call that was interrupted or killed is resumed by another one. A
-    page that was missing or failed is requested again.
+    Pages in the cache are not requested again, so another call continues after an interruption. A page that was missing
+    or failed is requested again.
 
     Args:
         evidences: as for ``wiki_content``; each page counts once, however often it is named.
@@ -49,7 +49,7 @@ def prefetch(
         progress: called after each page with the number of pages processed and of all pages.
 
     Raises:
-        QabenchError: a page cannot be written to the cache (a full disk); those before it are kept.
+        QabenchError: a page cannot be written to the cache (such as a full disk); the pages before it are kept.
     """
     wiki = wiki or MediaWiki()
     wiki.cache.sweep()
@@ -87,7 +87,7 @@ class _Fetching:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         self._count(running.pop(future), future)
             except BaseException:
-                self.wiki.client.close()  # ends the waits between tries: what stops us need not wait for them
+                self.wiki.client.close()  # ends the waits between attempts, so that this ends at once
                 raise
 
     def _one(self, page: WikiPage) -> None:
@@ -102,7 +102,7 @@ class _Fetching:
         except PageMissing as error:
             self.done.missing.append(error)
             self.failures = 0
-        except PageUnreadable as error:  # says nothing about the server
+        except PageUnreadable as error:  # not a sign that the server is down
             self.done.failed.append((page, error))
         except WikiError as error:
             self.done.failed.append((page, error))

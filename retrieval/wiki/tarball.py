@@ -1,4 +1,4 @@
-"""Reading a tarball of cached pages into the cache, trusting nothing in it."""
+"""Imports a tarball of cached pages into the cache, without trusting its content."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from qabench.retrieval.wiki.cache import WikiCache
 
 PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
 LARGEST_PAGE = 64 << 20
-# The authors' tarball holds about 9 GB compressed; what unpacks to more than this is none.
+# The authors' tarball has about 9 GB compressed. Anything that unpacks to more than this is refused.
 LARGEST_IN_ALL = 256 << 30
 LARGEST_HEADER = 1 << 20  # bytes of a long name or of extended attributes, which are read into memory
-# Also what odd numbers in headers cause.
+# Including the exceptions that invalid numbers in headers cause.
 DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
 EXTENSIONS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, *tarfile.GNU_TYPES)
 OPENERS: list[tuple[bytes, Callable[[Any], Any]]] = [
@@ -33,7 +33,7 @@ OPENERS: list[tuple[bytes, Callable[[Any], Any]]] = [
 
 
 class _Header(tarfile.TarInfo):
-    """A header that refuses to read gigabytes of names and attributes."""
+    """A header that limits the size of names and attributes."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in EXTENSIONS and self.type != tarfile.GNUTYPE_SPARSE and self.size > LARGEST_HEADER:
@@ -43,9 +43,15 @@ class _Header(tarfile.TarInfo):
 
 @dataclass
 class Imported:
-    """What became of a tarball's members. ``refused``: (name, reason) of what looked wrong, none of it written.
+    """Counts of a tarball's members.
 
-    ``blank`` counts pages without text, which the official package makes where it could not get a page: not written.
+    Attributes:
+        written: pages written to the cache.
+        present: pages that were in the cache already.
+        blank: pages without text, which are not written. The official package creates them for pages that it could
+            not get.
+        ignored: folders and files that are not pages.
+        refused: (name, reason) of suspicious members, which are not written.
     """
 
     written: int = 0
@@ -58,21 +64,22 @@ class Imported:
 def import_cache(
     tarball: Path, cache: WikiCache | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Imported:
-    """Puts the pages of a tarball (plain, gzip, bzip2 or xz) into a cache's folder.
+    """Imports the pages of a tarball (plain, gzip, bzip2 or xz) into the folder of a cache.
 
-    Only regular files called ``{pageid}-dated.md`` are taken, from whatever folder in the tarball, and each is written
-    into the cache's own folder: a member's path is never a path here. Refused: links and devices, absolute paths and
-    ones with "..", pages above 64 MiB and what is not UTF-8. Other files are ignored. A page that the cache's folder
-    has already is left as it is, so that a run that was stopped is resumed by another one.
+    Only regular files with the name ``{pageid}-dated.md`` are imported, from any folder of the tarball. Each is written
+    directly to the cache's folder; the path of a member is never used. Links, devices, absolute paths, paths with "..",
+    pages above 64 MiB and pages that are not UTF-8 are refused. Other files are ignored. Pages that are in the folder
+    already are not changed, so an interrupted import can be continued.
 
     Args:
         tarball: the file.
         cache: by default ``WikiCache()``.
-        progress: is told the bytes of the tarball read and its bytes in all.
+        progress: called with the number of bytes of the tarball that were read, and its size.
 
     Raises:
-        InputError: there is no such file, it is no tarball, or unpacks to an absurd size.
-        QabenchError: it ends too early or is damaged (what was read until then is kept), or a page cannot be written.
+        InputError: the file does not exist, is not a tarball, or unpacks to an implausible size.
+        QabenchError: the tarball is truncated or damaged (the pages read until then are kept), or a page cannot be
+            written.
     """
     cache = WikiCache(None if cache is None else cache.folder, others=[])
     cache.sweep()
@@ -86,7 +93,7 @@ def import_cache(
         for member in _members(tar, tarball, done):
             unpacked += member.size
             if unpacked > LARGEST_IN_ALL:
-                raise InputError(f"{tarball} unpacks to more than {LARGEST_IN_ALL >> 30} GiB: this is no page cache")
+                raise InputError(f"{tarball} unpacks to more than {LARGEST_IN_ALL >> 30} GiB: it is not a page cache")
             try:
                 _take(tar, member, cache, done)
             except DAMAGED as error:
@@ -98,7 +105,7 @@ def import_cache(
 
 @contextmanager
 def _opened(file: BinaryIO, tarball: Path) -> Iterator[tarfile.TarFile]:
-    """The tarball as a stream. tarfile's own decompression does not notice that a stream ends too early."""
+    """The tarball as a stream. The decompression of tarfile itself does not detect truncated streams."""
     begin = file.read(6)
     file.seek(0)
     try:
@@ -108,10 +115,10 @@ def _opened(file: BinaryIO, tarball: Path) -> Iterator[tarfile.TarFile]:
             )
             tar = stack.enter_context(tarfile.open(fileobj=plain, mode="r|", tarinfo=_Header))
             stack = stack.pop_all()
-    except EOFError as error:  # compressed, and cut off in its first block
+    except EOFError as error:  # compressed, and truncated in its first block
         raise _damaged(tarball, error, Imported()) from error
     except DAMAGED as error:
-        raise InputError(f"{tarball} is no tarball (plain, gzip, bzip2 or xz): {error}") from error
+        raise InputError(f"{tarball} is not a tarball (plain, gzip, bzip2 or xz): {error}") from error
     with stack:
         yield tar
 
@@ -125,7 +132,7 @@ def _members(tar: tarfile.TarFile, tarball: Path, done: Imported) -> Iterator[ta
         if member is None:
             return
         yield member
-        tar.members = []  # type: ignore[attr-defined]  # else all headers stay in memory
+        tar.members = []  # type: ignore[attr-defined]  # otherwise all headers stay in memory
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done: Imported) -> None:
@@ -147,7 +154,7 @@ def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done:
 
 def _why_refused(member: tarfile.TarInfo, path: PurePosixPath) -> str | None:
     if not member.isreg():
-        return "a link" if member.issym() or member.islnk() else "no regular file"
+        return "a link" if member.issym() or member.islnk() else "not a regular file"
     if path.is_absolute() or ".." in path.parts:
         return "a path that leads out of its folder"
     if member.size > LARGEST_PAGE:
@@ -179,5 +186,5 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, page
 def _damaged(tarball: Path, error: Exception, done: Imported) -> QabenchError:
     return QabenchError(
         f"{tarball} is damaged or ends too early ({error}) after {done.written + done.present} pages, which are kept. "
-        "Get it anew, whole, and run this again: it goes on where it stopped."
+        "Download the tarball again, then run this again: it continues where it stopped."
     )

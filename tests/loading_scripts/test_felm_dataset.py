@@ -353,7 +353,7 @@ class TestOddities:
         ("raw", "field", "says"),
         [
             (raw_row(domain="history"), "domain", "wk, science, math, reasoning, writing_rec"),
-            (raw_row(response=None), "response", "text or number, got null"),
+            (raw_row(response=None), "response", "string or number, got null"),
             (raw_row(response=1.5), "response", "text or NaN"),
             (raw_row(response=math.inf), "response", "text or NaN"),
             (raw_row(prompt=math.nan), "prompt", "text"),

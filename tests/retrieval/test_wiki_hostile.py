@@ -58,7 +58,7 @@ def test_ids_that_are_not_ids_are_refused(server: ScriptedWiki, wiki: MediaWiki,
     server.faults.append(Fault(body=json.dumps({"query": {"search": [{"title": "A", "pageid": pageid}]}}).encode()))
     with pytest.raises(WikiError, match="no pageid that is a positive number"):
         wiki.search("A")
-    with pytest.raises(InputError, match="not the id of a page"):
+    with pytest.raises(InputError, match="is not a page id"):
         wiki.cache.write(pageid, "text")
     if pageid is not None:
         with pytest.raises(InputError, match="not a positive number"):

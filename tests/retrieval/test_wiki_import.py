@@ -99,14 +99,14 @@ def test_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = import_cache(path)
     assert done.refused == [("1-dated.md", "101 bytes; a page has at most 100")] and done.written == 1
     monkeypatch.setattr(wiki_import, "LARGEST_IN_ALL", 150)
-    with pytest.raises(InputError, match="this is no page cache"):
+    with pytest.raises(InputError, match="it is not a page cache"):
         import_cache(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"no tarball at all", b"\x1f\x8b but no gzip", b"BZh9 no"])
 def test_no_tarball(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "pages.tar").write_bytes(content)
-    with pytest.raises(InputError, match=r"pages\.tar is no tarball"):
+    with pytest.raises(InputError, match=r"pages\.tar is not a tarball"):
         import_cache(tmp_path / "pages.tar")
     with pytest.raises(InputError, match="cannot read the tarball"):
         import_cache(tmp_path / "nothing.tar")

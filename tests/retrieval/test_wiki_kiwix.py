@@ -108,7 +108,7 @@ def test_search_reads_both_kinds_of_feed(server: Scripted, feed: str, count: int
 def test_search_errors(server: Scripted) -> None:
     server.answers["/catalog/search"] = (200, CATALOGUE)
     server.answers["/search"] = (400, "<error>No such book: b</error>")
-    with pytest.raises(WikiError, match=r"answered 400 .* Its catalogue has 'b'\."):
+    with pytest.raises(WikiError, match=r"answered 400 .* Its catalog has 'b'\."):
         kiwix_of(server).search("x")
     server.answers["/search"] = (200, "<html><p>a page for people</html>")
     with pytest.raises(WikiError, match=r"the answer is not XML .*\(tries: 3\)"):
@@ -136,10 +136,10 @@ def test_content_by_link_with_a_prefix(server: Scripted) -> None:
 
 def test_a_missing_page(server: Scripted) -> None:
     server.answers["/catalog/search"] = (200, CATALOGUE)
-    with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no page of this title. Its catalogue has 'b'"):
+    with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no page of this title. Its catalog has 'b'"):
         kiwix_of(server).content({"title": "Dodo"})
     server.answers["/catalog/search"] = (403, "")
-    with pytest.raises(PageMissing, match="catalogue cannot be read"):
+    with pytest.raises(PageMissing, match="catalog cannot be read"):
         kiwix_of(server).content({"title": "", "pageid": 4})
     server.answers["/content/b/Dodo"] = (403, "")
     with pytest.raises(WikiError, match="answered 403"):
@@ -189,9 +189,9 @@ def test_the_real_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below:
         for gone in ("no()", "Home", "Search", "🏠"):
             assert gone not in by_title
         assert wiki_content({"title": "What? A bird"}).strip() == "An odd title."
-        with pytest.raises(PageMissing, match=rf"has no page of this title\. Its catalogue has '{BOOK}'"):
+        with pytest.raises(PageMissing, match=rf"has no page of this title\. Its catalog has '{BOOK}'"):
             wiki_content({"title": "Dodo"})
         wrong = Kiwix(real.base, "mammals", client=PoliteClient(retry=IMPATIENT))
-        with pytest.raises(WikiError, match=rf"'mammals' a book with a full-text index\? Its catalogue has '{BOOK}'"):
+        with pytest.raises(WikiError, match=rf"'mammals' a book with a full-text index\? Its catalog has '{BOOK}'"):
             wrong.search("fish")
         wikipedia().client.close()  # type: ignore[attr-defined]

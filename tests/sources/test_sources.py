@@ -85,7 +85,7 @@ class TestTable:
         table = SourceTable("felm", (make_source(path="data/dev.json"), make_source(path="data/test.json")))
         assert table["data/dev.json"].path == "data/dev.json"
         assert "data/dev.json" in table and len(table) == 2
-        with pytest.raises(InputError, match=r"'dev\.json'\. Near matches: data/dev\.json"):
+        with pytest.raises(InputError, match=r"'dev\.json'\. Similar paths: data/dev\.json"):
             table["dev.json"]
 
     def test_urls(self) -> None:
@@ -194,7 +194,7 @@ class TestLocalPath:
             "`qabench fetch --mirror DIR fanoutqa`",
             "QABENCH_MIRROR=DIR",
             "owner/repo/data/dev set.json",
-            f"names a folder that is not there: {tmp_path / 'absent'}",
+            f"has a folder that does not exist: {tmp_path / 'absent'}",
         ):
             assert part in str(caught.value)
 

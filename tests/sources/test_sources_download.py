@@ -260,7 +260,7 @@ def test_unwritable_cache(server: FaultServer, tmp_path: Path) -> None:
 
 def test_cache_below_a_file(server: FaultServer, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("not a folder")
-    with pytest.raises(SourceError, match=r"cannot be made.*QABENCH_CACHE"):
+    with pytest.raises(SourceError, match=r"cannot be written.*QABENCH_CACHE"):
         sources.local_path(SOURCE)
 
 

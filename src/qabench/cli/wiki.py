@@ -37,7 +37,7 @@ def import_cache(
 ) -> None:
     """Read a tarball of pages, such as the FanOutQA authors', into the cache. Goes on where an earlier run stopped.
 
-    Exit code: 0 all pages are in the cache, 1 some were refused or the tarball is damaged, 2 it is no tarball.
+    Exit code: 0 all pages are in the cache, 1 some were refused or the tarball is damaged, 2 it is not a tarball.
     """
     from qabench.cli.output import print_json, progress_bar
     from qabench.retrieval.wiki.cache import WikiCache

@@ -1,11 +1,14 @@
-"""Pinned upstream files: a declarative table, and one function that gives a verified local path.
+"""Pinned upstream files: a declarative table, and a function that returns a verified local path.
 
     table = load_table("sources.json", "fanoutqa")
     path = local_path(table["fanoutqa/data/fanout-final-dev.json"])
 
-The environment: QABENCH_MIRROR (folders laid out OWNER/REPO/PATH, joined with os.pathsep), QABENCH_CACHE (the folder
-of downloads), QABENCH_OFFLINE or HF_HUB_OFFLINE (no network), QABENCH_SOURCE_URL (a web server that serves the mirror's
-layout).
+Environment variables:
+
+- QABENCH_MIRROR: folders with the layout OWNER/REPO/PATH, joined with os.pathsep
+- QABENCH_CACHE: the folder of downloads
+- QABENCH_OFFLINE or HF_HUB_OFFLINE: no network access
+- QABENCH_SOURCE_URL: a web server with the layout of a mirror
 """
 
 from __future__ import annotations

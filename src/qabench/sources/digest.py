@@ -1,4 +1,4 @@
-"""Content digests of local files, and the check that a file is what was pinned."""
+"""Content digests of local files, and their comparison with the pinned digests."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from qabench.errors import DigestMismatch
 from qabench.sources.table import SourceFile
 
 _CHUNK = 1 << 20
-# A second change within one tick of the file system's clock leaves the time stamps as they were, so the digests of a
-# file that has only just changed are not remembered.
+# A second change within one tick of the file system's clock does not change the timestamps, so the digests of a file
+# that has just changed are not remembered.
 _SETTLED_NS = 100_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True)
 class Digests:
-    """Size in bytes and the digests that were asked for (lower-case hex, None where not asked for)."""
+    """Size in bytes and the requested digests (lowercase hex; None if not requested)."""
 
     size: int
     git_blob_sha1: str | None = None
@@ -31,10 +31,13 @@ _memo: dict[tuple[str | int | bool, ...], Digests] = {}
 
 
 def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = True) -> Digests:
-    """Digests of the file at ``path`` in one pass over its content.
+    """The digests of the file at ``path``, in one pass over its content.
 
-    Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is remembered in this process for
-    as long as the file's size, inode and time stamps stay the same. Raises OSError where the file cannot be read.
+    Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is remembered in this process as
+    long as the file's size, inode and timestamps stay the same.
+
+    Raises:
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
@@ -58,9 +61,12 @@ def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = Tr
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
-    """What differs between the file at ``path`` and the pinned content, or None where all known digests agree.
+    """The differences between the file at ``path`` and the pinned content, or None if all known digests agree.
 
-    A wrong size is told without reading the content. Raises OSError where the file cannot be read.
+    If the size is wrong, the content is not read.
+
+    Raises:
+        OSError: the file cannot be read.
     """
     size = path.stat().st_size
     if source.size is not None and size != source.size:
@@ -74,19 +80,26 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
     return "; ".join(wrong) + _pointer_hint(path) if wrong else None
 
 
-def verify(path: Path, source: SourceFile, *, mend: str | None = None) -> None:
-    """Raise DigestMismatch unless the file at ``path`` is the pinned content of ``source``; OSError if unreadable.
+def verify(path: Path, source: SourceFile, *, fix: str | None = None) -> None:
+    """Checks that the file at ``path`` has the pinned content of ``source``.
 
-    ``mend`` is the advice that ends the message; by default it is to replace the file by the published one.
+    Args:
+        path: the file.
+        source: the pinned file.
+        fix: how to fix a mismatch, for the error message; by default, to replace the file by the published one.
+
+    Raises:
+        DigestMismatch: the content is different.
+        OSError: the file cannot be read.
     """
     wrong = find_mismatch(path, source)
     if wrong is not None:
-        raise mismatch_error(path, source, wrong, mend or f"Replace it by {source.url}")
+        raise mismatch_error(path, source, wrong, fix or f"Replace it by {source.url}")
 
 
-def mismatch_error(path: Path, source: SourceFile, wrong: str, mend: str) -> DigestMismatch:
-    """The error for a file of which ``find_mismatch`` said ``wrong``; ``mend`` says what to do about it."""
-    return DigestMismatch(f"{source}: {path} is not the pinned content: {wrong}. {mend}.")
+def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> DigestMismatch:
+    """The error for a file with the result ``wrong`` of ``find_mismatch``; ``fix`` says how to fix it."""
+    return DigestMismatch(f"{source}: {path} is not the pinned content: {wrong}. {fix}.")
 
 
 def _pointer_hint(path: Path) -> str:

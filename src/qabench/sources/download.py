@@ -1,4 +1,4 @@
-"""Download of one pinned file: resumed, retried, bounded, and put in place only when its content is right."""
+"""Download of a pinned file, with resuming, retries and a size limit; the file appears only after verification."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     import httpx2
 
 Progress = Callable[[SourceFile, int, int | None], None]
-"""Called as progress(source, bytes done, bytes in all or None) while a file comes in."""
+"""Called as progress(source, bytes received, total bytes or None) during a download."""
 
-# What a file of unknown size may at most be: GitHub refuses bigger ones outside of Git LFS.
+# The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
 _LARGEST_PLAIN_FILE = 100 << 20
 _RETRIED_STATUS = frozenset({408, 425, 429})
-# For so long a host that could not be reached gets one try a file: without a network, 100 files must not take minutes.
+# For this long, only one attempt per file is made for an unreachable host, so that 100 files do not take minutes.
 _UNREACHABLE_S = 60.0
 _unreachable: dict[str, float] = {}
 
 
 class DownloadFailed(SourceError):
-    """The file could not be downloaded; the message is the bare reason (the caller says which file and what to do)."""
+    """The file could not be downloaded. The message has only the reason; the caller adds the file and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often and how patiently a download is tried (seconds). ``attempts``: tries in a row that brought nothing."""
+    """Retries and timeouts of a download, in seconds. ``attempts``: attempts in a row without any progress."""
 
     attempts: int = 5
     first_wait: float = 0.5
@@ -48,7 +48,7 @@ class Retry:
     read_timeout: float = 30.0
 
     def wait(self, failures: int, asked: float | None) -> float:
-        """Seconds before the next try: what the server asked for, or exponential back-off with jitter; both bounded."""
+        """The seconds before the next attempt, at most ``longest_wait``: the server's value, or exponential backoff."""
         if asked is not None:
             return min(max(asked, 0.0), self.longest_wait)
         return min(self.first_wait * 2.0 ** (failures - 1), self.longest_wait) * random.uniform(0.5, 1.0)
@@ -58,7 +58,7 @@ RETRY = Retry()
 
 
 class _Transient(Exception):
-    """A failed try that another one may mend. ``asked`` is the server's Retry-After in seconds."""
+    """A failed attempt that may succeed when repeated. ``asked`` is the server's Retry-After in seconds."""
 
     def __init__(self, reason: str, asked: float | None = None) -> None:
         super().__init__(reason)
@@ -66,17 +66,21 @@ class _Transient(Exception):
 
 
 def request_url(source: SourceFile) -> str:
-    """The URL asked for: ``source.url``, or OWNER/REPO/PATH below the web server that QABENCH_SOURCE_URL names."""
+    """The URL of the request: ``source.url``, or OWNER/REPO/PATH on the web server QABENCH_SOURCE_URL if it is set."""
     base = os.environ.get("QABENCH_SOURCE_URL")
     return f"{base.rstrip('/')}/{quote(str(source.mirror_path))}" if base else source.url
 
 
 def download(source: SourceFile, destination: Path, *, progress: Progress | None = None) -> None:
-    """Download ``source`` and put it at ``destination`` once its content is verified.
+    """Downloads ``source`` to ``destination``. The file appears there only after its content was verified.
 
-    Bytes go to ``NAME.incomplete`` beside it, which a later call resumes. The caller holds the lock of the destination.
-    Raises DownloadFailed (no network, refused, gave up), DigestMismatch (the server has other content), SourceError
-    (disk full or not writable; what has come is kept).
+    The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume the download. The
+    caller must hold the lock of the destination.
+
+    Raises:
+        DownloadFailed: no network, refused by the server, or too many failed attempts.
+        DigestMismatch: the server has different content.
+        SourceError: the disk is full or not writable; the part that was downloaded is kept.
     """
     part = destination.with_name(destination.name + ".incomplete")
     transfer = _Transfer(source, part, progress)
@@ -86,11 +90,11 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
         for last in (False, True):
             try:
                 transfer.run()
-                verify(part, source, mend=advice)
+                verify(part, source, fix=advice)
                 break
             except DigestMismatch:
                 part.unlink(missing_ok=True)
-                if last or not transfer.resumed:  # else an older part may be to blame: once more, from the start
+                if last or not transfer.resumed:  # otherwise an older part may be wrong: try once more from the start
                     raise
         os.replace(part, destination)
     except OSError as error:
@@ -98,7 +102,7 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
 
 
 class _Transfer:
-    """The tries that fill one ``.incomplete`` file."""
+    """The attempts to download one ``.incomplete`` file."""
 
     def __init__(self, source: SourceFile, part: Path, progress: Progress | None) -> None:
         self.source, self.part, self.progress = source, part, progress
@@ -106,7 +110,7 @@ class _Transfer:
         self.url = request_url(source)
 
     def run(self) -> None:
-        """Fill the part, trying again after transient failures for as long as the tries bring something."""
+        """Downloads the rest of the file. Transient failures are retried; progress resets the count of failures."""
         import httpx2
 
         host = urlsplit(self.url).netloc
@@ -152,7 +156,7 @@ class _Transfer:
         size = self.source.size
         limit = _LARGEST_PLAIN_FILE if size is None else size
         with self.part.open("ab" if done else "wb") as file:
-            for chunk in response.iter_bytes():  # no chunk size: what has come of a chunk would be lost in a drop
+            for chunk in response.iter_bytes():  # no chunk size: a dropped connection would lose an incomplete chunk
                 done += len(chunk)
                 if done > limit:
                     raise DigestMismatch(f"{self.source}: {self.url} sends more than the expected {limit} bytes.")
@@ -165,7 +169,7 @@ class _Transfer:
             raise _Transient(f"the server sent {done} of {size} bytes")
 
     def _settle_unsatisfiable(self) -> None:
-        """After 416: the part is all there is (size unknown until now), or it is not a beginning of the file at all."""
+        """After status 416: the part is the complete file (of unknown size), or it is not the start of the file."""
         if find_mismatch(self.part, self.source) is not None:
             self.part.unlink()
             raise _Transient("the server cannot resume the partial download (416)", asked=0.0)
@@ -211,10 +215,10 @@ def _storage_error(error: OSError, source: SourceFile, part: Path) -> SourceErro
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         need = "of unknown size" if source.size is None else f"of {source.size} bytes"
         return SourceError(
-            f"{source}: no space left for {part}, a file {need}. What has come is kept and resumed: "
-            "free some space and try again, or name another folder with QABENCH_CACHE."
+            f"{source}: no space left for {part}, a file {need}. The downloaded part is kept and resumed: "
+            "free some space and try again, or set QABENCH_CACHE to another folder."
         )
-    return SourceError(f"{source}: {part} cannot be written: {error}. QABENCH_CACHE can name another folder.")
+    return SourceError(f"{source}: {part} cannot be written: {error}. Set QABENCH_CACHE to another folder.")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Many files at once: fetch, check, or copy into a mirror folder. One file's failure never loses the rest."""
+"""Fetches, checks or mirrors many files. A failure of one file does not stop the others."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ State = Literal["ok", "missing", "damaged", "failed"]
 
 @dataclass(frozen=True)
 class FileResult:
-    """What became of one file.
+    """The result for one file.
 
-    ``state``: "ok" (there and verified), "missing" (nowhere, not downloadable), "damaged" (other content than the
-    pinned one) or "failed" (could not be read or written). ``where`` and ``path`` tell the local file, if there is
-    one; ``detail`` is a note, the reason of a missing file, or the error's text.
+    Attributes:
+        source: the pinned file.
+        state: "ok" (available and verified), "missing" (not available and not downloadable), "damaged" (the content is
+            not the pinned one) or "failed" (the file could not be read or written).
+        where: whether the local file is in a mirror or in the cache; None if there is no local file.
+        path: the local file, if there is one.
+        detail: a note, the reason why a file is missing, or the error message.
     """
 
     source: SourceFile
@@ -36,17 +40,17 @@ class FileResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the file is there with the pinned content."""
+        """Whether the file is available with the pinned content."""
         return self.state == "ok"
 
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
-    """Verify, with no network, what is in the mirrors and the cache, or in the mirror folder ``directory`` alone."""
+    """Verifies the files in the mirrors and the cache, or in the mirror folder ``directory``. Uses no network."""
     return [_check_one(source, directory) for source in sources]
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
-    """Make each file available here (see local_path), going on past failures. One result a file, in order."""
+    """Makes each file available locally (see ``local_path``) and continues after failures. One result per file."""
     results = []
     for source in sources:
         was = available(source)
@@ -61,10 +65,10 @@ def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) ->
 def write_mirror(
     sources: Iterable[SourceFile], directory: Path, *, progress: Progress | None = None
 ) -> list[FileResult]:
-    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH; what is already right there is left as it is.
+    """Copies each file, verified, to ``directory``/OWNER/REPO/PATH. Files that are correct there are not changed.
 
-    A file with other content is replaced. Each file is written atomically. One result a file, in order; failures are
-    among the results and do not stop the rest.
+    Files with different content are replaced. Each file is written atomically. Returns one result per file, in order,
+    including failures, which do not stop the others.
     """
     return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
 
@@ -93,7 +97,7 @@ def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) 
         there = target.is_file()
         if there and find_mismatch(target, source) is None:
             return FileResult(source, "ok", "mirror", target, "was there")
-        # A wrong file in the very folder that is being mended must not stand in the way of its replacement.
+        # This folder may be in QABENCH_MIRROR, where its wrong file would be found first, so the folder is ignored.
         _copy(local_path(source, progress=progress, ignore_mirror=directory), target)
     except SourceError as error:
         return _failure(source, error)
@@ -111,7 +115,7 @@ def _copy(path: Path, target: Path) -> None:
             shutil.copyfileobj(original, copy, 1 << 20)
             copy.flush()
             os.fsync(copy.fileno())
-        temporary.chmod(0o644)  # mkstemp's 0600 would keep others from a shared mirror
+        temporary.chmod(0o644)  # mkstemp's 0600 would make a shared mirror unreadable for other users
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""From a pinned file to a verified local path: a mirror folder, else the cache, else a download."""
+"""Finds the verified local path of a pinned file: in a mirror folder, in the cache, or by a download."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _OFFLINE_VARIABLES = ("QABENCH_OFFLINE", "HF_HUB_OFFLINE")
 
 
 class NotProvided(SourceUnavailable):
-    """SourceUnavailable with its bare ``reason``. Without an own __init__, so that worker processes can pickle it."""
+    """SourceUnavailable with a separate ``reason``. It has no ``__init__``, so that worker processes can pickle it."""
 
     reason = ""
 
 
 def cache_path(source: SourceFile) -> Path:
-    """Where ``source`` lies in the cache, be it there or not: sources/OWNER/REPO/COMMIT/PATH."""
+    """The path of ``source`` in the cache, whether it exists or not: sources/OWNER/REPO/COMMIT/PATH."""
     return cache_dir().joinpath("sources", *source.repo.split("/"), source.commit, *source.path.split("/"))
 
 
 def mirror_dirs() -> list[Path]:
-    """The folders of QABENCH_MIRROR (joined with os.pathsep), made absolute, be they there or not."""
+    """The folders in QABENCH_MIRROR (joined with os.pathsep), as absolute paths, whether they exist or not."""
     named = os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)
     return [Path(folder).expanduser().absolute() for folder in named if folder]
 
 
 def offline_variable() -> str | None:
-    """The environment variable that forbids the network (set to 1, on, yes or true), or None."""
+    """The environment variable that forbids network access (set to 1, on, yes or true), or None."""
     for name in _OFFLINE_VARIABLES:
         if os.environ.get(name, "").strip().lower() in {"1", "on", "yes", "true"}:
             return name
@@ -43,9 +43,9 @@ def offline_variable() -> str | None:
 
 
 def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tuple[Where, Path] | None:
-    """The local file that ``local_path`` would use, not verified yet: (where, path), or None. Never uses the network.
+    """The local file that ``local_path`` would use, as (where, path), or None. It is not verified.
 
-    ``ignore_mirror`` leaves one mirror folder out.
+    Does not use the network. ``ignore_mirror`` is a mirror folder to skip.
     """
     ignored = ignore_mirror.resolve() if ignore_mirror else None
     for folder in mirror_dirs():
@@ -57,29 +57,36 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tupl
 
 
 def available(source: SourceFile) -> Where | None:
-    """Where ``source`` would come from without a network: "mirror", "cache", or None. Its content is not looked at."""
+    """Where ``source`` is available locally: "mirror", "cache" or None. Its content is not verified."""
     found = find_local(source)
     return found[0] if found else None
 
 
 def damage_advice(source: SourceFile, where: Where) -> str:
-    """What to do about a local file with other content than the pinned one."""
+    """How to fix a local file whose content is not the pinned one."""
     if where == "mirror":
         return (
-            f"The mirror is never passed over silently: replace its file by {source.url}, "
-            f"delete it, or take the folder out of QABENCH_MIRROR"
+            f"A damaged mirror is never skipped silently: replace its file by {source.url}, "
+            f"delete it, or remove the folder from QABENCH_MIRROR"
         )
-    return f"Delete it, or run `qabench fetch {source.benchmark}` where there is a network, which replaces it"
+    return f"Delete it, or run `qabench fetch {source.benchmark}` with network access, which replaces it"
 
 
 def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None) -> Path:
-    """The absolute path of a local file that holds the pinned content of ``source``, downloaded if need be.
+    """The absolute path of a local file with the pinned content of ``source``.
 
-    Looked for in the folders of QABENCH_MIRROR, then the cache, then downloaded into the cache (not with
-    QABENCH_OFFLINE or HF_HUB_OFFLINE); verified whichever way it came. ``ignore_mirror`` leaves one mirror folder out.
+    The file is searched in the folders of QABENCH_MIRROR and in the cache, and otherwise downloaded to the cache (not
+    with QABENCH_OFFLINE or HF_HUB_OFFLINE). It is verified in all cases.
 
-    Raises SourceUnavailable where the file is nowhere and cannot be downloaded; DigestMismatch where a mirror, the
-    server or (offline) the cache has other content; SourceError where a file cannot be read or written.
+    Args:
+        source: the pinned file.
+        progress: called during a download.
+        ignore_mirror: a mirror folder to skip.
+
+    Raises:
+        SourceUnavailable: the file is not available and cannot be downloaded.
+        DigestMismatch: a mirror, the server or (offline) the cache has different content.
+        SourceError: a file cannot be read or written.
     """
     found = find_local(source, ignore_mirror=ignore_mirror)
     forbidden = offline_variable()
@@ -93,7 +100,7 @@ def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_m
             return path
         if where == "mirror":
             raise mismatch_error(path, source, wrong, damage_advice(source, where))
-        if forbidden:  # otherwise the download below mends the cache
+        if forbidden:  # otherwise the download below replaces the file
             advice = f"It cannot be downloaded again while {forbidden} is set. {damage_advice(source, where)}"
             raise mismatch_error(path, source, wrong, advice)
     if forbidden:
@@ -108,7 +115,7 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(path.name + ".lock")):
-            if path.is_file():  # another process was first, or the entry is damaged
+            if path.is_file():  # another process was faster, or the file is damaged
                 if find_mismatch(path, source) is None:
                     return path
                 os.replace(path, path.with_name(path.name + ".damaged"))
@@ -116,7 +123,7 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     except DownloadFailed as error:
         raise _unavailable(source, f"the download failed: {error}") from error
     except OSError as error:
-        text = f"{source}: the cache entry {path} cannot be made: {error}. QABENCH_CACHE can name another folder."
+        text = f"{source}: the cache file {path} cannot be written: {error}. Set QABENCH_CACHE to another folder."
         raise SourceError(text) from error
     return path
 
@@ -124,12 +131,12 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
 def _unavailable(source: SourceFile, reason: str) -> NotProvided:
     size = "size unknown" if source.size is None else f"{source.size} bytes"
     absent = [str(folder) for folder in mirror_dirs() if not folder.is_dir()]
-    note = f" (QABENCH_MIRROR names a folder that is not there: {', '.join(absent)})" if absent else ""
+    note = f" (QABENCH_MIRROR has a folder that does not exist: {', '.join(absent)})" if absent else ""
     error = NotProvided(
         f"{source} ({size}) is in no mirror{note} and not in the cache {cache_dir()}, and {reason}.\n"
         f"It is published at {request_url(source)}\n"
-        f"Run `qabench fetch {source.benchmark}` where there is a network, or set QABENCH_MIRROR=DIR to a folder "
-        f"that has it at {source.mirror_path}, for instance one filled by "
+        f"Run `qabench fetch {source.benchmark}` with network access, or set QABENCH_MIRROR=DIR to a folder "
+        f"that has it at {source.mirror_path}, for instance one created by "
         f"`qabench fetch --mirror DIR {source.benchmark}` on a connected machine."
     )
     error.reason = reason

@@ -1,4 +1,4 @@
-"""The declarative table of upstream files: which file of which repository and commit, and what its content must be."""
+"""The declarative table of upstream files: repository, commit, path and content digests of each file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ _FILE_KEYS = frozenset({"path", "commit", "git_blob_sha1", "sha256", "size", "lf
 class SourceFile:
     """One upstream file, pinned by commit and content.
 
-    ``path`` is relative to the repository's root, with forward slashes. At least one of ``git_blob_sha1`` and
-    ``sha256`` (lower-case hex) is set; ``size`` is in bytes, None where unknown. For a Git LFS file (``lfs``) digest
-    and size are those of the content, not of the pointer. Raises ValueError where a field is not so.
+    ``path`` is relative to the root of the repository, with forward slashes. At least one of ``git_blob_sha1`` and
+    ``sha256`` (lowercase hex) is set. ``size`` is in bytes, None if unknown. For a Git LFS file (``lfs``), digest and
+    size are those of the content, not of the pointer.
+
+    Raises:
+        ValueError: a field is invalid.
     """
 
     benchmark: str
@@ -44,7 +47,7 @@ class SourceFile:
         _require(_HEX40, "commit", self.commit, "40 lower-case hex digits")
         _require_inside(self.path)
         if type(self.lfs) is not bool or not isinstance(self.license, str):
-            raise ValueError(f"{self.path}: lfs is {self.lfs!r} (true or false), license is {self.license!r} (a text)")
+            raise ValueError(f"{self.path}: lfs is {self.lfs!r} (a boolean), license is {self.license!r} (a string)")
         if self.git_blob_sha1 is None and self.sha256 is None:
             raise ValueError(f"{self.path}: no digest; give git_blob_sha1, sha256 or both")
         if self.git_blob_sha1 is not None:
@@ -52,17 +55,17 @@ class SourceFile:
         if self.sha256 is not None:
             _require(_HEX64, "sha256", self.sha256, "64 lower-case hex digits")
         if self.size is not None and (type(self.size) is not int or self.size < 0):
-            raise ValueError(f"{self.path}: size is {self.size!r}; it is a number of bytes, or left out where unknown")
+            raise ValueError(f"{self.path}: size is {self.size!r}; it must be a number of bytes, or absent if unknown")
 
     @property
     def url(self) -> str:
-        """Where the pinned content is published: GitHub's raw files, or its media server for Git LFS content."""
+        """The URL of the published content: GitHub's raw files, or its media server for Git LFS."""
         base = "https://media.githubusercontent.com/media" if self.lfs else "https://raw.githubusercontent.com"
         return f"{base}/{self.repo}/{self.commit}/{quote(self.path)}"
 
     @property
     def mirror_path(self) -> PurePosixPath:
-        """Where the file lies in a mirror folder or on a mirror server: OWNER/REPO/PATH."""
+        """The path of the file in a mirror folder or on a mirror server: OWNER/REPO/PATH."""
         return PurePosixPath(self.repo, self.path)
 
     def __str__(self) -> str:
@@ -71,7 +74,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """All pinned files of one benchmark, in the table's order. Paths are unique (ValueError otherwise)."""
+    """All pinned files of a benchmark, in the order of the table. Raises ValueError if a path is listed twice."""
 
     benchmark: str
     files: tuple[SourceFile, ...]
@@ -95,24 +98,25 @@ class SourceTable:
         return path in self._by_path
 
     def __getitem__(self, path: str) -> SourceFile:
-        """The file at ``path`` (relative to the repository). Raises InputError that lists the nearest paths."""
+        """The file at ``path`` (relative to the repository). Raises InputError, which lists similar paths."""
         try:
             return self._by_path[path]
         except KeyError:
             name = PurePosixPath(path).name
             near = [known for known in self._by_path if PurePosixPath(known).name == name]
             near += difflib.get_close_matches(path, self._by_path, n=5, cutoff=0.5)
-            hint = f"Near matches: {', '.join(dict.fromkeys(near))}" if near else f"None of its {len(self)} is like it"
+            hint = f"Similar paths: {', '.join(dict.fromkeys(near))}" if near else "It has no similar paths"
             raise InputError(f"{self.benchmark} has no source file {path!r}. {hint}.") from None
 
 
 def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
-    """Read a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
+    """Reads a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
 
-    A file may have a "commit" that replaces the table's.
+    A file can have its own "commit", which replaces that of the table.
 
-    Raises DataError, naming file and entry, where a field is missing, unknown or malformed, a file has no digest, a
-    path is listed twice or would lead out of the repository's folder.
+    Raises:
+        DataError: a field is missing, unknown or malformed, a file has no digest, or a path is listed twice or leads
+            out of the repository. The message names the file and the entry.
     """
     where = Path(path_to_json)
     try:
@@ -134,7 +138,7 @@ def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
 
 def _read_entry(entry: Any, common: dict[str, Any], where: str) -> SourceFile:
     if not isinstance(entry, dict) or "path" not in entry or not entry.keys() <= _FILE_KEYS:
-        raise DataError(f"{where} is {entry!r}; it must be an object with path and, of the rest, {sorted(_FILE_KEYS)}")
+        raise DataError(f"{where} is {entry!r}; it must be an object with path and optionally {sorted(_FILE_KEYS)}")
     try:
         return SourceFile(**(common | entry))
     except ValueError as error:
@@ -147,7 +151,7 @@ def _require(pattern: re.Pattern[str], field: str, value: object, allowed: str) 
 
 
 def _require_inside(path: object) -> None:
-    # Backslash and colon are separators and drives on Windows; the path becomes part of a local one there too.
+    # The path becomes part of a local path; on Windows, backslashes are separators and colons mark drives.
     if (
         not isinstance(path, str)
         or any(part in ("", ".", "..") for part in path.split("/"))
