@@ -168,11 +168,11 @@ def test_lm_eval(mirror: Path) -> None:
 
 
 def test_an_exported_run_scores_the_same(log: Any) -> None:
-    from qabench.runs.export import generations
+    from qabench.runs.export import predictions
     from qabench.runs.log import read_run
 
     of_run = read_run(log.location)
-    lines = [json.loads(line) for line in generations(of_run).splitlines()]
-    assert set(lines[0]) == {"id", "answer"}
+    lines = [json.loads(line) for line in predictions(of_run).splitlines()]
+    assert set(lines[0]) == {"id", "reply"}
     of_file = evaluate("math", read_predictions(lines))
     assert {name: values(of_file)[name] for name in NAMES} == {name: values(of_run)[name] for name in NAMES}
