@@ -30,7 +30,7 @@ class Prediction:
 
     Attributes:
         line: the line in the file, or the position in a JSON list, from 1.
-        id: the question's id.
+        id: the question's id; an integer in the file is written out, as 1 and "1" are one id.
         fields: the whole object, "id" included.
     """
 
@@ -211,6 +211,9 @@ def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine
         return BadLine(number, f"without 'id' (keys: {keys})")
     if needs and not any(name in row for name in needs):
         return BadLine(number, f"without {' or '.join(map(repr, needs))} (keys: {keys})")
-    if not isinstance(row["id"], str):
-        return BadLine(number, f"the id is not a string: {row['id']!r:.60}")
-    return Prediction(number, row["id"], row)
+    identity = row["id"]
+    if isinstance(identity, int) and not isinstance(identity, bool):  # some datasets count their questions
+        return Prediction(number, str(identity), row)
+    if not isinstance(identity, str):
+        return BadLine(number, f"the id is neither a string nor an integer: {identity!r:.60}")
+    return Prediction(number, identity, row)

@@ -12,6 +12,7 @@ from qabench.errors import InputError
 from qabench.evaluate import evaluate_predictions
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.comparison import without_superseded
+from qabench.predictions import STDIN
 from qabench.runs.log import read_run
 
 LOG = ".eval"
@@ -54,6 +55,8 @@ def read_evaluations(
             found = read_run(path)
             _check(found, benchmark, config)
         elif benchmark is None:
+            if not Path(path).exists() and str(path) != STDIN:
+                raise InputError(f"cannot read {path}: No such file or directory")
             raise InputError(f"{path} is a file of predictions: name its benchmark, such as --benchmark NAME")
         else:
             found = evaluate_predictions(
