@@ -205,10 +205,10 @@ def test_no_model_and_other_models_are_refused(checkpoint: tuple[str, Any], tmp_
     weights = torch.load(tmp_path / "pytorch_model.bin")
     del weights["classifier.weight"]
     torch.save(weights, tmp_path / "pytorch_model.bin")
-    with pytest.raises(QabenchError, match=r"no BLEURT weights: it lacks classifier\.weight"):
+    with pytest.raises(QabenchError, match=r"not BLEURT weights: they lack classifier\.weight"):
         load_bleurt(model=str(tmp_path))
     (tmp_path / "config.json").write_text('{"model_type": "bleurt", "embedding_size": null}', encoding="utf-8")
-    with pytest.raises(QabenchError, match="its embeddings are BERT's"):
+    with pytest.raises(QabenchError, match="it has the embeddings of BERT"):
         load_bleurt(model=str(tmp_path))
 
 

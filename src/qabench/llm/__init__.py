@@ -1,6 +1,5 @@
-"""Calls to language models: one client for judges and evaluators, its cache, its budget, and the prompts.
+"""Calls to language models by judges and evaluators: client, cache of replies, and budget.
 
 ``client.ChatClient`` sends many ``exchange.ChatRequest`` at once to an ``endpoint.Endpoint`` and keeps every reply in
-``cache.ReplyCache``; ``running.run_sync`` starts it from synchronous code. ``fanout_judge`` and ``fanout_judging`` are
-FanOutQA's judge on top of it.
+``cache.ReplyCache``; ``running.run_sync`` calls it from synchronous code.
 """

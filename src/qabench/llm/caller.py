@@ -1,4 +1,4 @@
-"""What LLM-driven evaluators share: a model with its limits, how a reply becomes text or a reason, and what it took."""
+"""Shared by LLM-based evaluators: a model with limits, reading replies, and usage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import Outcome
 from qabench.llm.retry import RetryPolicy
 
-RESERVED = {"model", "messages", "stream", "n"}  # a request's own; not among its parameters
+RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,13 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
     """The caller of a model.
 
     Args:
-        model: its name at the endpoint.
-        base_url, api_key: see ``qabench.llm.endpoint.resolve_endpoint``.
-        **limits: the other fields of ``Caller``; None as a value leaves one at its default.
+        model: the model's name at the endpoint.
+        base_url: see ``qabench.llm.endpoint.resolve_endpoint``.
+        api_key: see ``qabench.llm.endpoint.resolve_endpoint``.
+        **limits: the other fields of ``Caller``; None means the default.
 
     Raises:
-        InputError: no model, a limit that is unknown or out of range, or a base URL that cannot be used.
+        InputError: no model is given, a limit is unknown or out of range, or the base URL is invalid.
     """
     if unknown := set(limits) - set(Caller.__dataclass_fields__):
         allowed = ", ".join(list(Caller.__dataclass_fields__)[2:])
@@ -62,19 +63,19 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
         raise InputError("name the model that is to evaluate")
     given = {name: value for name, value in limits.items() if value is not None}
     caller = Caller(resolve_endpoint(base_url, api_key), model, **given)
-    caller.client()  # refuses what is out of range before any work is done
+    caller.client()  # checks the limits before any work is done
     return caller
 
 
 def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A request's parameters: the defaults with the user's; None as a value takes one out.
+    """The parameters of a request: the defaults, updated with the user's. None as a value removes a parameter.
 
     Raises:
-        InputError: one that is the request's own, or no JSON.
+        InputError: a parameter is reserved for the client, or is not JSON data.
     """
     chosen = {name: value for name, value in {**defaults, **(parameters or {})}.items() if value is not None}
     if reserved := RESERVED & set(chosen):
-        raise InputError(f"parameters must not hold {', '.join(sorted(reserved))}")
+        raise InputError(f"parameters must not contain {', '.join(sorted(reserved))}")
     try:
         json.dumps(chosen)
     except (TypeError, ValueError) as error:
@@ -84,7 +85,7 @@ def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reply's text, or why there is none; ``cut_off`` where the model ran into its limit of tokens."""
+    """The text of a reply, or the reason why there is none; ``cut_off`` if the reply reached the token limit."""
 
     text: str | None = None
     reason: str | None = None
@@ -92,7 +93,7 @@ class Answered:
 
 
 def answered(outcome: Outcome) -> Answered:
-    """What became of a request: a refusal or an empty reply is a reason, too."""
+    """The text of an outcome, or why there is none. Refusals and empty replies count as having no text."""
     reply = outcome.reply
     if reply is None:
         return Answered(reason=outcome.reason or "no reply")
@@ -106,11 +107,14 @@ def answered(outcome: Outcome) -> Answered:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run took.
+    """Calls, tokens and cost of a run.
 
     Attributes:
-        calls: HTTP calls made, retries among them. cached: replies that were known before.
-        prompt_tokens, completion_tokens: of the calls made. cost: by the prices given; None without.
+        calls: the number of HTTP calls made, including retries.
+        cached: the number of replies that were taken from the cache.
+        prompt_tokens: tokens of the prompts of the calls made.
+        completion_tokens: tokens of their replies.
+        cost: the cost at the given prices; None without prices.
     """
 
     calls: int
@@ -121,12 +125,12 @@ class Usage:
     cost: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON data, without a cost that is not known."""
+        """The usage as JSON data; without ``cost`` if it is unknown."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def usage_of(caller: Caller, client: ChatClient, outcomes: Sequence[Outcome]) -> Usage:
-    """What the client's calls for these outcomes took."""
+    """The usage of the client's calls for these outcomes."""
     meter = client.meter
     return Usage(
         meter.calls,
@@ -139,6 +143,6 @@ def usage_of(caller: Caller, client: ChatClient, outcomes: Sequence[Outcome]) ->
 
 
 def models_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """The models that the server says it ran, with their fingerprints."""
+    """The models that the server reports, with their fingerprints."""
     replies = [outcome.reply for outcome in outcomes if outcome.reply and outcome.reply.model]
     return sorted({" ".join(filter(None, (reply.model, reply.fingerprint))) for reply in replies})

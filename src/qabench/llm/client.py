@@ -1,4 +1,4 @@
-"""The client: many questions to a chat model at once, each paid for once, with nothing lost on the way."""
+"""Concurrent, cached chat client with retries and budgets."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ SECONDS_BETWEEN_LOOKS = 0.2
 
 
 class ChatClient:
-    """Sends requests to an endpoint, some at a time, and keeps every reply in a cache.
+    """Sends requests to an endpoint concurrently, and stores every reply in a cache.
 
     Args:
         endpoint: see ``resolve_endpoint``.
-        cache: by default the user's, shared by all processes.
-        concurrency: calls in flight at once, at most.
-        retry: which failed calls are made again; see ``RetryPolicy``. The openai package's own retries are off: they
-            would not count against ``max_calls``, nor hold back the other calls when the server says to wait.
+        cache: the cache of replies; default: the user's, shared by all processes.
+        concurrency: the maximum number of calls in flight.
+        retry: how failed calls are retried; see ``RetryPolicy``. The retries of the openai package are disabled: they
+            would not count toward ``max_calls``, and would not delay other calls when the server asks to wait.
         timeout: seconds for one call, from sending to the last byte.
-        max_calls, max_tokens: stop before more is spent; see ``Meter``.
+        max_calls: the maximum number of calls; see ``Meter``.
+        max_tokens: the maximum number of tokens; see ``Meter``.
 
     Raises:
-        InputError: an option out of range.
+        InputError: an option is out of range.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class ChatClient:
         max_tokens: int | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
-            raise InputError(f"concurrency is {concurrency} and timeout {timeout}; they must be above 0")
+            raise InputError(f"concurrency is {concurrency} and timeout {timeout}; both must be above 0")
         self.endpoint = endpoint
         self.cache = cache or ReplyCache()
         self.concurrency = concurrency
@@ -58,16 +59,16 @@ class ChatClient:
         self._not_before = 0.0
 
     def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
-        """What ``complete`` would do; no call is made."""
+        """The calls that ``complete`` would make; makes no call."""
         by_key = {request.key(self.endpoint.base_url): request for request in requests}
         known = self.cache.find(by_key)
         self.cache.close()
         return plan_of([request for key, request in by_key.items() if key not in known], len(known), prices)
 
     async def complete(self, requests: Sequence[ChatRequest], progress: Progress | None = None) -> list[Outcome]:
-        """An outcome for each request, in order. Equal requests are sent once.
+        """One outcome per request, in order. Equal requests are sent once.
 
-        Cancelled, it stops the calls in flight; the replies that have come in are in the cache.
+        If canceled, it stops the calls in flight; replies received so far are in the cache.
 
         Raises:
             MissingExtra: calls are needed and the openai package is not installed.
@@ -103,7 +104,7 @@ class ChatClient:
 
     @contextlib.asynccontextmanager
     async def _session(self) -> AsyncIterator[Any]:
-        """An openai client, while our claims are kept alive."""
+        """An openai client; the claims in the cache are renewed while it is open."""
         renewal = asyncio.create_task(self._renew_claims())
         try:
             async with _openai_client(self.endpoint) as session:
@@ -129,7 +130,7 @@ class ChatClient:
                         return await self._ask(session, key, request)
                     finally:
                         self.cache.release(key)
-            # Another process is asking the same thing, and its reply will be ours too.
+            # Another process is sending the same request, and its reply will be used here too.
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     async def _ask(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
@@ -148,7 +149,7 @@ class ChatClient:
         return Outcome(reason=f"{reason} (after {calls} calls)" if calls > 1 else reason, calls=calls)
 
     def _refused(self, request: ChatRequest) -> str | None:
-        """Why the next call must not be made; None, and it is counted, where it may."""
+        """Why the next call must not be made; None if it may, and then it is counted."""
         if self._fatal:
             return f"not sent: the endpoint refuses all calls ({self._fatal})"
         try:
@@ -158,7 +159,7 @@ class ChatClient:
         return None
 
     async def _try(self, session: Any, key: bytes, request: ChatRequest) -> Reply | Failure:
-        """One call. Between a reply and its place in the cache nothing can interrupt."""
+        """Makes one call. Cannot be interrupted between receiving a reply and storing it."""
         reply, may_cost = None, True
         try:
             reply = self.cache.settle(key, request, await self._call(session, request))
@@ -173,7 +174,7 @@ class ChatClient:
             self.meter.end(request, reply, may_cost)
 
     async def _worth_another(self, failure: Failure, calls: int) -> bool:
-        """Whether to call again after so many calls; if so, after the wait."""
+        """Whether to call again after ``calls`` calls; if so, waits first."""
         if failure.fatal:
             self._fatal = failure.reason
         wait = self.retry.delay(calls - 1) if failure.wait is None else failure.wait
@@ -187,12 +188,12 @@ class ChatClient:
         return True
 
     async def _wait_as_told(self) -> None:
-        # A server that says "wait" means all our calls, not the one that it happened to answer.
+        # A server's request to wait applies to all our calls, not only to the one that it answered.
         while (wait := self._not_before - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(wait)
 
     async def _call(self, session: Any, request: ChatRequest) -> Reply:
-        # The package's own timeout is for each read: a server that drips bytes would never meet it.
+        # The package's timeout applies to each read: a server that sends single bytes would never exceed it.
         async with asyncio.timeout(self.timeout):
             response = await session.chat.completions.with_raw_response.create(**request.body(), timeout=self.timeout)
         return read_reply(response.text)
@@ -203,7 +204,7 @@ def _openai_client(endpoint: Endpoint) -> Any:
         from openai import AsyncOpenAI
     except ImportError:
         raise MissingExtra("calls to language models need the openai package: pip install 'qabench[judge]'") from None
-    # The package fills whatever is None from OPENAI_... variables; "" keeps those away from other people's servers.
+    # The package replaces None with OPENAI_... variables; "" prevents sending those to other servers.
     client = AsyncOpenAI(
         api_key=endpoint.api_key,
         admin_api_key="",

@@ -1,4 +1,4 @@
-"""Where the models are: any OpenAI-compatible server, OpenAI itself, or Hugging Face's router to Hub-hosted models."""
+"""Endpoints: any OpenAI-compatible server, OpenAI itself, or Hugging Face's router to models on the Hub."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ HUGGINGFACE = "https://router.huggingface.co/v1"
 KEY_VARIABLE = "FANOUTQA_OPENAI_API_KEY"
 BASE_VARIABLE = "FANOUTQA_OPENAI_API_BASE"
 _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
-NO_KEY = "no-key"  # what servers that need none are sent: the openai package insists on one
+NO_KEY = "no-key"  # sent to servers that need no key, because the openai package requires one
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's base URL and the key for it; the key is in no text that is printed or kept.
+    """A server's base URL and its API key; the key is never printed or stored.
 
     Attributes:
-        base_url: ends before "/chat/completions"; without a trailing slash.
-        why_unusable: why no call can be made, where there is no key; None where calls can be made.
+        base_url: the URL before "/chat/completions", without a trailing slash.
+        why_unusable: why no call can be made, if a required key is missing; None if calls can be made.
     """
 
     base_url: str
@@ -32,19 +32,19 @@ class Endpoint:
 
 
 def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
-    """The endpoint that arguments and environment name.
+    """The endpoint given by arguments and environment variables.
 
     OPENAI_API_KEY and OPENAI_BASE_URL are never read, so that nobody spends money by accident.
 
     Args:
         base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging Face's router; None
             for FANOUTQA_OPENAI_API_BASE, else OpenAI.
-        api_key: None for FANOUTQA_OPENAI_API_KEY. Hugging Face's router gets that only if it is a token of the Hub's
-            ("hf_..."), else the token that ``huggingface_hub`` finds (HF_TOKEN, ``hf auth login``). Other servers than
-            these two may need none.
+        api_key: None for FANOUTQA_OPENAI_API_KEY. Hugging Face's router gets this key only if it is a token of the Hub
+            ("hf_..."), else the token that ``huggingface_hub`` finds (HF_TOKEN, ``hf auth login``). Servers other than
+            these two may need no key.
 
     Raises:
-        InputError: the base URL is no http(s) URL, or the key cannot stand in a header.
+        InputError: the base URL is not an http(s) URL, or the key contains characters not allowed in a header.
     """
     url = clean_url(base_url or os.environ.get(BASE_VARIABLE) or OPENAI)
     host = urlsplit(url).hostname
@@ -59,12 +59,12 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     elif host == urlsplit(OPENAI).hostname:
         needs = f"no key: set {KEY_VARIABLE} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
     if not key.isascii() or not key.isprintable():
-        raise InputError("the API key holds characters that no key has; was something else pasted?")
+        raise InputError("the API key contains characters that are not allowed in keys; was something else pasted?")
     return Endpoint(url, key or NO_KEY, None if key else needs)
 
 
 def clean_url(base_url: str) -> str:
-    """A base URL without a trailing slash; "huggingface" is Hugging Face's router. Raises InputError for others."""
+    """A base URL without a trailing slash; "huggingface" is Hugging Face's router. Raises InputError if invalid."""
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
         parts = urlsplit(url)
@@ -73,10 +73,10 @@ def clean_url(base_url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"the base URL is {base_url!r}; give one such as {OPENAI}, or huggingface")
     if parts.username or parts.password:
-        raise InputError("the base URL holds a user name or password; give the secret as the API key instead")
+        raise InputError("the base URL contains a user name or password; give the secret as the API key instead")
     if secret := next((name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)), None):
         raise InputError(
-            f"the base URL holds the parameter {secret!r}, which would get into logs; give the secret as the API key"
+            f"the base URL contains the parameter {secret!r}, which would be logged; give the secret as the API key"
         )
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

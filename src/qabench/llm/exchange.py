@@ -1,4 +1,4 @@
-"""What goes to a chat model and what comes back, apart from how it travels."""
+"""Requests to chat models and their replies, independent of the transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class UnreadableReply(Exception):
-    """A server answered with 200 and something that is no chat completion."""
+    """A server answered with status 200, but not with a chat completion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class ChatRequest:
     Attributes:
         model: the model's name at the endpoint.
         messages: (role, text) in order.
-        parameters: what else goes into the request's body, such as temperature and seed.
-        sample: 0 for the first reply to this question, 1 for another one, and so on; each is kept apart in the cache.
-        namespace: replies of other namespaces are not served (FanOutQA's ``llm_cache_key``: a name for the system
+        parameters: other fields of the request's body, such as temperature and seed.
+        sample: 0 for the first reply to this question, 1 for the second, and so on; each is cached separately.
+        namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a name for the system
             under test).
     """
 
@@ -38,27 +38,29 @@ class ChatRequest:
     namespace: str = ""
 
     def key(self, base_url: str) -> bytes:
-        """A digest of everything that the reply depends on, and of the namespace."""
+        """A digest of everything that the reply depends on, including the namespace."""
         parts = [base_url, self.model, self.messages, dict(self.parameters), self.sample, self.namespace]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
     def body(self) -> dict[str, Any]:
         """The arguments of ``chat.completions.create``."""
-        # Generations hold lone surrogates, which UTF-8 cannot.
+        # Generated text can contain lone surrogates, which UTF-8 cannot encode.
         messages = [{"role": role, "content": SURROGATE.sub("\ufffd", text)} for role, text in self.messages]
         return {"model": self.model, "messages": messages, **self.parameters}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered.
+    """A model's reply.
 
     Attributes:
-        text: the message; "" where there is none.
-        finish_reason: why it ended: "stop"; "length" where it was cut off; "content_filter".
-        refusal: the refusal's text where the server marks one.
-        model: the model that the server says it ran. fingerprint: its ``system_fingerprint``.
-        prompt_tokens, completion_tokens: as counted by the server; None where it does not say.
+        text: the message; "" if there is none.
+        finish_reason: why it ended: "stop"; "length" if it was cut off; "content_filter".
+        refusal: the text of the refusal if the server marks one.
+        model: the model that the server reports.
+        fingerprint: its ``system_fingerprint``.
+        prompt_tokens: as counted by the server; None if it does not report them.
+        completion_tokens: likewise.
     """
 
     text: str
@@ -72,11 +74,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a request: a reply, or the reason why there is none.
+    """Result of a request: a reply, or the reason why there is none.
 
     Attributes:
-        cached: the reply was known before; nothing was paid.
-        calls: how many HTTP calls it took, those that failed included.
+        cached: whether the reply was in the cache; it cost nothing.
+        calls: the number of HTTP calls made, including failed ones.
     """
 
     reply: Reply | None = None
@@ -88,10 +90,11 @@ class Outcome:
 def read_reply(body: str) -> Reply:
     """The reply in the body of a response.
 
-    The ``openai`` package takes any JSON for a completion and any other body for a text, so the shape is checked here.
+    The ``openai`` package accepts any JSON as a completion and any other body as a string, so the format is checked
+    here.
 
     Raises:
-        UnreadableReply: it is not JSON, or not of the shape of a chat completion; says which.
+        UnreadableReply: the body is not JSON, or not a chat completion; the message says which.
     """
     try:
         document = json_of(body, MAX_REPLY_CHARACTERS)
@@ -101,7 +104,7 @@ def read_reply(body: str) -> Reply:
         raise UnreadableReply(f"the reply is not JSON: {body!r:.80}") from None
     if not isinstance(document, dict):
         raise UnreadableReply(f"the reply is a JSON {type(document).__name__}, not an object")
-    if document.get("error"):  # gateways report a provider's failure with status 200
+    if document.get("error"):  # some gateways report a provider's failure with status 200
         raise UnreadableReply(f"the reply is an error: {document['error']!r:.200}")
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -130,7 +133,7 @@ def _content(content: Any) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
         if all(isinstance(part, str) for part in parts):
             return "".join(map(str, parts))
-    raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a text")
+    raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a string")
 
 
 def _text(of: Any, name: str) -> str | None:

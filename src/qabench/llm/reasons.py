@@ -12,7 +12,7 @@ from typing import Any
 from qabench.llm.retry import FATAL
 from qabench.terminal import printable
 
-LONGEST = 300  # characters of a server's own words
+LONGEST = 300  # characters of a server's message
 _NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
 _UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
@@ -24,7 +24,8 @@ class Reason:
 
     Attributes:
         text: one line, the same for equal failures, so that they can be grouped.
-        permanent: whether every further call would fail in the same way: a wrong key or model, nobody at the address.
+        permanent: whether every further call would fail in the same way: a wrong key or model, or no server at the
+            address.
     """
 
     text: str
@@ -32,7 +33,7 @@ class Reason:
 
 
 def reason_of(error: BaseException) -> Reason:
-    """The reason for an error of a call: its status and message, or the failure of the connection below it."""
+    """The reason for a failed call: its status and message, or the connection error that caused it."""
     chain = list(_chain(error))
     for one in chain:
         if isinstance(status := getattr(one, "status_code", None), int):

@@ -1,4 +1,4 @@
-"""Which failures are worth another call, and how long to wait before it."""
+"""Which failed calls are retried, and how long to wait before each retry."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from qabench.llm.exchange import UnreadableReply
 
 # 408 request timeout, 409 lock timeout, 425 too early, 429 too many requests; and every 5xx.
 RETRIED = {408, 409, 425, 429}
-# A wrong key, an empty account, an unknown model: every further call would fail in the same way.
+# Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and after how long a failed call is made again.
+    """How often and after what delay a failed call is retried.
 
     Attributes:
-        retries: further calls after the first one.
-        base: seconds before the first of them, doubled for each further one, up to ``cap``; less a random part, so
-            that calls which failed together do not come back together.
-        longest_wait: a server that asks (Retry-After) for a longer wait than so many seconds is not waited for.
+        retries: the maximum number of retries.
+        base: seconds before the first retry, doubled for each further one, up to ``cap``; a random part is subtracted,
+            so that calls that failed together are not retried together.
+        longest_wait: if the server asks (Retry-After) to wait longer than this many seconds, the call fails.
     """
 
     retries: int = 5
@@ -37,18 +37,19 @@ class RetryPolicy:
             raise InputError(f"retries is {self.retries}; it must be 0 or more")
 
     def delay(self, retry: int) -> float:
-        """Seconds before the retry of that number, from 0, where the server does not say."""
+        """Seconds before a retry, numbered from 0, if the server does not specify them."""
         return min(self.cap, self.base * 2.0 ** min(retry, 30)) * random.uniform(0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call failed and what follows.
+    """Why a call failed, and what to do next.
 
     Attributes:
-        retry: another call may go well. fatal: no call to this endpoint will.
-        wait: seconds that the server asked to wait; None where it did not.
-        may_cost: the model may have run all the same, and be paid for.
+        retry: whether another call may succeed.
+        fatal: whether every call to this endpoint will fail.
+        wait: seconds that the server asked to wait; None if it did not.
+        may_cost: whether the model may have run nevertheless, and be billed.
     """
 
     reason: str
@@ -59,7 +60,7 @@ class Failure:
 
 
 def failure_of(error: Exception, timeout: float) -> Failure | None:
-    """What an error of a call means; None for one that is no failure of a call, but of this program."""
+    """The failure that an exception means; None if it is an error of this program and not of the call."""
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):
@@ -78,7 +79,7 @@ def failure_of(error: Exception, timeout: float) -> Failure | None:
 
 def _status_failure(status: int, code: str | None, message: str, headers: Mapping[str, str]) -> Failure:
     reason = f"HTTP {status}: {message:.300}"
-    # OpenAI says 429 to an empty account too; waiting does not fill it.
+    # OpenAI returns 429 also if the account has no credit; waiting does not help then.
     if status in FATAL or code == "insufficient_quota":
         return Failure(reason, retry=False, fatal=True)
     return Failure(

@@ -1,4 +1,4 @@
-"""Running asynchronous work from synchronous code, in notebooks too, where an event loop is running already."""
+"""Runs coroutines from synchronous code, also in notebooks, where an event loop is already running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work``. Ctrl-C cancels it, waits until it has cleaned up, and raises KeyboardInterrupt."""
+    """Returns the result of ``work``. Ctrl-C cancels it, waits for its cleanup, and raises KeyboardInterrupt."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -21,7 +21,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    # A loop cannot run inside another one of the same thread.
+    # An event loop cannot run inside another one in the same thread.
     result: Future[T] = Future()
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 

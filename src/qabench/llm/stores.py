@@ -1,6 +1,6 @@
-"""The two stores of model replies, of judges and of runs: their size, and clearing them.
+"""The two stores of model replies, of judges and of runs: listing and clearing them.
 
-Both keep replies until they are cleared here; none expires.
+Replies never expire; they are kept until they are cleared here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ FOLDER_VARIABLE = "INSPECT_CACHE_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Replies of one model.
+    """The stored replies of one model.
 
     Attributes:
         kind: "judges" or "runs".
         model: the model's name.
         replies: the number of replies.
-        bytes: their size on disk; None for one model of a shared file.
+        bytes: their size on disk; None if several models share a file.
         path: the file or folder.
     """
 
@@ -46,11 +46,11 @@ def clear(model: str | None = None, older_than: float | None = None) -> int:
     """Deletes replies and returns their number.
 
     Args:
-        model: only of this model; None for all.
-        older_than: only those made so many seconds ago or earlier; None for all.
+        model: only replies of this model; None means all.
+        older_than: only replies at least this many seconds old; None means all.
 
     Raises:
-        QabenchError: they cannot be deleted.
+        QabenchError: the replies cannot be deleted.
     """
     before = time.time() - (older_than or 0.0)
     try:
@@ -60,7 +60,7 @@ def clear(model: str | None = None, older_than: float | None = None) -> int:
 
 
 def runs_folder() -> Path:
-    """Where Inspect AI keeps the replies of runs, as it decides itself."""
+    """The folder in which Inspect AI caches the replies of runs."""
     from platformdirs import user_cache_path
 
     given = os.environ.get(FOLDER_VARIABLE)
@@ -74,7 +74,7 @@ def _of_judges() -> list[Store]:
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             rows = connection.execute("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model").fetchall()
-    except sqlite3.Error:  # damaged, or of an older version: it is not used either
+    except sqlite3.Error:  # damaged, or of an older version: not used either
         return []
     size = path.stat().st_size
     return [Store("judges", model, count, size if len(rows) == 1 else None, path) for model, count in rows]

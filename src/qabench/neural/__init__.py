@@ -1,4 +1,4 @@
-"""Scores that a neural network computes on this machine, and what they share: revisions, devices, batches."""
+"""Scores computed by neural networks on this machine, and their shared code: revisions, devices, batches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ WEIGHTS = ("*.safetensors", "*.bin")
 
 
 def buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Positions of the inputs in batches of like length, so that little is padded; the longest first.
+    """Positions of the inputs in batches of similar length, to reduce padding; the longest first.
 
-    Longest first, because a batch that does not fit into memory then fails at once. Ties stay in order.
+    With the longest first, a batch that does not fit into memory fails at once. Ties keep their order.
 
     Raises:
         InputError: the batch size is not positive.
@@ -26,26 +26,26 @@ def buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
 
 
 def default_device() -> str:
-    """ "cuda" where there is a GPU, else "cpu"."""
+    """ "cuda" if there is a GPU, else "cpu"."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def pinned(model: str, revision: str | None) -> tuple[str | None, str]:
-    """The commit to load a model's weights at, and a short form of it for signatures.
+    """The commit at which to load a model's weights, and its short form for signatures.
 
     Args:
-        model: a name on the Hub, or a folder, whose weights are digested instead (the commit is None then).
+        model: a name on the Hub, or a folder. A folder has no commit (None); a digest of its weights replaces it.
         revision: a branch, tag or commit on the Hub.
 
     Raises:
-        QabenchError: the model cannot be reached, or the folder holds no weights.
+        QabenchError: the model is not available, or the folder contains no weights.
     """
     if (folder := Path(model)).is_dir():
         files = sorted(path for pattern in WEIGHTS for path in folder.glob(pattern))
         if not files:
-            raise QabenchError(f"the folder {model} has no weights: no file {' or '.join(WEIGHTS)} is in it")
+            raise QabenchError(f"the folder {model} has no weights: it contains no file {' or '.join(WEIGHTS)}")
         total = hashlib.sha256()
         for path in files:
             with path.open("rb") as file:
@@ -63,10 +63,10 @@ def commit_of(path: Path) -> str:
 
 
 def file_of(model: str, name: str, revision: str | None) -> Path:
-    """A file of a model: of the folder, of the Hub's cache, or downloaded.
+    """The path of a model's file: in its folder, in the Hub's cache, or downloaded.
 
     Raises:
-        QabenchError: it is not there.
+        QabenchError: the file is not available.
     """
     from transformers.utils import cached_file
 
@@ -77,7 +77,7 @@ def file_of(model: str, name: str, revision: str | None) -> Path:
 
 
 def cannot_load(model: str, error: Exception) -> QabenchError:
-    """The error for a model that is not there or not what is wanted."""
+    """The error for a model that is not available or has another architecture."""
     return QabenchError(
-        f"the model {model} cannot be loaded ({error}); give a name on the Hub that can be reached, or a folder"
+        f"the model {model} cannot be loaded ({error}); give the name of a model on the Hub, or a folder"
     )

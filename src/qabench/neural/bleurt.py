@@ -1,8 +1,8 @@
 """BLEURT, a learned metric: how well an answer conveys what the reference says.
 
 Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696); Pu et al., EMNLP 2021, for BLEURT-20, the
-checkpoint that FanOutQA uses. That is a RemBERT with a linear layer upon its pooled first token, so transformers' own
-RemBERT runs it; the published conversion of its weights differs in the names of layers alone.
+checkpoint that FanOutQA uses. It is a RemBERT with a linear layer on top of its pooled first token, so transformers'
+RemBERT can run it; the published converted weights differ only in the names of layers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
 BACKENDS = ("bleurt", "torch")
 MAX_LENGTH = 512
 VOCABULARY = "spm.model"
-CHECKPOINT_FILE = "bleurt_config.json"  # in a checkpoint of the original package, and in no other
+CHECKPOINT_FILE = "bleurt_config.json"  # only in checkpoints of the original package
 SPECIAL = ("[CLS]", "[SEP]")
-# From the names of the converted weights to those of transformers' RemBERT.
+# Names of the converted weights -> names in transformers' RemBERT.
 LAYER_NAMES = {
     r"^bleurt\.encoder\.embedding_projection\.": "rembert.encoder.embedding_hidden_mapping_in.",
     r"^bleurt\.": "rembert.",
@@ -39,20 +39,20 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A function (references, candidates) -> scores, one a pair, in order; ``name`` says what computes them."""
+    """A function (references, candidates) -> scores, one per pair, in order; ``name`` is the model for signatures."""
 
     name: str
     score: Callable[[list[str], list[str]], list[float]]
 
     def __call__(self, references: Sequence[str], candidates: Sequence[str]) -> list[float]:
-        # A lone surrogate is in no vocabulary, and UTF-8, which the tokenizers read, cannot hold it.
+        # The tokenizers read UTF-8, which cannot encode lone surrogates.
         texts = ([SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates))
         return self.score(*texts)
 
 
 @dataclass(frozen=True, slots=True)
 class BleurtScore:
-    """The mean over the questions, and each question's score in the order of the input."""
+    """The mean over questions, and the score of each question in the order of the input."""
 
     mean: float
     per_question: tuple[float, ...]
@@ -60,18 +60,18 @@ class BleurtScore:
 
 
 def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer) -> BleurtScore:
-    """Mean BLEURT of answers, aligned with their references.
+    """Mean BLEURT of answers; predictions and references are aligned.
 
-    Both sides are compared as one text each (``qabench.answers.text_of``). A score is about 0 for an unrelated answer
-    and about 1 for one that says the same; it has no bounds.
+    Each answer is compared as one string (``qabench.answers.text_of``). A score is about 0 for an unrelated answer and
+    about 1 for one with the same meaning; it is not bounded.
 
     Args:
         references: answers as Python objects.
-        predictions: one a reference; ``UNANSWERED`` and None are the empty text, which is scored like any, as upstream.
-        scorer: of ``load_bleurt``.
+        predictions: one per reference; ``UNANSWERED`` and None are scored as the empty string, as upstream.
+        scorer: the scorer from ``load_bleurt``.
 
     Raises:
-        InputError: no questions, or lists of unlike length.
+        InputError: there are no questions, or the lists have different lengths.
     """
     check_pairs(references, predictions)
     scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))
@@ -86,22 +86,23 @@ def load_bleurt(
     batch_size: int = 32,
     device: str | None = None,
 ) -> Scorer:
-    """The BLEURT model, ready to score; to be given to ``bleurt`` or to the metric ``fanoutqa``.
+    """Loads a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
-        backend: "torch": the converted weights in transformers; "bleurt": the original package, on TensorFlow, with a
-            checkpoint's folder as the model; "auto": "bleurt" for such a folder where the package is installed.
+        backend: "torch": the converted weights in transformers; "bleurt": the original package on TensorFlow, with the
+            folder of a checkpoint as the model; "auto": "bleurt" for such a folder if the package is installed.
         model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``.
-        revision: of a model on the Hub; the scorer's name says which commit it was.
-        batch_size: how many pairs go through the model at a time; the scores do not depend on it beyond rounding.
-        device: as torch has it. Default: a GPU where there is one.
+        revision: a revision of a model on the Hub; the scorer's name contains the commit.
+        batch_size: the number of pairs per batch; scores depend on it only by rounding.
+        device: a device name of torch. Default: a GPU if there is one.
 
     Raises:
-        InputError: an unknown backend, or a batch size below 1. MissingExtra: a package is not installed.
-        QabenchError: the model cannot be loaded, or is no BLEURT model of RemBERT's architecture.
+        InputError: an unknown backend, or a batch size below 1.
+        MissingExtra: a package is not installed.
+        QabenchError: the model cannot be loaded, or is not a BLEURT model with the architecture of RemBERT.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
-    buckets([], batch_size)  # says so before gigabytes are loaded
+    buckets([], batch_size)  # checks the batch size before gigabytes are loaded
     if resolve_backend(backend, model) == "bleurt":
         return _package_scorer(model, batch_size)
     return _torch_scorer(model, revision, batch_size, device)
@@ -116,7 +117,7 @@ def resolve_backend(backend: str, model: str) -> str:
     if backend == "bleurt" and find_spec("bleurt") is None:
         raise MissingExtra(
             "the BLEURT backend bleurt is not installed: pip install "
-            "git+https://github.com/google-research/bleurt.git, or take backend='torch'"
+            "git+https://github.com/google-research/bleurt.git, or use backend='torch'"
         )
     if backend == "bleurt" and not original:
         raise QabenchError(
@@ -127,9 +128,9 @@ def resolve_backend(backend: str, model: str) -> str:
 
 
 def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:
-    """The model's input for a pair of tokenized texts: token ids and segment ids.
+    """The model's input for a pair of tokenized strings: token ids and segment ids.
 
-    What is over 512 is cut from the end of the longer text, token by token; of two as long from the candidate.
+    Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the candidate on a tie.
     """
     n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
     first = [cls, *reference[:n_reference], sep]
@@ -138,10 +139,10 @@ def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: 
 
 
 def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
-    """How many tokens of each text stay, that they are ``limit`` together."""
+    """The numbers of tokens to keep of each string, so that their sum is at most ``limit``."""
     if reference + candidate <= limit:
         return reference, candidate
-    # The longer loses tokens until it is as long as the other; then they take turns, the candidate first.
+    # The longer one is shortened to the length of the other; then both are shortened in turn, the candidate first.
     if min(reference, candidate) <= limit // 2:
         return (limit - candidate, candidate) if reference > candidate else (reference, limit - reference)
     return limit - limit // 2, limit // 2
@@ -171,7 +172,7 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
     place = device or default_device()
     network = _network(model, commit, short, place)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(file_of(model, VOCABULARY, commit)))
-    cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)  # whatever they are there, as in the original
+    cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)  # whichever ids they have, as upstream
 
     def score(references: list[str], candidates: list[str]) -> list[float]:
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
@@ -197,17 +198,17 @@ def _padded(pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[list
     }
 
 
-@lru_cache(maxsize=1)  # gigabytes, which a metric that computes twice would read twice
+@lru_cache(maxsize=1)  # a metric that computes twice would otherwise read gigabytes twice
 def _network(model: str, commit: str | None, weights: str, device: str) -> Any:
-    # ``weights`` is there for the cache: a folder's may change.
+    # ``weights`` is a key of the cache: the weights in a folder may change.
     from transformers import PreTrainedConfig, RemBertConfig, RemBertForSequenceClassification
 
     try:
         settings, _ = PreTrainedConfig.get_config_dict(model, revision=commit)
-        # The conversion's name for the width of the embeddings.
+        # The name of the embeddings' size in the converted config.
         settings.setdefault("input_embedding_size", settings.get("embedding_size"))
         if settings["input_embedding_size"] is None:
-            raise ValueError("its embeddings are BERT's, those of a BLEURT before BLEURT-20")
+            raise ValueError("it has the embeddings of BERT, as models before BLEURT-20")
         known = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
         known |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
         network, report = RemBertForSequenceClassification.from_pretrained(
@@ -219,7 +220,7 @@ def _network(model: str, commit: str | None, weights: str, device: str) -> Any:
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise cannot_load(model, error) from error
-    # transformers makes up what is missing at random and only warns.
+    # transformers initializes missing weights at random and only warns.
     if absent := sorted(report["missing_keys"]):
-        raise cannot_load(model, ValueError(f"no BLEURT weights: it lacks {', '.join(absent[:3])}"))
+        raise cannot_load(model, ValueError(f"not BLEURT weights: they lack {', '.join(absent[:3])}"))
     return network.to(device).eval()

@@ -21,7 +21,7 @@ from qabench.scoring.expertqa import AUTOAIS_LABEL
 MODEL = "google/t5_xxl_true_nli_mixture"
 LABEL = AUTOAIS_LABEL.field
 MAX_LENGTH = 512
-KEPT = 2  # of long evidence: how many sentences of those most entailed, and how many of those least
+KEPT = 2  # the number of most entailed, and of least entailed, sentences that are kept of long evidence
 MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] stays, as upstream
 
 
@@ -40,29 +40,29 @@ class Judgement:
 
 
 class Entailment(Protocol):
-    """A model that reads prompts as ``prompt_of`` makes them."""
+    """A model that judges the prompts of ``prompt_of``."""
 
     @property
     def name(self) -> str: ...
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """The length of each prompt as the model counts it, uncut."""
+        """The number of tokens of each prompt, before it is cut."""
 
     def judge(self, prompts: Sequence[str]) -> list[Judgement]:
-        """A judgement on each prompt, cut at 512 tokens, in order."""
+        """One judgment per prompt, in order; prompts are cut at 512 tokens."""
 
 
 Splitter = Callable[[str], Sequence[str]]
-"""A text to its sentences."""
+"""Splits a text into sentences."""
 
 
 def prompt_of(evidence: str, claim: str) -> str:
-    """What the model is asked."""
+    """The model's prompt."""
     return f"premise: {evidence} hypothesis: {claim}"
 
 
 def clean(text: str) -> str:
-    """A claim or a piece of evidence as it is judged.
+    """Cleans a claim or a piece of evidence, as upstream.
 
     Citation marks of one digit are removed, and the first paragraph when it begins with a URL; the others are joined by
     spaces.
@@ -78,7 +78,7 @@ def extremes(sentences: Sequence[str], judgements: Sequence[Judgement], *, offic
 
     Args:
         sentences: those of the evidence.
-        judgements: one per sentence.
+        judgements: one judgment per sentence.
         official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, where
             confident judgments are ties, which NumPy's default sort breaks in no particular order. Otherwise by the
             difference of the logits; ties by position.
@@ -107,13 +107,13 @@ def label_claims(
 ) -> list[str]:
     """ "Y" for each claim that its evidence entails, else "N".
 
-    A claim without evidence is N. Where claim and evidence together are over 512 tokens, every sentence of the evidence
-    is judged alone, and the two most and two least entailed decide together.
+    A claim without evidence is N. If claim and evidence have more than 512 tokens together, every sentence of the
+    evidence is judged separately, and the claim is judged by the two most and the two least entailing sentences.
 
     Args:
         claims: each claim's text and the pieces of its evidence.
-        model: of ``qabench.neural.seq2seq.load_entailment``.
-        split: cuts long evidence into sentences. Default: NLTK's Punkt, as upstream.
+        model: the model from ``qabench.neural.seq2seq.load_entailment``.
+        split: splits long evidence into sentences. Default: NLTK's Punkt, as upstream.
         official_quirks: select sentences of long evidence as upstream does: the prompt for a single sentence contains
             itself as the evidence, and ties are ordered as ``extremes`` describes.
 
@@ -164,20 +164,23 @@ def label_rows(
 
 
 def punkt(text: str) -> list[str]:
-    """The sentences of an English text by NLTK's Punkt.
+    """The sentences of an English text, according to NLTK's Punkt.
 
     Raises:
-        MissingExtra: NLTK is not installed. QabenchError: its data is not.
+        MissingExtra: NLTK is not installed.
+        QabenchError: the data of Punkt is not installed.
     """
     try:
         from nltk import sent_tokenize
     except ImportError:
-        raise MissingExtra("cutting long evidence into sentences needs nltk: pip install 'qabench[autoais]'") from None
+        raise MissingExtra(
+            "splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'"
+        ) from None
     try:
         return list(sent_tokenize(text))
     except LookupError:
         raise QabenchError(
-            "cutting long evidence into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab, "
+            "splitting evidence into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab, "
             "or give split=..., a function from a text to its sentences"
         ) from None
 
@@ -194,7 +197,7 @@ def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Split
 
 
 def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgement]:
-    # Answers share evidence and evidence shares sentences: each prompt once.
+    # Answers share evidence and evidence shares sentences: each prompt is judged once.
     distinct = list(dict.fromkeys(prompts))
     judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
     return [judged[prompt] for prompt in prompts]

@@ -1,4 +1,4 @@
-"""The models behind ``qabench.neural.nli``: any of transformers' sequence-to-sequence models that says "1" or "0"."""
+"""Models for ``qabench.neural.nli``: any sequence-to-sequence model of transformers that generates "1" or "0"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Seq2SeqEntailment:
     """A loaded model (``qabench.neural.nli.Entailment``).
 
     Attributes:
-        name: model, commit or digest, and number type. verdicts: the ids of the tokens "1" and "0".
+        name: the model, its commit or digest, and the dtype.
+        verdicts: the ids of the tokens "1" and "0".
     """
 
     name: str
@@ -29,11 +30,11 @@ class Seq2SeqEntailment:
     batch_size: int
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """The length of each prompt in tokens, its end token included, uncut."""
+        """The number of tokens of each prompt, including the end token, before it is cut."""
         return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
 
     def judge(self, prompts: Sequence[str]) -> list[Judgement]:
-        """A judgement on each prompt, cut at 512 tokens, in order; generated without sampling."""
+        """One judgment per prompt, in order; prompts are cut at 512 tokens. Generated without sampling."""
         encoded = [self.tokenizer(prompt, truncation=True, max_length=MAX_LENGTH).input_ids for prompt in prompts]
         judged: dict[int, Judgement] = {}
         for batch in buckets([len(ids) for ids in encoded], self.batch_size):
@@ -70,14 +71,15 @@ def load_entailment(
     """A model that judges whether evidence entails a claim.
 
     Args:
-        model: a name on the Hub, or a folder. The default, of TRUE, has 11 billion parameters: 45 GB in float32.
-        revision: of a model on the Hub; the name that comes back says which commit it was.
-        batch_size: how many prompts go through the model at a time.
-        device: as torch has it. Default: a GPU where there is one.
-        dtype: "float32", as upstream; "bfloat16" or "float16" take half the memory and may turn close verdicts.
+        model: a name on the Hub, or a folder. The default, from TRUE, has 11 billion parameters: 45 GB in float32.
+        revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
+        batch_size: the number of prompts per batch.
+        device: a device name of torch. Default: a GPU if there is one.
+        dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
 
     Raises:
-        InputError: an unknown dtype, or a batch size below 1. MissingExtra: a package is not installed.
+        InputError: an unknown dtype, or a batch size below 1.
+        MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
     """
     if dtype not in DTYPES:
@@ -94,9 +96,9 @@ def load_entailment(
         network = AutoModelForSeq2SeqLM.from_pretrained(model, revision=commit, dtype=getattr(torch, dtype))
     except (OSError, ValueError) as error:
         raise cannot_load(model, error) from error
-    # The bare digits, as upstream looks them up (and not the pieces that begin a word with them).
+    # The tokens of the bare digits, as upstream (not those that begin a word).
     one, zero = tokenizer.convert_tokens_to_ids(["1", "0"])
     if tokenizer.unk_token_id in (one, zero) or None in (one, zero):
-        raise cannot_load(model, ValueError('its vocabulary has no "1" or no "0", the verdicts of a TRUE model'))
+        raise cannot_load(model, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
     network = network.to(device or default_device()).eval()
     return Seq2SeqEntailment(f"{model}@{short}:{dtype}", tokenizer, network, (one, zero), batch_size)

@@ -1,21 +1,21 @@
-"""The benchmarks as Inspect AI tasks: samples, solvers and scorers; ``inspect eval qabench/fanoutqa_closed_book``.
+"""Shared code of the benchmarks' Inspect AI tasks, such as ``inspect eval qabench/fanoutqa_closed_book``.
 
-What logs hold, so that ``qabench.runs`` can read any of them back:
+Content of logs, which ``qabench.runs`` reads:
 
 - the task's metadata: {"benchmark", "config", "setting", "data", "available"} (data: the digest of the questions'
   file; available: the number of questions of the config, if known);
-- a sample's id is the benchmark's; its metadata has "question", "reference" (texts for a person) and "groups"
+- a sample's id is the benchmark's; its metadata has "question", "reference" (strings for readers) and "groups"
   ({grouping: [group, ...]});
-- a score's value is {column: number}, its answer the text that was scored, its metadata {"detail", "signatures"}, the
-  latter {family: signature}.
+- a score's value is {column: number}, its answer is the text that was scored, and its metadata is {"detail",
+  "signatures": {family: signature}}.
 
-``detail`` by benchmark, texts as they are:
+``detail`` by benchmark; texts are not changed:
 
-- fanoutqa: {"found": [text], "missing": [text]}, both normalised;
+- fanoutqa: {"found": [text], "missing": [text]}, both normalized;
 - felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text], "reasons": [text], "claims"},
-  True = factual, verdict None where there is none, a reason for each reply without a verdict, claims None where
-  segments were judged;
+  True = factual; verdict is None if there is none; one reason per reply without a verdict; claims is None if segments
+  were judged;
 - expertqa: {"claims": [{"text", "evidence": [text], "label"}], "passages": [{"id", "text"}]}, label "Y", "N" or None;
 - fastbook: {"passages": [{"id", "text", "score"}], "components": [{"text", "contexts", "rank"}], "k"}, rank from 1,
-  None where it was not retrieved.
+  None if it was not retrieved.
 """

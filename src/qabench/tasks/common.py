@@ -1,4 +1,4 @@
-"""What all tasks share: metadata, the choice of samples, and the reference and groups that a report shows."""
+"""Shared by all tasks: metadata, selection of samples, answers, and calls of the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sample(
     groups: Mapping[str, Sequence[str]],
     **metadata: Any,
 ) -> Sample:
-    """One question as Inspect has it; ``metadata`` is the task's own, such as the reference as JSON text."""
+    """One question as an Inspect sample; ``metadata`` holds further entries of the task, such as the JSON reference."""
     shown = {"question": question, "reference": reference, "groups": {name: list(of) for name, of in groups.items()}}
     return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
 
@@ -37,10 +37,10 @@ def sample(
 def chosen(
     samples: Iterable[Sample], ids: Sequence[str] | str | None, category: Sequence[str] | str | None
 ) -> list[Sample]:
-    """The samples with these ids, of these categories (or domains, or fields); all where neither is given.
+    """The samples with these ids, of these categories (or domains, or fields); all if neither is given.
 
     Raises:
-        InputError: an id or a category that there is not.
+        InputError: an unknown id or category.
     """
     every = list(samples)
     wanted_ids, wanted = texts(ids), texts(category)
@@ -55,7 +55,7 @@ def chosen(
 
 
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
-    """An argument that names several things; on Inspect's command line it comes as one text with commas or a number."""
+    """An argument that lists several values; Inspect's command line passes a string with commas, or a number."""
     if value is None:
         return []
     parts = str(value).split(",") if isinstance(value, str | int) else map(str, value)
@@ -63,10 +63,10 @@ def texts(value: Sequence[str] | str | int | None) -> list[str]:
 
 
 def answer_of(state: TaskState) -> str | None:
-    """What the model answered: the text of its last reply, where that is the conversation's last word.
+    """The model's answer: the text of its last reply, if the conversation ends with it.
 
-    None where there is no answer: the sample failed before or between two replies, the reply was refused or filtered,
-    or it still asks for a tool. An empty reply is an answer, the text "".
+    None if there is no answer: the sample failed before or between replies, the reply was refused or filtered, or the
+    last reply calls a tool. An empty reply is an answer, the string "".
     """
     last = state.messages[-1] if state.messages else None
     if not isinstance(last, ChatMessageAssistant) or last.tool_calls or not state.output.choices:
@@ -75,16 +75,16 @@ def answer_of(state: TaskState) -> str | None:
 
 
 def note_problem(state: TaskState, problem: str) -> None:
-    """Adds to the sample's metadata["problems"] what went wrong without making the sample fail."""
+    """Adds a problem to the sample's metadata["problems"]; the sample does not fail."""
     state.metadata.setdefault("problems", []).append(problem)
 
 
 @contextmanager
 def timeouts_fail() -> Iterator[None]:
-    """Makes failed calls fail the sample, with a reason in one line.
+    """Makes failed calls fail the sample, with a one-line reason.
 
-    Inspect takes a ``TimeoutError`` for a time limit that the task handles: it would log none, and never ask again.
-    Its retries end in a ``RetryError`` without the reason, which makes equal failures look different.
+    Inspect treats a ``TimeoutError`` as a time limit that the task handles: it would neither log nor retry it. Its
+    retries end with a ``RetryError`` without the reason, which makes equal failures look different.
     """
     try:
         yield
@@ -100,13 +100,13 @@ def timeouts_fail() -> Iterator[None]:
 
 
 def _of_a_call(error: Exception) -> bool:
-    """Whether an error comes from a client library, and is not the task's own."""
+    """Whether an error comes from a client library and not from the task."""
     return hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
 
 
 @solver
 def ask() -> Solver:
-    """Asks the model once: Inspect's own ``generate()`` under ``timeouts_fail``."""
+    """Asks the model once: Inspect's ``generate()`` within ``timeouts_fail``."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         with timeouts_fail():

@@ -1,4 +1,4 @@
-"""A model's context window: how long it is, how many tokens a text takes, and how much of a text fits."""
+"""A model's context window: its length, and how many passages fit into it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from inspect_ai.model import Model, get_model_info
 
-# The two things of a run that Inspect has no public name for.
+# Two objects for which Inspect has no public names.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 
@@ -16,17 +16,18 @@ from qabench.errors import InputError
 from qabench.tasks.token_counting import TokenCounter
 
 TEMPLATE_TOKENS = 64
-"""What is left for the chat template: its marks, and a system prompt of its own that some models' templates add."""
+"""Tokens reserved for the chat template: its markers, and the system prompt that some templates add."""
 
 
 def context_window(model: Model, context_length: int | None) -> int:
-    """The tokens of a model's window, prompt and reply together.
+    """The length of a model's context window in tokens, for prompt and reply together.
 
     Args:
-        model: the model. context_length: what the user says; by default what Inspect knows of the model.
+        model: the model.
+        context_length: the length given by the user; None means the one that Inspect knows.
 
     Raises:
-        InputError: it is not known, or not above 0.
+        InputError: the length is unknown, or not above 0.
     """
     info = get_model_info(model) if context_length is None else None
     length = context_length or (info.context_length if info else None)
@@ -41,22 +42,24 @@ def context_window(model: Model, context_length: int | None) -> int:
 
 
 def check_window(context_length: int | None) -> None:
-    """Fails before the run where the window of the model that is to run is not known.
+    """Fails before the run if the context window of its model is unknown.
 
-    A task that is made with no model in sight passes; each of its samples then fails with the same error.
+    If no model is known when the task is created, the check passes, and each sample fails with the same error later.
     """
     if (model := active_model()) is not None:
         context_window(model, context_length)
 
 
 def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) -> int:
-    """The tokens that a prompt may have, so that the reply has room.
+    """The maximum number of tokens of a prompt that leaves room for the reply.
 
     Args:
-        answer_tokens: the reply's room; where the run's ``--max-tokens`` is above it, that.
+        model: the model.
+        context_length: see ``context_window``.
+        answer_tokens: tokens reserved for the reply; the run's ``--max-tokens`` is used if it is larger.
 
     Raises:
-        InputError: the window is not known, or too short for an answer.
+        InputError: the window is unknown, or too short for an answer.
     """
     window = context_window(model, context_length)
     reserve = max(answer_tokens, active_generate_config().max_tokens or 0)
@@ -66,8 +69,8 @@ def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) 
         room = min(room, info.input_tokens - TEMPLATE_TOKENS)
     if room < 1:
         raise InputError(
-            f"a window of {window} tokens is too short: {reserve} of them are for the answer and {TEMPLATE_TOKENS} for "
-            "the chat template"
+            f"a window of {window} tokens is too short: {reserve} of them are reserved for the answer and "
+            f"{TEMPLATE_TOKENS} for the chat template"
         )
     return room
 
@@ -75,17 +78,17 @@ def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) 
 async def how_many_fit(
     texts: Sequence[str], budget: int, counter: TokenCounter, render: Callable[[int], str]
 ) -> tuple[int, int]:
-    """The most texts, from the first, that fit into a prompt, and the tokens of the prompt with them.
+    """The number of texts, from the first, that fit into a prompt, and the tokens of that prompt.
 
-    The whole prompt is counted at each try, so the result is exact for any tokenizer; tries are few, since the next is
-    where the last one's tokens a character say that the end must be.
+    Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few steps are needed: each
+    one estimates the position from the tokens per character of the last one.
 
     Args:
         texts: what is to fit, in order. budget: the tokens that the prompt may have.
         render: the prompt with the first n texts; a longer prompt must have more tokens.
 
     Returns:
-        (0, tokens of the prompt without any) even where that is above the budget.
+        (0, tokens of the prompt without texts) even if that exceeds the budget.
     """
     ends = list(accumulate((len(text) for text in texts), initial=0))
     fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25

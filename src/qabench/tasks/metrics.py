@@ -7,9 +7,10 @@ from inspect_ai.scorer import Metric, SampleScore, metric
 
 @metric
 def mean() -> Metric:
-    """The mean as the official scorers take it, equal to ``qabench score`` to the last digit.
+    """The mean as the official scorers compute it, equal to ``qabench score`` to the last digit.
 
-    The builtin sum in the questions' order over their number; Inspect's own mean sums pairwise. 0 for no samples.
+    It is the built-in sum in the order of the questions, divided by their number; Inspect's mean sums pairwise. 0 for
+    no samples.
     """
 
     def value(scores: list[SampleScore]) -> float:

@@ -1,21 +1,21 @@
-"""Counts calls that were rejected for good, so that a run can stop instead of asking every question in vain."""
+"""Counts permanently rejected calls, so that a run can stop instead of failing on every question."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ENOUGH = 3  # calls rejected in a row, with no reply in between
+ENOUGH = 3  # consecutive rejected calls, without a reply in between
 
 
 @dataclass
 class Rejections:
-    """Rejected calls since the last reply."""
+    """The rejected calls since the last reply."""
 
     count: int = 0
     reason: str = ""
 
     def note(self, reason: str) -> None:
-        """Counts a call that no repetition can save, such as one with a wrong key."""
+        """Counts a call for which retries are useless, such as one with a wrong key."""
         self.count += 1
         self.reason = reason
 

@@ -1,4 +1,4 @@
-"""Calls of Inspect AI's models, with messages and replies as the evaluators of ``qabench.llm`` have them."""
+"""Calls of Inspect AI's models, with the types for messages and replies of ``qabench.llm``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from qabench.tasks.common import timeouts_fail
 
 
 def chat(messages: Iterable[tuple[str, str]]) -> list[ChatMessage]:
-    """(role, text) pairs of a prompt as a conversation; lone surrogates, which no request can hold, are replaced."""
+    """The (role, text) pairs of a prompt as messages. Lone surrogates, which UTF-8 cannot encode, are replaced."""
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
     return [kinds[role](content=SURROGATE.sub("\ufffd", text)) for role, text in messages]
 
 
 async def ask_model(model: Model, messages: list[ChatMessage], **options: Any) -> ModelOutput:
-    """The model's reply; ``options`` are those of generation for this call alone."""
+    """The model's reply; ``options`` are generation options for this call only."""
     with timeouts_fail():
         return await model.generate(messages, config=GenerateConfig(**options))
 
 
 def answered(output: ModelOutput) -> Answered:
-    """What became of a call: a refusal or an empty reply is a reason, too."""
+    """The text of a reply, or why there is none. Refusals and empty replies count as having no text."""
     if output.empty:
         return Answered(reason=output.error or "no reply")
     if output.stop_reason == "content_filter":

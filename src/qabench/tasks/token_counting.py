@@ -1,4 +1,4 @@
-"""How many tokens a text has: by the model's own tokenizer where it can be had, else by a stated estimate."""
+"""Token counts by the model's tokenizer if it is available, else by a documented estimate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from qabench.sources.resolve import offline_variable
 
 _PIECE = re.compile(r"[A-Za-z]+|\n+|[^A-Za-z\s]")
 _LETTERS_A_TOKEN = 5
-ESTIMATE = f"an estimate: {_LETTERS_A_TOKEN} letters, or 1 other character, a token"
+ESTIMATE = f"an estimate: {_LETTERS_A_TOKEN} letters, or 1 other character, per token"
 
 
 @dataclass(frozen=True)
 class TokenCounter:
-    """Counts tokens. ``name`` says how, for the log."""
+    """Counts tokens. ``name`` describes the method, for logs."""
 
     name: str
     count: Callable[[str], Awaitable[int]]
@@ -32,7 +32,7 @@ class TokenCounter:
 
 
 async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
-    """The best way to count a model's tokens that works here.
+    """The best available way to count a model's tokens.
 
     In this order: the tokenizer that is given; what the model's provider counts itself (OpenAI's tokenizer, and the
     counting services of Anthropic, Google and xAI); the tokenizer of the model's name, where that is a folder or in the
@@ -40,10 +40,11 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
 
     Args:
         model: the model that will read the text.
-        tokenizer: a folder with tokenizer.json, that file, or a repository of the Hub.
+        tokenizer: a folder with tokenizer.json, that file, or a repository on the Hub.
 
     Raises:
-        InputError: there is no such tokenizer. MissingExtra: the package tokenizers is not installed.
+        InputError: the tokenizer does not exist.
+        MissingExtra: the package tokenizers is not installed.
     """
     if tokenizer:
         return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
@@ -64,7 +65,7 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
 
 
 def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]]:
-    """``token_counter`` that remembers what it found for a model."""
+    """``token_counter`` with a cache by model."""
     known: dict[str, TokenCounter] = {}
 
     async def of(model: Model) -> TokenCounter:
@@ -76,11 +77,11 @@ def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]
 
 
 def estimated_tokens(text: str) -> int:
-    """The tokens of a text for an unknown tokenizer: rather more than there are, so that a prompt is never too long.
+    """The estimated tokens of a text for an unknown tokenizer; rather too many, so that prompts are not too long.
 
-    A word is a token for each five of its letters, a digit, a mark, a character of another script is one, and so is a
-    run of line ends. Beside OpenAI's cl100k that is 1.2 to 1.3 times the tokens for prose and answers of models, and
-    1.3 for tables of figures, whose digits other tokenizers count one by one.
+    A word counts as one token per five letters. A digit, a punctuation mark, a character of another script, and a run
+    of line breaks count as one token each. Compared with OpenAI's cl100k, this gives 1.2 to 1.3 times the tokens for
+    prose and models' answers, and 1.3 times for tables of numbers, whose digits some tokenizers count one by one.
     """
     return sum(
         -(-len(piece) // _LETTERS_A_TOKEN) if piece[0].isascii() and piece[0].isalpha() else 1
@@ -112,8 +113,8 @@ def _tokenizer(name: str, fetch: bool) -> Any:
         file = _from_hub(name, fetch)
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library's errors have no class of their own
-        raise InputError(f"{file} is no tokenizer that the package tokenizers can read: {error}") from None
+    except Exception as error:  # the library raises plain exceptions
+        raise InputError(f"{file} is not a tokenizer that the package tokenizers can read: {error}") from None
 
 
 def _from_hub(name: str, fetch: bool) -> Path:
@@ -124,8 +125,8 @@ def _from_hub(name: str, fetch: bool) -> Path:
         return Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         raise InputError(
-            f"there is no tokenizer {name!r}: it must be a folder with tokenizer.json, that file, or a repository of "
-            f"the Hub that has it, in the cache where there is no network ({type(error).__name__})"
+            f"there is no tokenizer {name!r}: give a folder with tokenizer.json, that file, or a repository on the Hub "
+            f"that has it (without network: one in the cache) ({type(error).__name__})"
         ) from None
 
 
@@ -136,7 +137,7 @@ def _counts_itself(model: Model) -> bool:
 
 async def _works(model: Model) -> bool:
     try:
-        # Past Inspect's own retries: that the service cannot be reached is an answer, too.
+        # Without Inspect's retries: a service that cannot be reached does not work.
         await model.api.count_tokens("one two three")
     except Exception:
         return False
@@ -144,6 +145,6 @@ async def _works(model: Model) -> bool:
 
 
 def _names(model: Model) -> list[str]:
-    """The model's name, and its parts after each slash but the last: providers and services stand before."""
+    """The model's name, and the same without its first parts, which can name providers and services."""
     parts = model.api.model_name.partition(":")[0].split("/")  # "org/name:provider" names a provider of the Hub
     return ["/".join(parts[i:]) for i in range(max(len(parts) - 1, 1))]

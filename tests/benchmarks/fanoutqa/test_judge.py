@@ -195,7 +195,7 @@ def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPa
     [
         ({"speed": 1}, "unknown limits speed"),
         ({"max_calls": -1}, "max_calls is -1"),
-        ({"parameters": {"messages": []}}, "must not hold messages"),
+        ({"parameters": {"messages": []}}, "must not contain messages"),
         ({"parameters": {"x": object()}}, "must be JSON"),
     ],
 )

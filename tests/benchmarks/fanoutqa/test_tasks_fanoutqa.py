@@ -324,7 +324,7 @@ def test_tokens_are_counted_by_the_tokenizer_that_is_there(tmp_path: Path) -> No
         with pytest.raises(InputError, match=said):
             counted(str(name), "")
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match="is no tokenizer that the package tokenizers can read"):
+    with pytest.raises(InputError, match="is not a tokenizer that the package tokenizers can read"):
         counted(str(tmp_path), "")
 
 
