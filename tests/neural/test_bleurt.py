@@ -199,7 +199,7 @@ def test_no_model_and_other_models_are_refused(checkpoint: tuple[str, Any], tmp_
 
     with pytest.raises(QabenchError, match=r"the model no/such cannot be loaded"):
         load_bleurt(model="no/such")
-    with pytest.raises(QabenchError, match=r"has no weights: no file \*\.safetensors or \*\.bin"):
+    with pytest.raises(QabenchError, match=r"has no weights: it contains no file \*\.safetensors or \*\.bin"):
         load_bleurt(model=str(tmp_path))
     write_tiny_bleurt(tmp_path)
     weights = torch.load(tmp_path / "pytorch_model.bin")

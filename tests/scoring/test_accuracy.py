@@ -51,8 +51,8 @@ def test_means_and_what_was_missed() -> None:
     [
         ([], [], "nothing to score"),
         (["a"], [], "0 predictions for 1 references"),
-        (["a", {}], ["a", "b"], "reference 1 is, or holds, an empty list or dict"),
-        ([{"a": []}], ["a"], "reference 0 is, or holds, an empty list or dict"),
+        (["a", {}], ["a", "b"], "reference 1 is or contains an empty list or dict"),
+        ([{"a": []}], ["a"], "reference 0 is or contains an empty list or dict"),
     ],
 )
 def test_what_is_undefined_is_an_error(references: list[Any], predictions: list[Any], message: str) -> None:

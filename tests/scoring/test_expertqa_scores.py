@@ -250,7 +250,7 @@ class TestInput:
     [
         (autoais, "support", "complete", r"\['claims'\]\[1\]\['support'\] is 'complete'; allowed: Complete, Partial"),
         (autoais, "worthiness", True, r"\['worthiness'\] is True; allowed: Yes, No, or None"),
-        (autoais, "evidence", "a page", r"\['evidence'\] is 'a page'; allowed: a list of texts, or None"),
+        (autoais, "evidence", "a page", r"\['evidence'\] is 'a page'; allowed: a list of strings, or None"),
         (autoais, "evidence", [None], r"\['evidence'\] is \[None\]"),
         (autoais_agreement, "support", ["Complete"], r"\['support'\] is \['Complete'\]"),
         (factscore_agreement, "correctness", "Correct", r"\['correctness'\] is 'Correct'; allowed: Definitely correct"),
@@ -262,7 +262,7 @@ def test_bad_fields_of_claims(score: Callable[..., Any], field: str, value: Any,
     with pytest.raises(InputError, match=message):
         score([row(answer(claim(), claim(**{field: value})))], verdicts)
     lacking = {name: kept for name, kept in claim().items() if name != field}
-    with pytest.raises(InputError, match=rf"\['claims'\]\[1\] has no '{field}'; give rows as the dataset has them"):
+    with pytest.raises(InputError, match=rf"\['claims'\]\[1\] has no '{field}'; give rows as in the dataset"):
         score([row(answer(claim(), lacking))], verdicts)
 
 
@@ -464,8 +464,8 @@ class TestLfqa:
         [
             ([], [], {}, "nothing to score"),
             (["a"], ["a", "b"], {}, "2 predictions for 1 references"),
-            (["a", None], ["a", "b"], {}, r"references\[1\] is None; allowed: text"),
-            (["a", "b"], ["a", 3], {}, r"predictions\[1\] is 3; allowed: text"),
+            (["a", None], ["a", "b"], {}, r"references\[1\] is None; allowed: a string"),
+            (["a", "b"], ["a", 3], {}, r"predictions\[1\] is 3; allowed: a string"),
             (["a"], ["a"], {"backend": "x"}, "unknown ROUGE backend 'x'"),
             (["a"], ["a"], {"seed": -1}, "seed is -1; allowed: an integer from 0 to 4294967295"),
             (["a"], ["a"], {"seed": True}, "seed is True"),

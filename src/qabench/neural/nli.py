@@ -173,9 +173,7 @@ def punkt(text: str) -> list[str]:
     try:
         from nltk import sent_tokenize
     except ImportError:
-        raise MissingExtra(
-            "splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'"
-        ) from None
+        raise MissingExtra("splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'") from None
     try:
         return list(sent_tokenize(text))
     except LookupError:

@@ -1,1 +1,1 @@
-"""The scores: pure functions from texts and arrays to numbers, shared by every front end."""
+"""Scores: pure functions from strings and arrays to numbers, shared by all interfaces."""

@@ -15,16 +15,16 @@ from qabench.errors import InputError
 from qabench.scoring.pairs import check_pairs
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
-"""From any objects to the normal form of each distinct ``str(object)``, such as ``Normalizer(...).batch``."""
+"""Maps objects to the normal form of each distinct ``str(object)``, such as ``Normalizer(...).batch``."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAccuracy:
-    """One question's score.
+    """The score of one question.
 
     Attributes:
-        loose: share of the reference's strings that were found; at most 1, below 0 only for nested references.
-        strict: whether all were found.
+        loose: the share of the reference's strings that were found; at most 1, below 0 only for nested references.
+        strict: whether all strings were found.
         missing: the normalized strings that were not found, in the reference's order.
     """
 
@@ -35,7 +35,7 @@ class QuestionAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class AccuracyScore:
-    """Means over the questions, as fractions, and each question's score in the order of the input."""
+    """Means over questions, as fractions, and the score of each question in the order of the input."""
 
     loose: float
     strict: float
@@ -67,9 +67,9 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
         try:
             scores.append(_question(reference, prediction, forms))
         except ZeroDivisionError:
-            raise InputError(f"reference {i} is, or holds, an empty list or dict: its accuracy is undefined") from None
+            raise InputError(f"reference {i} is or contains an empty list or dict: its accuracy is undefined") from None
     n = len(scores)
-    # The builtin sum over scores in order, zeros as integers: the official sum, to the last digit.
+    # The built-in sum in order, with integer zeros, equals the official sum to the last digit.
     return AccuracyScore(sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores))
 
 
@@ -77,7 +77,9 @@ def found_strings(reference: Any, forms: Mapping[str, str], missing: Iterable[st
     """The normal forms of a reference's strings that were found, in its order: all but ``missing``.
 
     Args:
-        reference: an answer. forms: the normal form of each of its strings. missing: as in ``QuestionAccuracy``.
+        reference: an answer.
+        forms: the normal form of each of its strings.
+        missing: as in ``QuestionAccuracy``.
     """
     left = Counter(missing)
     found = []

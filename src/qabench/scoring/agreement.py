@@ -1,6 +1,6 @@
-"""How well a model's verdicts on claims agree with the experts': ExpertQA's accuracy, precision, recall and F1.
+"""Agreement of a model's verdicts on claims with the experts': ExpertQA's accuracy, precision, recall and F1.
 
-The arithmetic is scikit-learn's, which the official scripts call; a test holds the equality.
+The scores equal those of scikit-learn, which the official scripts use; a test compares them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim as two judged it.
+    """A claim with the verdicts of the model and of the experts.
 
     Attributes:
-        system: whose answer it is of.
-        predicted: the model's verdict. gold: the experts'. Both None for a claim that is not counted.
-        skipped: why it is not counted; None for one that is.
-        unlabelled: whether the model should have judged it and did not; it can be counted all the same.
+        system: the system that gave the answer.
+        predicted: the model's verdict; None if the claim is not counted.
+        gold: the experts' verdict; None if the claim is not counted.
+        skipped: why the claim is not counted; None if it is.
+        unlabelled: whether the model's label is missing; such a claim can still be counted.
     """
 
     system: str
@@ -35,10 +36,13 @@ class JudgedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Counts of claims by verdict and label.
+    """Counts of claims by the two verdicts.
 
     Attributes:
-        tp: both yes. tn: both no. fp: the model alone says yes. fn: the experts alone do.
+        tp: model and experts say yes.
+        tn: model and experts say no.
+        fp: only the model says yes.
+        fn: only the experts say yes.
     """
 
     tp: int
@@ -54,12 +58,12 @@ class Agreement:
 
     @property
     def claims(self) -> int:
-        """How many claims are counted."""
+        """The number of counted claims."""
         return self.tp + self.tn + self.fp + self.fn
 
     @property
     def positives(self) -> int:
-        """How many of them are yes to the experts."""
+        """The number of claims for which the experts say yes."""
         return self.tp + self.fn
 
     @property
@@ -69,26 +73,26 @@ class Agreement:
 
     @property
     def precision(self) -> float | None:
-        """The share of the model's yes that is the experts', too; None where it never says yes."""
+        """The share of claims with the model's verdict yes that also have the experts'; None if there are none."""
         return _ratio(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        """The share of the experts' yes that is the model's, too; None where they never say yes."""
+        """The share of claims with the experts' verdict yes that also have the model's; None if there are none."""
         return _ratio(self.tp, self.positives)
 
     @property
     def f1(self) -> float | None:
-        """2 tp / (2 tp + fp + fn); None where neither ever says yes."""
+        """2 tp / (2 tp + fp + fn); None if no claim has a verdict yes."""
         return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
     def of_class(self) -> dict[str, Any]:
-        """precision, recall, f1 and support (the number of claims) of yes; None where undefined."""
+        """precision, recall, f1 and support (the number of claims) of the class yes; None if undefined."""
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1, "support": self.positives}
 
     @property
     def inverse(self) -> Agreement:
-        """The same claims with no for yes: its precision is that of no."""
+        """The counts with yes and no exchanged: its precision is that of the class no."""
         return Agreement(self.tn, self.tp, self.fn, self.fp)
 
 
@@ -99,8 +103,8 @@ def by_system(
 
     Args:
         rows: the claims of each row.
-        figures: computes the scores of claims. The result has in addition claims, the number of counted claims, and
-            skipped, the number of the others by reason.
+        figures: computes the scores of claims. The result also has ``claims``, the number of counted claims, and
+            ``skipped``, the number of other claims by reason.
     """
     claims = [claim for row in rows for claim in row]
     systems: dict[str, list[JudgedClaim]] = {}

@@ -1,4 +1,4 @@
-"""Answer Component MRR@k and Recall@k of fastbook-benchmark: how deep in a ranking the whole answer is found.
+"""Answer Component MRR@k and Recall@k of fastbook-benchmark: the ranks at which parts of the answer are retrieved.
 
 Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-benchmark).
 """
@@ -42,7 +42,7 @@ class AnswerComponentScores:
 
     @property
     def skipped(self) -> int:
-        """The number of questions that are in no mean, because the options leave none of their components."""
+        """The number of questions excluded from the means because the options leave out all their components."""
         return sum(ranks is None for ranks in self.ranks)
 
     def mrr_per_question(self, k: int) -> list[float | None]:
@@ -108,7 +108,7 @@ def answer_component_scores(
         repaired: returns the repaired form of a string; by default from a cache that all calls share.
 
     Raises:
-        InputError: no questions, lists of different lengths, k not a positive integer, or an item of another shape.
+        InputError: no questions, lists of different lengths, k not a positive integer, or an item of another type.
     """
     check_pairs(references, predictions)
     cutoffs = check_cutoffs(k)
@@ -182,7 +182,7 @@ def _share(ranks: Ranks, k: int, question: int) -> float:
 def _mean(values: list[float | None]) -> float:
     counted = [value for value in values if value is not None]
     if not counted:
-        raise InputError("the options leave no question with a component: the mean of nothing is undefined")
+        raise InputError("the options leave no question with a component: the mean is undefined")
     return mean_of(counted)
 
 

@@ -1,4 +1,4 @@
-"""ExpertQA's AutoAIS, the share of claims that a model finds attributed, and its agreement with the experts.
+"""ExpertQA's AutoAIS, the share of claims that a model labels as attributed, and its agreement with the experts.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``compute_autoais_score.py`` and
 ``compute_human_correlation.py`` below ``modeling/auto_attribution`` of its repository.
@@ -16,18 +16,18 @@ from qabench.errors import InputError
 from qabench.scoring.agreement import Agreement, JudgedClaim, by_system
 from qabench.scoring.expertqa import AUTOAIS_LABEL, Answer, Claim, read_answers
 
-FIELDS = ("evidence", "support", "worthiness")  # of a claim, what the scores here use
+FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that these scores use
 ON_UNLABELLED = ("N", "exclude")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerAutoAIS:
-    """One answer.
-
+    """The score of one answer.
     Attributes:
-        values: 1 for each counted claim with the label Y, 0 for the others.
-        claims: all its claims. claims_without_evidence: those that have none, which are never counted.
-        unlabelled: claims that would count, but have no label.
+        values: for each counted claim, 1 if its label is Y, else 0.
+        claims: the number of claims.
+        claims_without_evidence: the number of claims without evidence, which are never counted.
+        unlabelled: the number of claims that would count, but have no label.
     """
 
     system: str
@@ -57,11 +57,16 @@ class AutoAIS:
     """Scores of a set of answers, as fractions; None if no claim counts.
 
     Attributes:
-        macro: the mean over answers of their share of claims with the label Y, answers without a counted claim left
-            out. micro: the share over all counted claims.
-        macro_without_abstentions, micro_without_abstentions: the same for answers that do not abstain.
-        answers, abstaining_answers, claims, claims_without_evidence: counts.
-        counted_claims: how many claims are in the means. unlabelled: how many claims that should be have no label.
+        macro: the mean over answers with counted claims of their share of claims with the label Y.
+        micro: the share of claims with the label Y among all counted claims.
+        macro_without_abstentions: macro for answers that do not abstain.
+        micro_without_abstentions: micro for answers that do not abstain.
+        answers: the number of answers.
+        abstaining_answers: the number of answers that abstain.
+        claims: the number of claims.
+        claims_without_evidence: the number of claims without evidence.
+        counted_claims: the number of claims in the means.
+        unlabelled: the number of claims that would count, but have no label.
     """
 
     macro: float | None
@@ -112,7 +117,7 @@ class AutoAISScore:
 
 @dataclass(frozen=True, slots=True)
 class AutoAISAgreement:
-    """The claims of each row as the model and the experts judged them, in the order of the input."""
+    """The claims of each row with the verdicts of the model and of the experts, in the order of the input."""
 
     per_question: tuple[tuple[JudgedClaim, ...], ...]
 
@@ -122,15 +127,15 @@ class AutoAISAgreement:
 
 
 def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabelled: str = "N") -> AutoAISScore:
-    """AutoAIS of answers: of the claims that the experts found fully supported, how many a model finds so, too.
+    """AutoAIS of answers: the share of the claims that the experts found fully supported that a model labels Y.
 
-    A claim counts when it has evidence, its support is Complete and its worthiness Yes. Of the system gpt4, claims
-    with "http" in their evidence are passed over, as in the official script (whose comment says the opposite).
+    A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the system gpt4, claims
+    with "http" in their evidence are not counted, as in the official script (whose comment says the opposite).
 
     Args:
         references: rows of the dataset, with the experts' labels.
         predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
-        on_unlabelled: how a counted claim without a label counts: as "N", as upstream, or not at all ("exclude").
+        on_unlabelled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
 
     Raises:
         InputError: see ``read_answers``; an unknown option.
@@ -143,10 +148,10 @@ def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabel
 def autoais_agreement(
     references: Sequence[Any], predictions: Sequence[Any], *, on_unlabelled: str = "N"
 ) -> AutoAISAgreement:
-    """Agreement of AutoAIS labels with the experts: Y against support Complete, over claims with worthiness not No.
+    """Agreement of AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
 
-    The official script prints accuracy, and precision, recall and F1 of both classes. A claim without evidence and
-    without label counts as N, as the official labels have it.
+    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
+    neither evidence nor label counts as N, as in the official labels.
 
     Args, Raises: as of ``autoais``.
     """
@@ -205,7 +210,7 @@ def _micro(answers: Iterable[AnswerAutoAIS]) -> float | None:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    # NumPy's, as in the official script: the last digit depends on how the sum is made.
+    # NumPy's mean, as in the official script: the last digit depends on the order of additions.
     return float(np.mean(values)) if values else None
 
 

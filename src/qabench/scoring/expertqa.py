@@ -1,4 +1,4 @@
-"""ExpertQA's rows as its scores see them: answers, their claims, and a model's verdict on each claim.
+"""Reads ExpertQA's rows for scoring: answers, their claims, and a model's verdict on each claim.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts of its repository.
 """
@@ -13,7 +13,7 @@ from qabench.answers import UNANSWERED
 from qabench.errors import InputError
 from qabench.scoring.pairs import check_pairs
 
-# What an answer contains that abstains: case-sensitive substrings, as the official scripts match them.
+# An answer that contains one of these abstains. Case-sensitive substrings, as in the official scripts.
 ABSTENTIONS = (
     "The context does not",
     "I don't know",
@@ -25,7 +25,7 @@ ABSTENTIONS = (
     "The given context does not",
     "I couldn't find any relevant information",
 )
-# The values of the experts' labels, and of a model's label of attribution.
+# The values of the experts' labels, and of a model's attribution label.
 LABELS: dict[str, tuple[str, ...]] = {
     "usefulness": ("Useful", "Partially useful", "Not useful at all"),
     "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
@@ -39,7 +39,7 @@ LABELS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an answer: its fields as in the dataset, and the model's verdict on it (None: there is none)."""
+    """A claim of an answer: its fields as in the dataset, and the model's verdict on it (None if there is none)."""
 
     fields: Mapping[str, Any]
     verdict: Any
@@ -56,7 +56,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The name of the field that holds a model's verdict on a claim, and which values it may have besides None."""
+    """The field with a model's verdict on a claim, and the values that are allowed in addition to None."""
 
     field: str
     allowed: str
@@ -84,15 +84,15 @@ def read_answers(
     """The answers of the dataset's rows, each claim with the model's verdict on it.
 
     Args:
-        references: rows of the dataset; of these ``answers`` is used, and in it system, answer_string and claims.
-        predictions: for each row the verdicts on its claims: the row itself with them in the claims' field of the
-            verdict's name, a flat list over the claims of all its answers, or None: there are none.
-        verdict: which.
-        fields: those of a claim that the score uses; they must be there.
+        references: rows of the dataset; only ``answers`` is used, with system, answer_string and claims.
+        predictions: for each row, the verdicts on its claims: the row with the verdict's field in its claims, a flat
+            list over the claims of all its answers, or None if there are none.
+        verdict: the kind of verdict.
+        fields: the required fields of a claim: those that the score uses.
 
     Raises:
-        InputError: no rows, lists of unlike length, a row, an answer, a claim or a verdict of another shape, or no
-            verdict at all. Names the position.
+        InputError: no rows, lists of different lengths, no verdict at all, or a row, answer, claim or verdict in
+            another format; the message names its position.
     """
     check_pairs(references, predictions)
     rows = []
@@ -112,7 +112,7 @@ def read_answers(
 
 
 def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
-    """What a score depends on of rows that ``read_answers`` took: for digests, the same with and without verdicts."""
+    """The parts of rows that a score depends on, for digests: the same with and without verdicts."""
     return [
         [
             [answer["system"], answer["answer_string"], [[claim[name] for name in fields] for claim in claims]]
@@ -134,7 +134,7 @@ def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(answers, list):
         raise InputError(
             f"{where} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list (the source's "
-            "files have a dict by system there: load_dataset makes a list of it)"
+            "files have a dict by system there, which load_dataset converts to a list)"
         )
     for j, answer in enumerate(answers):
         texts = answer if isinstance(answer, Mapping) else {}
@@ -145,7 +145,7 @@ def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
             and (claims is None or isinstance(claims, list))
         ):
             raise InputError(
-                f"{where}['answers'][{j}] is {answer!r:.80}; allowed: a dict with system and answer_string (texts) and "
+                f"{where}['answers'][{j}] is {answer!r:.80}; allowed: a dict with system, answer_string (strings) and "
                 "claims (a list or None)"
             )
     return answers
@@ -184,12 +184,12 @@ def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]
         raise InputError(f"{where} is {claim!r:.80}; allowed: a dict with {', '.join(fields)}")
     for name in fields:
         if name not in claim:
-            raise InputError(f"{where} has no {name!r}; give rows as the dataset has them")
+            raise InputError(f"{where} has no {name!r}; give rows as in the dataset")
         value = claim[name]
         if name in LABELS:
             fits, allowed = value is None or value in LABELS[name], f"{', '.join(LABELS[name])}, or None"
         elif name == "evidence":
-            fits, allowed = value is None or _is_texts(value), "a list of texts, or None"
+            fits, allowed = value is None or _is_texts(value), "a list of strings, or None"
         else:
             fits, allowed = isinstance(value, str), "text"
         if not fits:

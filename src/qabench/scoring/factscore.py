@@ -1,4 +1,4 @@
-"""ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and a claim's score against the experts.
+"""ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and agreement of scores with the experts.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``factscore.py`` and
 ``compute_factuality_f1.py`` below ``modeling/fact_score`` of its repository; Min et al., FActScore, EMNLP 2023.
@@ -14,12 +14,12 @@ from typing import Any
 from qabench.scoring.agreement import Agreement, JudgedClaim, by_system
 from qabench.scoring.expertqa import FACT_SCORE, Answer, Claim, read_answers
 
-FIELDS = ("claim_string", "correctness")  # of a claim, what the agreement uses
+FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agreement uses
 THRESHOLD = 0.5
 CORRECT = ("Definitely correct", "Probably correct")
 DENIALS = {"not", "cannot", "unknown", "information"}
-# A claim that contains one of these says nothing about the question. Case-sensitive substrings, exactly as the official
-# list evaluates: a comma that is missing there joins two of them, and some contain others.
+# A claim that contains one of these says nothing about the question. Case-sensitive substrings, equal to the official
+# list: a missing comma joins two of them there, and some contain others.
 VOID_PHRASES = (
     "Hello",
     "Hello, this is Bing.",
@@ -67,7 +67,7 @@ VOID_PHRASES = (
 
 @dataclass(frozen=True, slots=True)
 class FactScoreAgreement:
-    """The claims of each row as the model and the experts judged them, in the order of the input."""
+    """The claims of each row with the verdicts of the model and of the experts, in the order of the input."""
 
     per_question: tuple[tuple[JudgedClaim, ...], ...]
 
@@ -79,9 +79,10 @@ class FactScoreAgreement:
 def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> FactScoreAgreement:
     """Agreement of claims' fact scores with the experts: at least 0.5 against Definitely or Probably correct.
 
-    Left out, and counted by reason in this order, are the claims of answers that abstain, those without correctness,
-    those without fact score (it has no atomic claims), and void ones (see ``is_void``). Ratios of nothing are None,
-    where scikit-learn, which the official script calls, gives 0 and a warning. micro_f1 over two classes is accuracy.
+    Claims are left out, and counted by reason, in this order: claims of answers that abstain, claims without
+    correctness, claims without a fact score (they have no atomic claims), and void claims (see ``is_void``). Undefined
+    ratios are None; scikit-learn, which the official script uses, returns 0 with a warning. micro_f1 over two classes
+    equals accuracy.
 
     Args:
         references: rows of the dataset, with the experts' labels.
@@ -97,21 +98,21 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
 
 
 def fact_score(verdicts: Sequence[bool]) -> float | None:
-    """The fact score of a claim: the share of its atomic claims that are true, in [0, 1]; None where it has none."""
+    """The fact score of a claim: the share of its atomic claims that are true, in [0, 1]; None if it has none."""
     return sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def reply_is_true(reply: str) -> bool:
     """Whether a model's reply calls an atomic claim true, as the official script reads it.
 
-    With "true" or "false" in the lower-cased reply: the one that is there; of both, the one whose first occurrence
-    comes later. With neither: True unless one of the words not, cannot, unknown, information is in it, punctuation
-    removed; so an empty reply is True.
+    If the lowercased reply contains "true" or "false", that one counts; if it contains both, the one whose first
+    occurrence comes later. Otherwise the reply is True unless, with punctuation removed, it contains one of the words
+    not, cannot, unknown and information; so an empty reply is True.
     """
     text = reply.lower()
     true, false = text.find("true"), text.find("false")
     if true != -1 or false != -1:
-        return true > false  # find() gives -1 for a missing one
+        return true > false  # find() returns -1 for a missing one
     words = text.translate(str.maketrans("", "", string.punctuation)).split()
     return DENIALS.isdisjoint(words)
 

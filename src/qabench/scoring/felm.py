@@ -35,7 +35,7 @@ def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
 
 def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     """The harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
-    import numpy as np  # only when a score is computed: descriptors of benchmarks must be cheap to import
+    import numpy as np  # imported on use: descriptors of benchmarks must be cheap to import
 
     p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
     # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.

@@ -74,7 +74,7 @@ class JudgeScore:
 
 
 def is_judged(prediction: Any) -> bool:
-    """Whether the judge is asked about a prediction.
+    """Whether a prediction is sent to the judge.
 
     ``UNANSWERED`` scores 0 without a call. So does None, on which the official scorer fails.
     """

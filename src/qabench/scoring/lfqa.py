@@ -1,4 +1,4 @@
-"""ROUGE of long-form answers, as ExpertQA reports it: what ``evaluate.load("rouge")`` gives with its defaults.
+"""ROUGE of long-form answers, as ExpertQA reports it: the scores of ``evaluate.load("rouge")`` with its defaults.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its
 repository; Lin, ROUGE, 2004.
@@ -20,7 +20,7 @@ from qabench.scoring.pairs import check_pairs
 from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-BOOTSTRAP_SAMPLES = 1000  # of rouge_score's aggregator
+BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,12 @@ class LfqaRouge:
 
     Attributes:
         rouge: the official score: the median over 1,000 bootstrap samples of the mean over questions.
-        low, high: the bounds of the 95 % interval, from the same samples.
-        mean: the mean over questions itself, which depends on no seed.
-        per_question: each question's, in the order of the input.
-        unanswered: how many questions have no answer; they count as the empty text, which scores 0.
-        backend: the package that computed it, with its version.
+        low: the lower bound of the 95% interval, from the same samples.
+        high: the upper bound.
+        mean: the mean over questions, which does not depend on a seed.
+        per_question: the F-measures of each question, in the order of the input.
+        unanswered: the number of questions without an answer; they score 0, as the empty string.
+        backend: the package that computed the scores, with its version.
     """
 
     rouge: dict[str, float]
@@ -55,16 +56,16 @@ def lfqa_rouge(
 ) -> LfqaRouge:
     """ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
-    ``evaluate``'s metric does not give the mean over questions but the median of bootstrapped means, from NumPy's
-    global random numbers: without a seed its scores change from run to run. The scores here equal those of
-    ``evaluate.load("rouge", seed=seed)`` to the last digit; the means are given too.
+    The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped means, drawn with
+    NumPy's global random generator: without a seed, its scores change from run to run. The scores here equal those of
+    ``evaluate.load("rouge", seed=seed)`` to the last digit; the means are returned too.
 
     Args:
         references: the reference answers.
         predictions: the answers; None or ``UNANSWERED`` for an unanswered question.
         backend: "rouge_score", the reference; "rouge_score_rs", equal and faster (extra ``fast``); "auto": the fast
-            one where installed.
-        seed: of the bootstrap, from 0 to 2**32 - 1.
+            one if it is installed.
+        seed: the seed of the bootstrap, from 0 to 2**32 - 1.
 
     Raises:
         InputError: no questions, lists of different lengths, an item that is not a string, an unknown backend or seed.
@@ -94,12 +95,12 @@ def lfqa_rouge(
 
 
 def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> float:
-    """The official score from each question's F-measures of one type; ``LfqaRouge.rouge`` has the same.
+    """The official score from the questions' F-measures of one type, as in ``LfqaRouge.rouge``.
 
     Args:
-        kind: of ``LFQA_ROUGE_TYPES``. The types are resampled one after the other from one stream of random numbers.
+        kind: one of ``LFQA_ROUGE_TYPES``. The types are resampled in this order from one stream of random numbers.
         values: one or more F-measures, in the order of the questions.
-        seed: of the bootstrap.
+        seed: the seed of the bootstrap.
     """
     from rouge_score.scoring import BootstrapAggregator, Score
 
@@ -113,14 +114,14 @@ def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> flo
 
 def _text(text: Any, where: str) -> str:
     if not isinstance(text, str):
-        raise InputError(f"{where} is {text!r:.80}; allowed: text")
-    # Rust strings cannot hold a lone surrogate; to ROUGE it separates words like a space.
+        raise InputError(f"{where} is {text!r:.80}; allowed: a string")
+    # Rust strings cannot contain lone surrogates; for ROUGE they separate words, as spaces do.
     return SURROGATE.sub(" ", text)
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """NumPy's global random numbers from a seed, and afterwards as they were: the aggregators take no generator."""
+    """Seeds NumPy's global random generator and restores it afterwards: the aggregators do not accept a generator."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
         raise InputError(f"seed is {seed!r}; allowed: an integer from 0 to {2**32 - 1}")
     state = np.random.get_state()

@@ -1,4 +1,4 @@
-"""The one check that all scores over aligned lists begin with."""
+"""The check of aligned lists that all scores share."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
     if len(references) != len(predictions):
         raise InputError(f"{len(predictions)} predictions for {len(references)} references; give one for each")
     if not references:
-        raise InputError("nothing to score: there are no references, and a mean over no questions is undefined")
+        raise InputError("nothing to score: there are no references, and the mean over no questions is undefined")

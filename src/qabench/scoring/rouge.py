@@ -32,7 +32,7 @@ class PRF:
 
 @dataclass(frozen=True, slots=True)
 class RougeScore:
-    """Means over the questions by ROUGE type, and each question's values in the order of the input."""
+    """Means over questions by ROUGE type, and the values of each question in the order of the input."""
 
     mean: dict[str, PRF]
     per_question: tuple[dict[str, PRF], ...]
@@ -72,7 +72,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
 
 
 def _mean(values: list[PRF]) -> PRF:
-    # The builtin sum in order, as upstream: the last digit depends on it.
+    # The built-in sum in order, as upstream: the last digit depends on it.
     n = len(values)
     return PRF(
         sum(v.precision for v in values) / n, sum(v.recall for v in values) / n, sum(v.fscore for v in values) / n
@@ -100,7 +100,7 @@ def _scorer(name: str) -> Callable[[list[str], list[str]], list[Any]]:
     fast = FastScorer(ROUGE_TYPES, use_stemmer=True)
 
     def score(targets: list[str], predictions: list[str]) -> list[Any]:
-        # Rust strings cannot hold a lone surrogate; to ROUGE it separates words like a space.
+        # Rust strings cannot contain lone surrogates; for ROUGE they separate words, as spaces do.
         texts = ([SURROGATE.sub(" ", text) for text in side] for side in (targets, predictions))
         return list(fast.score_batch(*texts))
 

@@ -84,8 +84,9 @@ async def how_many_fit(
     one estimates the position from the tokens per character of the last one.
 
     Args:
-        texts: what is to fit, in order. budget: the tokens that the prompt may have.
-        render: the prompt with the first n texts; a longer prompt must have more tokens.
+        texts: the texts, in order.
+        budget: the maximum number of tokens of the prompt.
+        render: returns the prompt with the first n texts; a longer prompt must have more tokens.
 
     Returns:
         (0, tokens of the prompt without texts) even if that exceeds the budget.

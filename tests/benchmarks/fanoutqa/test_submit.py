@@ -151,7 +151,7 @@ def test_a_template_is_to_be_filled_in(run: Callable[..., Result], tmp_path: Pat
     before = path.read_bytes()
     again = run("--init", "--metadata", path)
     assert isinstance(again.exception, InputError)
-    assert "is there already" in str(again.exception)
+    assert "already exists" in str(again.exception)
     assert path.read_bytes() == before
     path.write_text(json.dumps(json.loads(before) | METADATA), encoding="utf-8")
     assert run("--name=x", "--metadata", path, "--closed-book", good(tmp_path)).exit_code == 0
@@ -173,23 +173,23 @@ def test_every_problem_of_answers_is_named_with_its_line(tmp_path: Path) -> None
     )
     assert kinds(found.errors) == [
         ("unreadable line", 4),
-        ("answer is not text", 2),
+        ("answer is not a string", 2),
         ("repeated id", 3),
         ("unknown id", 5),
-        ("answer is not text", 6),
+        ("answer is not a string", 6),
         ("unknown id", 10),
         ("not Unicode", 10),
     ]
     assert kinds(found.warnings) == [("dropped question", 7), ("empty answer", 7), ("long answer", 9)]
     said = "\n".join(problem.message for problem in found.problems)
-    for part in ("q0 was answered in line 1", "is null", "of type list", "4,004 characters", "not JSON"):
+    for part in ("q0 was already answered in line 1", "is null", "of type list", "4,004 characters", "not JSON"):
         assert part in said
 
 
 def test_missing_answers_are_named_and_cost_only_a_warning(tmp_path: Path) -> None:
     found = checked(tmp_path, {"id": "q2", "answer": "x"})
     assert not found.errors
-    assert found.warnings[0].message == "3 of 4 questions have no answer and count 0: q0, q1, q3"
+    assert found.warnings[0].message == "3 of 4 questions have no answer and score 0: q0, q1, q3"
 
 
 def test_strict_writes_and_fails(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -219,17 +219,17 @@ def test_errors_refuse_and_write_nothing(run: Callable[..., Result], tmp_path: P
     [
         ({"type": "MODEL"}, "wrong value", 6, "'type' is \"MODEL\"; allowed: one of FOUNDATION, FINETUNE"),
         ({"type": ["PROMPT"]}, "wrong value", 6, "'type' is"),
-        ({"context": "4096"}, "wrong value", 7, "a whole number above 0"),
-        ({"context": True}, "wrong value", 7, "a whole number above 0"),
-        ({"context": -1}, "wrong value", 7, "a whole number above 0"),
+        ({"context": "4096"}, "wrong value", 7, "an integer above 0"),
+        ({"context": True}, "wrong value", 7, "an integer above 0"),
+        ({"context": -1}, "wrong value", 7, "an integer above 0"),
         ({"is_trained_for_function_calling": "no"}, "wrong value", 8, "true or false"),
         ({"url": "example.org"}, "wrong value", 4, "an http(s) address, or null"),
         ({"name": " "}, "wrong value", 2, "the system's name"),
         ({"authors": ["A", "B"]}, "wrong value", 3, "who made the system"),
         ({"citation": None}, "wrong value", 5, "'citation' is null"),
         ({"details": 7}, "wrong value", 9, "'details' is 7"),
-        ({"license": "mit"}, "unknown key", 9, "the leaderboard's check refuses it; allowed: name, authors"),
-        ({"openbook_generations": "o.jsonl"}, "answers missing", 9, "add --open-book FILE, or make it null"),
+        ({"license": "mit"}, "unknown key", 9, "the leaderboard's check rejects it; allowed: name, authors"),
+        ({"openbook_generations": "o.jsonl"}, "answers missing", 9, "add --open-book FILE, or set it to null"),
         ({"evidenceprovided_generations": "e"}, "answers missing", 9, "add --evidence-provided FILE"),
         ({"closedbook_generations": 3}, "wrong value", 9, "closedbook_generations"),
     ],
@@ -303,7 +303,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     paths = submission.write(mine, out)
     assert submission.write(mine, out) == paths  # the same again is no collision
     other = checked(tmp_path, *[{"id": i, "answer": "y"} for i in IDS])
-    with pytest.raises(InputError, match=r"another submission of that name: .*closedbook-generations/it\.jsonl"):
+    with pytest.raises(InputError, match=r"another submission with this name: .*closedbook-generations/it\.jsonl"):
         submission.write(other, out)
     path = answers_file(tmp_path, {"id": "q0", "answer": "x"})
     for name in ("IT", "it"):  # other letters, and another setting

@@ -96,7 +96,7 @@ def attribute(
             label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
             labeled = _label(items, label, labels_by, output, progress)
     except KeyboardInterrupt:
-        errors().print(f"stopped; the labels so far are in {output}, and the same command continues from there")
+        errors().print(f"stopped; the labels so far are in {output}, and the same command continues")
         raise typer.Exit(INTERRUPTED) from None
     _score(labeled, output, questions, "autoais")
 
@@ -132,7 +132,7 @@ def _label(
     known = _known(output, labels_by)
     todo = [item for item in items if item["id"] not in known]
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_items(output, list(known.values()))  # without a last line that an interruption cut
+    write_items(output, list(known.values()))  # drops a last line that an interruption cut off
     for start in range(0, len(todo), ITEMS_AT_ONCE):
         chunk = todo[start : start + ITEMS_AT_ONCE]
         pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
@@ -161,7 +161,7 @@ def _known(output: Path, labels_by: str) -> dict[str, Item]:
 
 
 def _score(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
-    """Prints the scores of the families that begin so; without a config, only where the claims are."""
+    """Prints the scores of the families with this prefix; without a config, only the path of the claims."""
     from qabench.benchmarks import benchmark
     from qabench.benchmarks.expertqa.predictions import evaluate
     from qabench.cli.output import print_table, say

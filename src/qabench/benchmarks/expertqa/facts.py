@@ -156,13 +156,15 @@ def read_list(reply: str) -> list[str]:
 
 @dataclass(frozen=True)
 class FactScoreRun:
-    """Rows with fact scores, and how they came to be.
+    """Rows with fact scores, and how they were computed.
 
     Attributes:
         rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score. A fact score is None
-            for a claim without atomic claims, and for the unscored.
-        unscored: {"row", "answer", "claim", "reason"} for each claim without a score because of a problem: position and
-            why. about: the scorer's signature. models: those that the server says it ran.
+            for claims without atomic claims, and for unscored claims.
+        unscored: {"row", "answer", "claim", "reason"} for each claim that has no score because of a problem: its
+            position and the reason.
+        about: the scorer's signature.
+        models: the models that the server reports.
     """
 
     rows: list[dict[str, Any]]
@@ -213,7 +215,7 @@ def fact_scorer(
 
 @dataclass
 class _Part:
-    """A claim to be scored: its position, the row's copy of it, and why it has no score (None: no problem so far)."""
+    """A claim to be scored: its position, its copy, and why it has no score (None: no problem so far)."""
 
     position: tuple[int, int, int]
     claim: dict[str, Any]
@@ -238,11 +240,11 @@ def score_facts(
     Args:
         rows: with ``answers`` (a list, as the dataset has it) and metadata.
         scorer: see ``fact_scorer``.
-        cache: by default the user's.
-        progress: called with the number of replies received and of all, in each of the two steps.
+        cache: the cache of replies; default: the user's.
+        progress: called with the number of replies received and the total, in each of the two steps.
 
     Raises:
-        InputError: no rows, or one of another shape.
+        InputError: no rows, or a row in another format.
         MissingExtra: calls are needed and the openai package is not installed.
     """
     scored = [deepcopy(dict(row)) for row in rows]
@@ -288,7 +290,7 @@ def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
                     claim["claim_string"], claim["evidence"]
                     parts.append(_Part((i, j, k), claim, field))
         except (KeyError, TypeError) as error:
-            raise InputError(f"rows[{i}] is no row of the dataset expertqa with answers: {error!r:.80}") from None
+            raise InputError(f"rows[{i}] is not a row of expertqa with answers: {error!r:.80}") from None
     return parts
 
 

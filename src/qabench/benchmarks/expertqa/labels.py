@@ -1,4 +1,4 @@
-"""Attribution labels of claims: by a language model, or by the entailment model of the benchmark's AutoAIS."""
+"""Attribution labels of claims, by a language model or by the entailment model of the benchmark's AutoAIS."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ ATTRIBUTORS = ("none", "model", "nli")
 GRADER = "grader"
 
 Claim = tuple[str, Sequence[str]]
-"""A claim's text and the pieces of its evidence."""
+"""The text of a claim, and the pieces of its evidence."""
 Labels = tuple[list[str | None], str]
-"""For each claim "Y", "N", or None where there is no label; and who gave them, for signatures."""
+"""For each claim "Y", "N", or None if it has no label; and the name of the labeler, for signatures."""
 Attributor = Callable[[Sequence[Claim]], Awaitable[Labels]]
 
 _lock = Lock()
 
 
 def attributor(name: str, nli_model: str = MODEL) -> Attributor:
-    """Who labels claims; a claim without evidence is N.
+    """The function that labels claims; a claim without evidence is N.
 
     Args:
-        name: "none": nobody. "model": the model of the role "grader" (where there is none, the one that answered),
-            asked in our own words, which gives no official labels. "nli": see ``qabench.neural.nli``; heavy.
-        nli_model: of "nli": a name on the Hub, or a folder.
+        name: "none": claims are not labeled. "model": the model of the role "grader" (by default the one that
+            answered) labels them with this project's prompt; these labels are unofficial. "nli": an entailment model,
+            see ``qabench.neural.nli``; it needs much memory.
+        nli_model: the model for "nli": a name on the Hub, or a folder.
 
     Raises:
         InputError: an unknown name.
@@ -67,7 +68,7 @@ async def _by_model(claims: Sequence[Claim]) -> Labels:
 
 
 def _by_nli(name: str, claims: Sequence[Claim]) -> Labels:
-    with _lock:  # samples are scored side by side, and there is one model
+    with _lock:  # samples are scored concurrently, and share one model
         model = _entailment(name)
         return list(label_claims(claims, model)), model.name
 

@@ -1,4 +1,4 @@
-"""The passages that ExpertQA's answers are read from or checked against: a user's corpus, ranked by BM25."""
+"""The passages for ExpertQA's answers: a user's corpus, ranked by BM25."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 
-CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as the benchmark's authors cut web pages
+CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-SOURCES = ("url", "title")  # columns that say where a passage is from; the first that there is counts
+SOURCES = ("url", "title")  # columns with the source of a passage; the first one that exists counts
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage, the corpus's name for it, and where it is from: an address or a title, "" where that is unknown."""
+    """A passage, its id in the corpus, and its source: an address or a title; "" if unknown."""
 
     id: str
     text: str
     source: str = ""
 
     def cited_as(self, number: int) -> str:
-        """The passage as an answer's list of attributions has it: "[2] https://...", an empty line, the text."""
+        """The passage in the format of attributions: "[2] https://...", an empty line, the text."""
         return f"[{number}] {self.source}\n\n{self.text}" if self.source else f"[{number}] {self.text}"
 
 
 @dataclass(frozen=True)
 class Passages:
-    """A corpus in passages, and their index. ``name`` says which corpus it is, for signatures."""
+    """The passages of a corpus, and their index. ``name`` identifies the corpus, for signatures."""
 
     name: str
     rows: Any
     index: BM25Index
 
     def search(self, query: str, k: int) -> list[Passage]:
-        """The k best passages, the best first; none for a query of which the corpus has no word."""
+        """The k best passages, best first; none if the corpus contains no word of the query."""
         hits = self.index.search(query, k)
         found = hits.positions if any(hits.scores) else []
         return [_passage(self.rows[position], position) for position in found]
@@ -49,16 +49,19 @@ class Passages:
 def load_passages(
     corpus: str, index: str | None = None, chunk_size: int | None = CHUNK_SIZE, overlap: int = OVERLAP
 ) -> Passages:
-    """A corpus with its index, once for each choice of arguments.
+    """Loads a corpus with its index; cached by arguments.
 
     Args:
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
-            and perhaps "id", and "url" or "title".
-        index: a ``BM25Index`` of the corpus's rows that was saved; its rows are the passages. Without it texts over
-            ``chunk_size`` characters are cut into windows that share ``overlap``, and indexed; None: no text is cut.
+            and optionally "id", and "url" or "title".
+        index: a saved ``BM25Index`` of the corpus's rows, which are the passages then. Without an index, passages are
+            split as below, and indexed.
+        chunk_size: texts longer than this many characters are split into windows; None: texts are not split.
+        overlap: the number of characters that adjacent windows share.
 
     Raises:
-        InputError: no such corpus or index, no column "text", an index of another corpus, or impossible sizes.
+        InputError: the corpus or index does not exist, the corpus has no column "text", the index is of another
+            corpus, or the sizes are invalid.
     """
     if chunk_size is not None and not 0 <= overlap < chunk_size:
         raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
@@ -72,7 +75,7 @@ def load_passages(
 
 
 def windows(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
-    """Stretches of ``size`` characters, each beginning with the last ``overlap`` of the one before it."""
+    """Windows of ``size`` characters; each begins with the last ``overlap`` characters of the previous one."""
     return [text[start : start + size] for start in range(0, max(1, len(text) - overlap), size - overlap)]
 
 
@@ -83,7 +86,7 @@ def _read(path: Path) -> Any:
         try:
             rows = datasets.load_from_disk(str(path))
         except FileNotFoundError as error:
-            raise InputError(f"the corpus {path} is no folder of Dataset.save_to_disk: {error}") from None
+            raise InputError(f"the corpus {path} is not a folder of Dataset.save_to_disk: {error}") from None
     elif path.is_file() and path.suffix in READERS:
         try:
             rows = datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train")

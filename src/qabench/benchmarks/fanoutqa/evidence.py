@@ -26,12 +26,12 @@ from qabench.tasks.token_counting import counters
 from qabench.text import Normalizer
 
 FRAGMENT_CHARACTERS = 1024
-RETRIEVALS_AT_ONCE = 4  # each holds the pages of a question; more would wait for the lemmatizer anyway
+RETRIEVALS_AT_ONCE = 4  # each holds the pages of a question in memory; more would only wait for the lemmatizer
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A question's fragments, each a title and a text, the best first, and the reasons why pages are missing."""
+    """The fragments of a question as (title, text), best first, and the reasons why pages are missing."""
 
     fragments: Sequence[tuple[str, str]]
     missing: Sequence[str]
@@ -60,9 +60,9 @@ def evidence_provided(
         official: fill the prompt as the authors' runner does: the list of evidence as it is, with repeated pages and
             empty ones, up to the window less ``answer_tokens``.
         answer_tokens: see ``prompt_tokens``.
-        context_length: the window; by default what Inspect knows about the model.
+        context_length: the context window; by default the one that Inspect knows for the model.
         tokenizer: see ``token_counter``.
-        lemmatizer: of the retriever.
+        lemmatizer: the retriever's lemmatizer.
     """
     normalizer = run_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
@@ -135,9 +135,9 @@ def rank_evidence(
     """The fragments of a question's pages by BM25+. Blocks.
 
     Args:
-        question: what the fragments are ranked for.
+        question: the question that fragments are ranked for.
         evidence: rows of ``necessary_evidence``.
-        normalizer: of the retriever.
+        normalizer: the retriever's normalizer.
         official: repeated pages are repeated, and a missing page is an empty one, as upstream.
 
     Raises:

@@ -30,8 +30,8 @@ from qabench.tasks.context_window import context_window, prompt_tokens
 from qabench.tasks.token_counting import TokenCounter, counters
 
 SEARCHES = ("auto", "tools", "text")
-TOOL_TOKENS = 256  # an estimate of what the descriptions of the tools take of the window
-CALL_TOKENS = 128  # an estimate of a reply that searches
+TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
+CALL_TOKENS = 128  # the estimated size of a reply that searches
 _SEARCH = re.compile(r"<search>(.*?)(?:</search>|\n|$)", re.DOTALL)
 
 Act = Callable[[ChatMessageAssistant], Awaitable[list[ChatMessage]]]
@@ -61,9 +61,9 @@ def open_book(
         search: "tools", "text" (``<search>query</search>``), or "auto": tools, and text for a model whose provider
             refuses them.
         turns: the maximum number of replies before the last one; not with the authors' protocol.
-        context_length: the window; by default what Inspect knows about the model.
+        context_length: the context window; by default the one that Inspect knows for the model.
         tokenizer: see ``token_counter``.
-        lemmatizer: of the retriever.
+        lemmatizer: the retriever's lemmatizer.
 
     Raises:
         InputError: an unknown search, or no turns.
@@ -147,7 +147,7 @@ async def _in_text(conversation: _Conversation, tool: WikipediaTool, turns: int)
 
 
 class _Conversation:
-    """A sample's conversation; the model sees what fits into its window."""
+    """A sample's conversation; the model gets the messages that fit into its window."""
 
     def __init__(self, state: TaskState, generate: Generate, room: int, counter: TokenCounter) -> None:
         self.state = state

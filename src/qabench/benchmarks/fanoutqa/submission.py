@@ -1,9 +1,9 @@
-"""Submissions to FanOutQA's leaderboard: their problems, and the files of the pull request.
+"""Submissions to FanOutQA's leaderboard: checks, and the files of the pull request.
 
-The leaderboard's own check looks for an "id" and a string "answer" in each line, and for the keys of the metadata.
-More is checked here: ids that are missing, unknown or repeated, empty answers, answers that the judge reads in part,
-the same answers for two settings, runs that differ from the authors'. What would make the leaderboard's check fail, or
-a score unpredictable, is an error; what only costs points is a warning.
+The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata have the right keys.
+Here, more is checked: missing, unknown and repeated ids, empty answers, answers that the judge reads in part, the same
+answers for two settings, and runs that differ from the authors'. Problems that make the leaderboard's check fail, or a
+score unpredictable, are errors; problems that only lower the score are warnings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from qabench.predictions import Prediction, Predictions, read_predictions
 from qabench.scoring.judge import MAX_ANSWER_CHARACTERS
 from qabench.signature import parse, signature
 
-# Most submissions answer it, but the corrections of 2026 removed it from the test questions.
+# A question that most submissions answer, but that the corrections of 2026 removed from the test questions.
 DROPPED = {"36146d2306ce9ca3": "test_nov23"}
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -37,8 +37,8 @@ class Submission:
 
     Attributes:
         name: the name of its files.
-        metadata: as they are submitted.
-        answers: for each setting that takes part, the content of its file.
+        metadata: the metadata as submitted.
+        answers: for each submitted setting, the content of its file.
         problems: errors and warnings.
     """
 
@@ -49,16 +49,16 @@ class Submission:
 
     @property
     def errors(self) -> list[Problem]:
-        """The problems because of which it is not written."""
+        """The problems that prevent writing the submission."""
         return [problem for problem in self.problems if problem.error]
 
     @property
     def warnings(self) -> list[Problem]:
-        """The problems that it is written with."""
+        """The problems that do not prevent writing the submission."""
         return [problem for problem in self.problems if not problem.error]
 
     def files(self) -> dict[str, str]:
-        """The text of each file by its path in the leaderboard's folder, the metadata last."""
+        """Path in the leaderboard's folder -> content of the file; the metadata come last."""
         files = {answers_path(self.name, setting): _lines(given) for setting, given in self.answers.items()}
         files[metadata_path(self.name)] = json.dumps(self.metadata, ensure_ascii=False, indent=2) + "\n"
         return files
@@ -75,7 +75,7 @@ def metadata_path(name: str) -> str:
 
 
 def leaderboard_ids() -> list[str]:
-    """The ids of the questions that the leaderboard asks: FanOutQA's test questions.
+    """The ids of the leaderboard's questions: FanOutQA's test questions.
 
     Raises:
         SourceError: the questions are not available.
@@ -95,23 +95,23 @@ def check(
     deviations: Mapping[str, Sequence[str]] | None = None,
     allow_unofficial: bool = False,
 ) -> Submission:
-    """A submission made of the files that a user gives, with all that is wrong with it.
+    """Checks a user's files and returns them as a submission with all its problems.
 
     Args:
-        name: the name of the files to be handed in.
-        metadata: a JSON file, see ``submission_metadata``.
-        answers: for each of ``SETTINGS`` that takes part, a file of predictions, {"id", "answer"}, or its content.
-        question_ids: of the leaderboard's questions.
-        deviations: for each setting, what distinguishes the run from the authors' runs; see ``run_deviations``.
-        allow_unofficial: deviations are warnings, and the metadata's details list them, instead of errors.
+        name: the name of the submitted files.
+        metadata: a JSON file; see ``submission_metadata``.
+        answers: for each submitted setting of ``SETTINGS``, a file of predictions, {"id", "answer"}, or its content.
+        question_ids: the ids of the leaderboard's questions.
+        deviations: for each setting, how the run differs from the authors' runs; see ``run_deviations``.
+        allow_unofficial: whether deviations are warnings, listed in the metadata's details, instead of errors.
 
     Raises:
-        InputError: a name of other characters than letters, digits, dash and underscore; no answers.
+        InputError: there are no answers, or the name contains characters other than letters, digits, - and _.
     """
     if not NAME.fullmatch(name):
         raise InputError(
-            f"the submission's name is {name!r}; the leaderboard's file names are made of the letters A-Z and a-z, "
-            "digits, - and _"
+            f"the submission's name is {name!r}; file names of the leaderboard may contain the letters A-Z and "
+            "a-z, digits, - and _"
         )
     if not answers:
         raise InputError("a submission needs the answers of at least one of --closed-book, --open-book, ...")
@@ -137,7 +137,7 @@ def check(
 
 
 def run_deviations(evaluation: Evaluation) -> list[str]:
-    """What distinguishes a run from the authors' runs: prompt, protocol, parameters, questions; empty if nothing."""
+    """How a run differs from the authors' runs: prompt, protocol, parameters, questions; empty if it does not."""
     said = []
     if line := evaluation.signatures.get("run"):
         parameters = {name: value for name, value in evaluation.arguments.items() if name in GENERATION}
@@ -158,8 +158,8 @@ def write(submission: Submission, out: Path) -> list[Path]:
     """Writes the files of a submission below ``out``, all of them or none; the metadata last.
 
     Raises:
-        InputError: it has errors, or files of that name with other content are there.
-        QabenchError: a file cannot be written; those written before are removed.
+        InputError: the submission has errors, or files with this name and other content exist.
+        QabenchError: a file cannot be written; files that were already written are removed.
     """
     if submission.errors:
         raise InputError(
@@ -182,7 +182,7 @@ def _check_free(submission: Submission, out: Path) -> None:
     ours = {answers_path(submission.name, setting) for setting in SETTINGS} | {metadata_path(submission.name)}
     taken = []
     for path in sorted(ours):
-        # On some systems Name.json and name.json are one file.
+        # On some systems, Name.json and name.json are the same file.
         siblings = list((out / path).parent.glob("*")) if (out / path).parent.is_dir() else []
         for other in [one for one in siblings if one.name.casefold() == Path(path).name.casefold()]:
             same_name = other.name == Path(path).name
@@ -190,7 +190,7 @@ def _check_free(submission: Submission, out: Path) -> None:
                 taken.append(str(other))
     if taken:
         raise InputError(
-            f"there is another submission of that name: {', '.join(taken)}. Nothing was written; choose another "
+            f"there is another submission with this name: {', '.join(taken)}. Nothing was written; choose another "
             "--name or --out, or remove these files first (and keep your own metadata in another folder)"
         )
 
@@ -202,7 +202,7 @@ def _of_answers(given: Predictions, question_ids: Sequence[str]) -> Iterator[Pro
     known = set(question_ids)
     for one in given.rows:
         if one.id in first:
-            said = f"{one.id} was answered in line {first[one.id]} already; leave one of the two"
+            said = f"{one.id} was already answered in line {first[one.id]}; remove one of the two"
             yield Problem("repeated id", given.path, one.line, said)
         elif one.id not in known:
             yield _unknown(given.path, one)
@@ -210,15 +210,15 @@ def _of_answers(given: Predictions, question_ids: Sequence[str]) -> Iterator[Pro
         if problem := _of_text(given.path, one):
             yield problem
     if missing := [i for i in question_ids if i not in first]:
-        said = f"{len(missing)} of {len(known)} questions have no answer and count 0: {', '.join(missing)}"
+        said = f"{len(missing)} of {len(known)} questions have no answer and score 0: {', '.join(missing)}"
         yield Problem("missing answers", given.path, None, said, error=False)
 
 
 def _unknown(path: str, one: Prediction) -> Problem:
     if config := DROPPED.get(one.id):
         said = (
-            f"{one.id} is a question of {config} that the corrected test questions dropped; the answer is submitted, "
-            "but no score counts it"
+            f"{one.id} is a question of {config} that is no longer a test question; the answer is submitted, "
+            "but not scored"
         )
         return Problem("dropped question", path, one.line, said, error=False)
     said = f"{one.id!r:.60} is not the id of a test question; remove the line (are these answers to other questions?)"
@@ -229,12 +229,12 @@ def _of_text(path: str, one: Prediction) -> Problem | None:
     where, answer = f"the answer to {one.id}", one.fields["answer"]
     if not isinstance(answer, str):
         got = "null" if answer is None else f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
-        said = f'{where} is {got}; it must be text, such as "1998" or "" (put list items in lines of their own)'
-        return Problem("answer is not text", path, one.line, said)
+        said = f'{where} is {got}; it must be a string, such as "1998" or "" (write each list item on its own line)'
+        return Problem("answer is not a string", path, one.line, said)
     if not _storable(answer) or not _storable(one.id):
         return Problem("not Unicode", path, one.line, f"{where} contains a lone surrogate, which is not a character")
     if not answer.strip():
-        return Problem("empty answer", path, one.line, f"{where} is empty and counts 0", error=False)
+        return Problem("empty answer", path, one.line, f"{where} is empty and scores 0", error=False)
     if len(answer) > MAX_ANSWER_CHARACTERS:
         said = f"{where} has {len(answer):,} characters; the judge reads the first {MAX_ANSWER_CHARACTERS:,}"
         return Problem("long answer", path, one.line, said, error=False)

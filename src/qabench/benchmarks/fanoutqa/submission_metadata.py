@@ -1,7 +1,7 @@
-"""The metadata file of a submission to FanOutQA's leaderboard: its template, and what is wrong with a filled one.
+"""The metadata file of a submission to FanOutQA's leaderboard: its template, and the check of a completed file.
 
-The leaderboard's check builds a record from the file's keys: one too many or too few and it stops. It looks at no
-value. Here the values are checked as well.
+The leaderboard's check fails if a key is missing or unknown, and does not check values. Here, the values are checked
+too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a submission.
+    """A problem of a submission.
 
     Attributes:
-        kind: what it is, in two or three words; problems of a kind are shown together.
-        file: where. line: from 1; None where it is the whole file.
+        kind: the kind of problem in two or three words; problems of a kind are shown together.
+        file: the file with the problem.
+        line: the line, from 1; None if the problem concerns the whole file.
         message: what is wrong, what is allowed and how to fix it.
-        error: whether the submission must not be handed in like this; False: it is written with a warning.
+        error: True: the submission is not written; False: it is written with a warning.
     """
 
     kind: str
@@ -50,7 +51,7 @@ def generations_key(setting: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the metadata: what it holds, its value in the template, and which values fit."""
+    """A key of the metadata: its description, its value in the template, and the check of its values."""
 
     about: str
     unset: Any
@@ -71,15 +72,15 @@ def _whole_number(value: Any) -> bool:
 
 
 ASKED: Mapping[str, Key] = {
-    "name": Key("the system's name on the leaderboard, some text", "", _text),
-    "authors": Key("who made the system, some text", "", _text),
-    "url": Key("where to read of it, an http(s) address, or null", None, _address),
-    "citation": Key("how to cite it in short, such as Doe et al., 2026, some text", "", _text),
+    "name": Key("the system's name on the leaderboard, a non-empty string", "", _text),
+    "authors": Key("who made the system, a non-empty string", "", _text),
+    "url": Key("a page about the system, an http(s) address, or null", None, _address),
+    "citation": Key("a short citation, such as Doe et al., 2026, a non-empty string", "", _text),
     "type": Key(f"one of {', '.join(TYPES)}", "", lambda value: value in TYPES),
-    "context": Key("the length of the context in tokens, a whole number above 0", 0, _whole_number),
+    "context": Key("the length of the context in tokens, an integer above 0", 0, _whole_number),
     "is_trained_for_function_calling": Key("true or false", None, lambda value: isinstance(value, bool)),
     "details": Key(
-        "anything else, such as the model's exact version, some text or null",
+        "anything else, such as the model's exact version, a non-empty string or null",
         None,
         lambda value: value is None or isinstance(value, str),
         required=False,
@@ -101,26 +102,26 @@ KEYS: Mapping[str, Key] = {
 
 
 def write_template(path: Path) -> None:
-    """Writes metadata to be filled in; as they are they do not pass.
+    """Writes a template of the metadata; it does not pass the check until it is completed.
 
     Raises:
-        InputError: there is such a file already.
-        QabenchError: it cannot be written.
+        InputError: the file already exists.
+        QabenchError: the file cannot be written.
     """
     if path.exists():
-        raise InputError(f"{path} is there already and is left as it is; name another file, or remove it")
+        raise InputError(f"{path} already exists and is not changed; name another file, or remove it")
     write_json(path, {name: key.unset for name, key in ASKED.items()})
 
 
 def read_metadata(path: Path, written: Mapping[str, str | None]) -> tuple[dict[str, Any], list[Problem]]:
-    """The metadata as they are to be handed in, and everything wrong with them.
+    """The metadata as they are submitted, and their problems.
 
     Args:
         path: a JSON file with the keys of ``KEYS``.
-        written: for each of ``SETTINGS`` the name of the file of answers that goes with it, or None.
+        written: for each of ``SETTINGS``, the name of its file of answers, or None.
 
     Returns:
-        The file's values with the names of ``written``; empty if it holds no JSON object.
+        The values of the file, with the names in ``written``; empty if the file is not a JSON object.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -139,7 +140,7 @@ def read_metadata(path: Path, written: Mapping[str, str | None]) -> tuple[dict[s
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The keys and values of a JSON object, repeated ones too."""
+    """The keys and values of a JSON object, including repeated keys."""
 
 
 def _of_keys(path: Path, text: str, pairs: _Pairs) -> list[Problem]:
@@ -153,10 +154,10 @@ def _of_keys(path: Path, text: str, pairs: _Pairs) -> list[Problem]:
     for name in dict.fromkeys(names):
         line = _line(text, name)
         if name not in KEYS:
-            said = f"the key {name!r} is unknown, and the leaderboard's check refuses it; allowed: {allowed}"
+            said = f"the key {name!r} is unknown, and the leaderboard's check rejects it; allowed: {allowed}"
             problems.append(Problem("unknown key", str(path), line, said))
         if names.count(name) > 1:
-            problems.append(Problem("repeated key", str(path), line, f"the key {name!r} is there more than once"))
+            problems.append(Problem("repeated key", str(path), line, f"the key {name!r} occurs more than once"))
     return problems
 
 
@@ -179,10 +180,10 @@ def _of_files(path: Path, text: str, given: Mapping[str, Any], written: Mapping[
             continue
         if name is None:
             option = {"closedbook": "--closed-book", "openbook": "--open-book"}.get(setting, "--evidence-provided")
-            said = f"{key!r} names {named!r}, and no such answers were given: add {option} FILE, or make it null"
+            said = f"{key!r} names {named!r}, but these answers were not given: add {option} FILE, or set it to null"
             problems.append(Problem("answers missing", str(path), _line(text, key), said))
         else:
-            said = f"{key!r} names {named!r}; the file is handed in as {name!r}, and the metadata are made to say so"
+            said = f"{key!r} names {named!r}; the file is submitted as {name!r}, and the metadata will say so"
             problems.append(Problem("file name", str(path), _line(text, key), said, error=False))
     return problems
 

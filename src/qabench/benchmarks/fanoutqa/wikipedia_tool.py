@@ -26,10 +26,10 @@ class WikipediaTool:
     """The tools of one sample.
 
     Args:
-        question: what a page's fragments are ranked for, unless the model names something else.
+        question: the query that a page's fragments are ranked for, unless the model gives another one.
         budget: the maximum number of tokens of a result.
         counter: counts tokens.
-        normalizer: of the retriever.
+        normalizer: the retriever's normalizer.
         seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
     """
 
@@ -40,7 +40,7 @@ class WikipediaTool:
     seen: Callable[[str, int, int], None]
 
     def tools(self) -> list[Tool]:
-        """``search`` and ``page`` for Inspect, which never cuts their results: they fit."""
+        """``search`` and ``page`` for Inspect, which does not truncate their results because they fit."""
 
         async def search(query: str) -> str:
             return await self.search(query)
@@ -99,7 +99,7 @@ def _find(query: str, wanted: str, normalizer: Normalizer) -> _Page | _Similar:
         if page.title.casefold() == query.casefold():
             try:
                 return _fragments(page, wiki.content(page), wanted, normalizer)
-            except PageMissing:  # younger than the dataset's epoch
+            except PageMissing:  # created after the dataset's epoch
                 continue
     return _Similar([page.title for page in similar])
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
     from qabench.predictions import Predictions
 
-SHOWN = 10  # problems of a kind, before the rest is counted
+SHOWN = 10  # problems of each kind that are printed; the rest is counted
 LONGEST = 240  # characters of a problem
 REPOSITORY = "https://github.com/zhudotexe/fanoutqa"
 FOLDER = "leaderboard-submissions"
@@ -137,7 +137,7 @@ def _as_dict(checked: Submission, paths: list[Path], steps: list[str]) -> dict[s
 
 
 def _lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str | None]]:
-    """Lines for a person, each with its style: below each file its problems, the first few of each kind."""
+    """Lines to print, each with its style: the files, each with its problems, the first few of each kind."""
     for file in dict.fromkeys(problem.file for problem in problems):
         yield file, None
         of: dict[str, list[Problem]] = {}
@@ -160,8 +160,8 @@ def _short(message: str) -> str:
 def _steps(name: str, out: Path) -> list[str]:
     return [
         f"Fork {REPOSITORY} and clone your fork; make a branch, such as {name}.",
-        f"Copy what is in {out} into its folder {FOLDER}/ (or write there at once, with --out CLONE/{FOLDER}).",
+        f"Copy the files in {out} to its folder {FOLDER}/ (or write directly to it, with --out CLONE/{FOLDER}).",
         f'Commit only these files ("Add {name} to the leaderboard"), push, and open a pull request to its main branch.',
         "The authors' check scores the answers against the test answers, which are not public, and comments on the "
-        "pull request; if it fails, mend the files and push again.",
+        "pull request; if it fails, fix the files and push again.",
     ]
