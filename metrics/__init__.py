@@ -1,4 +1,4 @@
-"""The scores as ``evaluate`` metrics, one folder each: the module, its card, and the Space that shows it."""
+"""The scores as ``evaluate`` metrics, one folder each: the module, its card, and its Space."""
 
 from __future__ import annotations
 

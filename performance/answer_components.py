@@ -1,9 +1,9 @@
-"""Answer Component MRR@10 and Recall@10 of the 191 real questions: the official way and qabench, outputs compared.
+"""Times Answer Component MRR@10 and Recall@10 on the 191 questions: official code and qabench, outputs compared.
 
-    python benchmarks/answer_components.py [--repeat 7]
+    python performance/answer_components.py [--repeat 7]
 
-The rankings are those of full-text search on keywords over chunks of about 500 tokens, as in the source's study. The
-official way repairs both texts for each pair of context and passage, for each of the two scores anew.
+The rankings come from full-text search for keywords over chunks of about 500 tokens, as in the source's study. The
+official code repairs both strings for each pair of context and passage, separately for each of the two scores.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def ours(references: list[Any], rankings: list[list[str]], repaired: RepairedTex
 
 
 def copies(rankings: list[list[str]]) -> list[list[str]]:
-    """Equal texts that are other objects, as they come out of a file or an Arrow column."""
+    """Equal strings that are other objects, as if read from a file or an Arrow column."""
     return [[("." + text)[1:] for text in passages] for passages in rankings]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=7, help="rounds; in each every way runs once")
+    parser.add_argument("--repeat", type=int, default=7, help="rounds; each variant runs once per round")
     options = parser.parse_args()
     study = load_study()
     hits = parse_method("fts").rank(study.corpus, study.queries, K, {})
@@ -76,12 +76,12 @@ def main() -> None:
     references = study.references
     memory = RepairedTexts()
     ours(references, rankings, memory)
-    ftfy.fix_text("caf\u00c3\u00a9")  # what it loads at first use is no part of any side
+    ftfy.fix_text("caf\u00c3\u00a9")  # loads what it needs, so that this is not timed
     ways: dict[str, Callable[[list[list[str]]], Any]] = {
         "official": lambda given: official(references, given),
-        "cold: no text repaired before": lambda given: ours(references, given, RepairedTexts()),
+        "cold: no string repaired before": lambda given: ours(references, given, RepairedTexts()),
         "warm: the second system over a corpus": lambda given: ours(references, given, memory),
-        "warm, the same texts as new objects": lambda given: ours(references, given, memory),
+        "warm, the same strings as new objects": lambda given: ours(references, given, memory),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(options.repeat):

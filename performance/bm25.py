@@ -1,15 +1,15 @@
-"""BM25 over passages: qabench beside rank_bm25, bm25s, rank_bm25_rs, tantivy and SQLite FTS5, rankings compared.
+"""Times BM25 over passages: qabench, rank_bm25, bm25s, rank_bm25_rs, tantivy and SQLite FTS5, rankings compared.
 
     pip install "qabench[retrieval]" rank-bm25-rs tantivy    # and numba, for bm25s's fast path
-    python benchmarks/bm25.py [--passages 100000] [--queries 200] [--source expertqa|zipf] [--only NAME ...]
+    python performance/bm25.py [--passages 100000] [--queries 200] [--source expertqa|zipf] [--only NAME ...]
 
 Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded words of a Zipf
-distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like the passages'. Those that
-take tokens get ours, and "tokens s" is what making them takes; qabench, tantivy and FTS5 tokenize inside "index s".
-Each engine runs in a process of its own; "peak MB" is what it needs beyond the texts, tokens included. A query is one
-call for k documents. The ratio is to rank_bm25 on the same queries. At the end, rankings are compared: the k scores
-with those of qabench's index of the same formula (tantivy's and FTS5's are others), and the documents above the last
-tie.
+distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like those of passages. Engines
+that take tokens get those of qabench, and "tokens s" is the time to make them; for qabench, tantivy and FTS5,
+tokenization is part of "index s". Each engine runs in a separate process; "peak MB" is its memory in addition to the
+texts, including tokens. A query is one call for k documents. The ratio is to rank_bm25 on the same queries. At the end,
+rankings are compared: the k scores with those of qabench's index with the same formula (tantivy and FTS5 use other
+formulas), and the documents above the last tie.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from bm25_passages import corpus
 
 from qabench.retrieval.bm25.tokenizers import words
 
-SLOW_QUERIES = 10  # of an engine that takes half a second for each
+SLOW_QUERIES = 10  # for engines that take half a second per query
 
 
 def measure(name: str, options: argparse.Namespace, texts: list[str], queries: list[str], pipe: Any) -> None:
-    """Runs in the engine's own process, forked: the texts are shared."""
+    """Runs in the engine's process, which is forked so that it shares the texts."""
     engine = ENGINES[name]()
     before = resident()
     start = time.perf_counter()
@@ -66,7 +66,7 @@ def measure(name: str, options: argparse.Namespace, texts: list[str], queries: l
 
 
 def resident() -> float:
-    """Megabytes of this process that are in memory now."""
+    """The resident memory of this process, in megabytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 2**20
 
@@ -86,7 +86,7 @@ def run(name: str, options: argparse.Namespace, texts: list[str], queries: list[
 
 
 def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
-    """How many queries have the same scores, rank by rank, and the same documents above the last tie."""
+    """The number of queries with the same scores, rank by rank, and the same documents above the last tie."""
     pairs = list(zip(ours, theirs, strict=False))
     good = 0
     for (positions, scores), (other_positions, other_scores) in pairs:
@@ -100,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=2000, help="queries of the batch, the same ones repeated")
+    parser.add_argument("--batch", type=int, default=2000, help="queries of the batch, repeated if necessary")
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--source", choices=("expertqa", "zipf"))
     parser.add_argument("--only", nargs="*", choices=list(ENGINES), default=list(ENGINES))
@@ -137,7 +137,7 @@ def main() -> None:
 def line(name: str, result: dict[str, Any], results: dict[str, dict[str, Any]]) -> str:
     base = results.get("rank_bm25")
     count = min(len(result["seconds"]), SLOW_QUERIES)
-    # The same queries on both sides.
+    # The same queries for both engines.
     ratio = sum(base["seconds"][:count]) / sum(result["seconds"][:count]) if base else None
     cells = [
         f"{result['tokens']:.2f}",

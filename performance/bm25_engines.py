@@ -1,4 +1,4 @@
-"""What bm25.py compares: qabench and the others, each with how it indexes and searches."""
+"""The engines that bm25.py compares: how each one indexes and searches."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from qabench.retrieval.bm25.tokenizers import tokenize, words
 
 
 class Engine:
-    """One engine: how it indexes and searches. ``method`` is ours of the same formula, None where there is none."""
+    """One engine. ``method`` is qabench's method with the same formula; None if there is none."""
 
     package: str | None = None
     method: str | None = "okapi"
     slow = False
 
     def tokens(self, texts: Sequence[str]) -> Any:
-        """What is done before the clock of the index starts."""
+        """Preparation that does not count as indexing time."""
         return tokenize(words, texts)
 
     def index(self, prepared: Any) -> None:
         raise NotImplementedError
 
     def query(self, text: str) -> Any:
-        """What is done before the clock of a query starts."""
+        """Preparation that does not count as query time."""
         return words(text)
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
@@ -41,7 +41,7 @@ class Engine:
             self.search(query, k)
 
     def load_seconds(self, folder: Path) -> float | None:
-        """Saves, and opens again."""
+        """Saves the index and returns the time to open it again; None if the engine cannot save it."""
         return None
 
 

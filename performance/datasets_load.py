@@ -1,9 +1,9 @@
-"""Loading: FanOutQA dev from a warm cache, all benchmarks from their source files, and the stock function beside ours.
+"""Times loading: FanOutQA dev from a warm cache, and all benchmarks from source files; stock function and qabench.
 
-    python benchmarks/datasets_load.py [--repeat 20]
+    python performance/datasets_load.py [--repeat 20]
 
-Cold runs are processes of their own with empty caches; a figure without "with imports" leaves imports out. What is
-cold is the caches of datasets and qabench: the source files may be in the system's page cache.
+Cold runs are separate processes with empty caches of datasets and qabench; the source files may still be in the
+system's page cache. Times do not include imports unless the row says "with imports".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOAD = """
 import hashlib, json, statistics, sys, time
 import datasets
 how, path, repeat = sys.argv[1], sys.argv[2], int(sys.argv[3])
-# datasets imports it, where it is installed, with the first builder of a process.
+# datasets imports it, if it is installed, with the first builder of a process.
 start = time.perf_counter()
 try:
     import scipy.io
@@ -73,7 +73,7 @@ print(json.dumps({"first": seconds[0], "again": statistics.median(seconds[1:]), 
 
 
 def run(code: str, home: Path, *arguments: object) -> tuple[float, dict[str, Any]]:
-    """Seconds of a new process with the caches in ``home``, and the JSON that it prints."""
+    """Runs code in a new process with the caches in ``home``. Returns seconds, and the JSON that it prints."""
     env = os.environ | {
         "HF_HOME": str(home),
         "QABENCH_CACHE": str(home / "qabench"),
@@ -111,7 +111,7 @@ def main() -> None:
     what = prepared[0][1]
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{len(os.sched_getaffinity(0))} cores, load average {load}; rows of dev equal both ways; medians")
-    print(f"all data that is here: {what['configs']} configs, {what['rows']} rows; {what['missing']} configs missing")
+    print(f"all available data: {what['configs']} configs, {what['rows']} rows; {what['missing']} configs missing")
     lines = [
         ("all: load_dataset from source files, cold", [result["seconds"] for _, result in prepared]),
         ("all: the same, with imports", [seconds for seconds, _ in prepared]),

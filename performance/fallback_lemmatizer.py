@@ -1,8 +1,8 @@
-"""What lemmatisers that need no model do to FanOutQA's accuracy, beside a spaCy pipeline, on the dev questions.
+"""Compares FanOutQA's accuracy on the dev questions with lemmatizers that need no model and with a spaCy pipeline.
 
-    pip install nltk simplemma spacy && python benchmarks/fallback_lemmatizer.py
+    pip install nltk simplemma spacy && python performance/fallback_lemmatizer.py
 
-The figures in the docstring of ``qabench.text.lemmatizers.SimplemmaLemmatizer`` come from here.
+The numbers in the docstring of ``qabench.text.lemmatizers.SimplemmaLemmatizer`` come from here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STYLES = (answer_styles.prose, answer_styles.inflected, answer_styles.numbers)
 
 
 class ByWord:
-    """A lemmatiser made of a function of one word."""
+    """A lemmatizer based on a function of one word."""
 
     official = False
 
@@ -52,10 +52,8 @@ def main() -> None:
         ByWord("porter", PorterStemmer().stem),
         ByWord("snowball", SnowballStemmer("english").stem),
     ]
-    print(
-        f"loose accuracy in points, beside {pipeline.lemmatizer.name}: change of the mean, mean change of a question;"
-    )
-    print("and how many of the strict verdicts change")
+    print(f"loose accuracy in points, relative to {pipeline.lemmatizer.name}: change of the mean, mean change by item;")
+    print("and the number of strict verdicts that change")
     for style in STYLES:
         texts = answer_styles.answers(dev, style)
         base = accuracy(references, texts, pipeline.batch)

@@ -1,9 +1,9 @@
-"""FanOutQA accuracy and ROUGE of three real runs of 310 questions: the official code and qabench, outputs compared.
+"""Times FanOutQA accuracy and ROUGE on three real runs of 310 questions: official code and qabench, outputs compared.
 
-    python benchmarks/fanout_accuracy.py [--questions 310] [--repeat 3]
+    python performance/fanout_accuracy.py [--questions 310] [--repeat 3]
 
-The answers are real models' (the leaderboard's), the references those of dev: they belong to other questions, which
-changes the scores and not the work. Importing and loading the spaCy model are left out on both sides.
+The answers are those of real models on the leaderboard, and the references are those of dev. They belong to different
+questions, which affects the scores but not the work. Importing and loading the spaCy model are not timed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
     rouge_seconds, their_rouge = median(lambda: [scorer.score_rouge() for scorer in scorers], options.repeat)
 
     def ours(lemmatizer: SpacyLemmatizer, path: Path | None) -> list[AccuracyScore]:
-        # One normaliser a run, as separate calls of the metric or the command would make.
+        # One normalizer per run, as in separate calls of the metric or the command.
         results = []
         for run in runs:
             normalizer = Normalizer(lemmatizer, NormalizedTextCache(path) if path else None)

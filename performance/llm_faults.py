@@ -1,9 +1,9 @@
-"""The language-model client under faults: calls made, replies lost, replies paid for twice.
+"""Tests the client for language models under faults: calls made, replies lost, replies paid for twice.
 
 A scripted server on loopback answers 100 questions and injects one kind of fault into each fifth call. A reply
 counts as paid for when a good one has left the server in full. Lost: questions without a reply at the end. Run:
 
-    python benchmarks/llm_faults.py
+    python performance/llm_faults.py
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def two_processes(server: OpenAIServer, path: Path) -> list[int]:
 
 
 def killed(kill: int) -> Callable[[OpenAIServer, Path], list[int]]:
-    """Two runs that a signal ends in the middle, and a third one."""
+    """Two runs that are stopped halfway by a signal, and a third one that completes."""
 
     def run(server: OpenAIServer, path: Path) -> list[int]:
         for until in (35, 70):
@@ -121,8 +121,8 @@ def main() -> None:
     os.environ["PYTHONWARNINGS"] = "error"
     columns = ["fault", "injected", "calls made", "replies lost", "paid twice", "most in flight"]
     notes = [
-        f"{QUESTIONS} questions, 20 calls in flight a process; paid: the whole reply had left the server",
-        "a killed run pays again for what was in flight (at most 20 a kill) and for nothing else",
+        f"{QUESTIONS} questions, 20 calls in flight per process; paid: the server had sent the whole reply",
+        "after a kill, only calls that were in flight (at most 20 per kill) are paid again",
     ]
     print_table(Table("The client under faults", columns, list(rows()), notes))
 

@@ -1,9 +1,9 @@
-"""Bootstrap intervals and paired tests of 10,000 items with 10,000 resamples: SciPy and qabench, figures compared.
+"""Times bootstrap intervals and paired tests on 10,000 items with 10,000 resamples: SciPy and qabench, compared.
 
-    pip install scipy && python benchmarks/resampling.py [--items 10000] [--resamples 10000] [--repeat 3]
+    pip install scipy && python performance/resampling.py [--items 10000] [--resamples 10000] [--repeat 3]
 
-The two draw other random numbers: bounds must agree to 0.15 standard errors, p-values to 0.03. SciPy works in
-batches of 100 resamples, since all at once would take gigabytes.
+They draw different random numbers: bounds must agree within 0.15 standard errors, and p-values within 0.03. SciPy works
+in batches of 100 resamples, since all of them together would need gigabytes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,11 @@ def main() -> None:
             lambda: theirs((scores,), np.mean, "BCa"),
         ),
         ("F1 of summed counts", lambda: bootstrap(counts, f1, resamples=resamples), lambda: theirs(counts.T, summed)),
-        ("mean, five items a question", lambda: bootstrap_mean(scores, clusters=questions, resamples=resamples), None),
+        (
+            "mean, 5 items per question",
+            lambda: bootstrap_mean(scores, clusters=questions, resamples=resamples),
+            None,
+        ),
     ]
     print(f"{n:,} items, {resamples:,} resamples; {len(os.sched_getaffinity(0))} cores, SciPy {scipy.__version__}")
     print(f"{'':44}{'SciPy s':>10}{'here s':>10}{'ratio':>9}")
@@ -91,7 +95,7 @@ def main() -> None:
     their_seconds, p_value = timed(theirs_p, 1)
     if abs(difference.p_value - p_value) > 0.03:
         raise SystemExit(f"the p-values differ: {difference.p_value}, {p_value}")
-    show("randomisation test (ours with an interval)", their_seconds, seconds)
+    show("randomization test (ours with an interval)", their_seconds, seconds)
     print(
         f"peak memory of the process, both sides: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
     )

@@ -5,7 +5,7 @@ keeps all its connections busy takes samples / connections * delay. Beside it th
 ``asyncio`` loop over the ``openai`` client, which neither scores nor writes a log. Memory is the run's peak, for a
 fourth of the samples and for all. Run:
 
-    python benchmarks/run_throughput.py [--samples 1000] [--connections 50] [--delay 0.2]
+    python performance/run_throughput.py [--samples 1000] [--connections 50] [--delay 0.2]
 """
 
 from __future__ import annotations

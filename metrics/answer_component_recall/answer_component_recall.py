@@ -32,7 +32,7 @@ Returns:
     skipped: how many questions the options leave without a component; they are not in the means.
     per_question: with per_question=True, a list of {"recall@10": ...} in the order of the input; None: skipped.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, an item of another shape, k not a positive
+    InputError (a ValueError): nothing to score, lists of different lengths, an item of another shape, k not a positive
     integer, or a question without components, whose recall is undefined.
 Examples:
     >>> import qabench

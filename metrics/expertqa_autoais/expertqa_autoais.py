@@ -11,29 +11,29 @@ from qabench.scoring.autoais import FIELDS, autoais
 from qabench.scoring.expertqa import scored_part
 
 _DESCRIPTION = """
-AutoAIS: of the claims of a system's answers that experts found fully supported by their evidence, the share that a
-model of entailment finds supported, too; the mean over answers (macro) and over claims (micro), with and without the
-answers that abstain, by system, as ExpertQA reports it.
+AutoAIS: the share of claims, among those that experts found fully supported by their evidence, that an entailment model
+also finds supported. It is averaged over answers (macro) and over claims (micro), with and without answers that
+abstain, overall and by system, as ExpertQA reports it.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: for each row its labels: the row itself with `autoais_label` ("Y", "N" or None) in its claims, as
-        config `autoais` has it; or a list of labels, one a claim, over all answers of the row; or None: no labels.
-    references: rows of the dataset, with `answers` and in their claims evidence, support and worthiness.
+    predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the config
+        `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no labels.
+    references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
     on_unlabelled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
-    per_question: also give each answer's scores.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    per_question: also return the scores of each answer.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
-    macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None where no claim counts.
+    macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None if no claim counts.
     answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabelled: counts.
     by_system: the same for each system, which is what the official script prints.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, for each row a list of {"system", "autoais", "counted_claims", "abstains"},
-        one an answer.
+        one per answer.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, a row, claim or label of another shape, no
-    label at all, an unknown option.
+    InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another format,
+    no label at all, an unknown option.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("expertqa_autoais")

@@ -11,18 +11,18 @@ from qabench.scoring.autoais import FIELDS, autoais_agreement
 from qabench.scoring.expertqa import scored_part
 
 _DESCRIPTION = """
-How well AutoAIS labels agree with experts: over the claims that need a citation, a model's Y against the experts'
-support Complete, as accuracy, and precision, recall and F1 of both classes, overall and by system.
+Agreement of AutoAIS labels with experts: a model's label Y against the experts' support Complete, on the claims that
+need a citation; as accuracy, and precision, recall and F1 of both classes, overall and by system.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: for each row its labels: the row itself with `autoais_label` ("Y", "N" or None) in its claims, as
-        config `autoais` has it; or a list of labels, one a claim, over all answers of the row; or None: no labels.
-    references: rows of the dataset, with `answers` and in their claims evidence, support and worthiness.
-    on_unlabelled: how a claim with evidence but no label is treated: "N" (official) or "exclude". One without evidence
-        is N in any case.
-    per_question: also give each claim's two verdicts.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the config
+        `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no labels.
+    references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
+    on_unlabelled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
+        evidence is always N.
+    per_question: also return the two verdicts on each claim.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
     accuracy: float in [0, 1]; None if no claim counts.
     complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
@@ -34,10 +34,10 @@ Returns:
     by_system: the same for each system.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one a claim.
+    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, a row, claim or label of another shape, no
-    label at all, an unknown option.
+    InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another format,
+    no label at all, an unknown option.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("expertqa_autoais_agreement")

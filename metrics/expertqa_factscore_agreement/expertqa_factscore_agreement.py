@@ -11,28 +11,31 @@ from qabench.scoring.expertqa import scored_part
 from qabench.scoring.factscore import FIELDS, THRESHOLD, factscore_agreement
 
 _DESCRIPTION = """
-How well the fact scores of claims, after FActScore, agree with experts: a score of at least 0.5 against Definitely or
-Probably correct, as accuracy, micro F1, and precision, recall and F1 of both classes, overall and by system.
+Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against the labels Definitely correct
+and Probably correct; as accuracy, micro F1, and precision, recall and F1 of both classes, overall and by system.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: for each row its fact scores: the row itself with `fact_score` (a number from 0 to 1, or None) in its
-        claims, as config `factscores` has it; or a list of scores, one a claim, over all answers of the row; or None.
-    references: rows of the dataset, with `answers` and in their claims claim_string and correctness.
-    per_question: also give each claim's two verdicts.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None) in its claims, as in the
+        config `factscores`; or a list of scores, one per claim, over all answers of the row; or None if it has none.
+    references: rows of the dataset with `answers`, whose claims have claim_string and correctness.
+    per_question: also return the two verdicts on each claim.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
-    accuracy: float in [0, 1]; None where no claim counts. micro_f1: the same number, as the official script prints it.
-    correct, not_correct: each {"precision", "recall", "f1", "support"}; None where undefined (the official 0).
-    claims: how many are counted. skipped: how many are not, by reason: claims of abstaining answers, without
-        correctness, without fact score, and void ones (greetings and the like).
+    accuracy: float in [0, 1]; None if no claim counts.
+    micro_f1: the same number, as the official script prints it.
+    correct, not_correct: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official script
+        prints 0).
+    claims: the number of counted claims.
+    skipped: the number of claims that are not counted, by reason: claims of abstaining answers, claims without
+        correctness, claims without a fact score, and void claims (such as greetings).
     by_system: the same for each system.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one a claim.
+    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
 Raises:
-    InputError (a ValueError): nothing to score, lists of unlike length, a row, claim or score of another shape, no
-    score at all.
+    InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or score in another format,
+    no score at all.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("expertqa_factscore_agreement")

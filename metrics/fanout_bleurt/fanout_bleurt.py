@@ -10,29 +10,30 @@ from qabench.metric_module import MetricModule, decoded
 from qabench.neural.bleurt import bleurt, load_bleurt
 
 _DESCRIPTION = """
-Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer conveys what
-the reference says.
+Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer conveys the
+meaning of the reference.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: a list with the answer's text for each question; None for an unanswered one, which is scored as the
-        empty text.
+    predictions: a list with the text of the answer to each question; None for an unanswered question, which is scored
+        as the empty string.
     references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-        float, bool. A list is compared as its items, one a line; a dict as lines "key - value"; a bool as yes or no.
-    backend: "torch" (transformers), "bleurt" (the original package), "auto" (the original for a checkpoint of its own
-        where it is installed).
+        float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or no.
+    backend: "torch" (transformers), "bleurt" (the original package), "auto" (the original package for one of
+        its checkpoints if it is installed).
     model: a name on the Hub, or a folder; lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
-    revision: of the model on the Hub.
-    batch_size: how many pairs go through the model at a time.
-    per_question: also give each question's score.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    revision: a revision of the model on the Hub.
+    batch_size: the number of pairs per batch.
+    per_question: also return each question's score.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
-    bleurt: a float, about 0 for unrelated answers and about 1 for such as say the same; it has no bounds.
+    bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same meaning; not bounded.
     signature: everything the score depends on, in one line.
     deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
     per_question: with per_question=True, a list of floats in the order of the input.
 Raises:
-    InputError (a ValueError): nothing to score, or lists of unlike length. MissingExtra: the backend is not installed.
+    InputError (a ValueError): nothing to score, or lists of different lengths.
+    MissingExtra: the backend is not installed.
     QabenchError: the model cannot be loaded.
 Examples:
     >>> import qabench

@@ -12,23 +12,24 @@ from qabench.scoring.rouge import rouge
 
 _DESCRIPTION = """
 Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as text,
-with the Porter stemmer: equal to the official FanOutQA scorer's to the last digit.
+with the Porter stemmer; equal to those of the official FanOutQA scorer to the last digit.
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: a list with the answer's text for each question; None for an unanswered one, which scores 0.
+    predictions: a list with the text of the answer to each question; None for an unanswered question, which scores 0.
     references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-        float, bool. A list is compared as its items, one a line; a dict as lines "key - value"; a bool as yes or no.
+        float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or no.
     backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the fast one if installed).
-    per_question: also give each question's scores.
-    references_format: "json" or "python" says which form the references have; "auto" takes them for JSON when all are.
+    per_question: also return each question's scores.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
     rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
     per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
 Raises:
-    InputError (a ValueError): nothing to score, or lists of unlike length. MissingExtra: the backend is not installed.
+    InputError (a ValueError): nothing to score, or lists of different lengths.
+    MissingExtra: the backend is not installed.
 Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("fanout_rouge")

@@ -159,8 +159,8 @@ def test_missing_data_and_wrong_usage(tmp_path: Path, cache: Path, monkeypatch: 
     assert "fanout-final-test-nov23.json" in row["detail"]
     for arguments, message in [
         ((), "name the benchmarks to register (expertqa, fanoutqa, fastbook, felm), or give --all"),
-        (("felm", "fanoutqa", "--config", "dev"), "--config goes with exactly one benchmark"),
+        (("felm", "fanoutqa", "--config", "dev"), "--config needs exactly one benchmark"),
         (("felm", "--config", "nope"), "felm has no config 'nope'"),
-        (("--status", "--remove"), "exclude each other"),
+        (("--status", "--remove"), "cannot be used together"),
     ]:
         assert message in here(*arguments)

@@ -75,7 +75,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prefetch", "felm"], "the questions of felm name no Wikipedia pages; allowed: fanoutqa"),
+        (["prefetch", "felm"], "the questions of felm have no Wikipedia pages; allowed: fanoutqa"),
         (["prefetch", "nothing"], "there is no benchmark 'nothing'"),
         (["prefetch", "fanoutqa", "train"], "fanoutqa has no config 'train'"),
         (["import-cache", "nothing.tar"], "cannot read the tarball nothing.tar"),
@@ -93,8 +93,8 @@ def test_import_cache(tmp_path: Path) -> None:
     path = tarball(tmp_path / "pages.tar.gz", members)
     result = run("import-cache", str(path))
     assert result.exit_code == 0
-    assert f"1 pages written to {tmp_path / 'cache/wikicache'}, 0 were there" in result.stdout
-    assert "passed over: 1 pages without text, 1 other files" in result.stdout
+    assert f"1 pages written to {tmp_path / 'cache/wikicache'}, 0 already existed" in result.stdout
+    assert "skipped: 1 pages without text, 1 other files" in result.stdout
     assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
     bad = tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])
     result = run("import-cache", str(bad), "--json", "--cache", str(tmp_path / "cache/wikicache"))

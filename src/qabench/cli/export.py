@@ -30,7 +30,7 @@ def export(
             "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval')."
         ),
     ] = "predictions",
-    epoch: Annotated[int, typer.Option(min=1, help="Of predictions: which epoch's answers.")] = 1,
+    epoch: Annotated[int, typer.Option(min=1, help="The epoch whose answers become predictions.")] = 1,
 ) -> None:
     """Write the answers of runs as predictions, as records, or as logs for `datasets`."""
     from qabench.cli.output import hint, say, warn

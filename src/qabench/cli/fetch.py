@@ -1,4 +1,4 @@
-"""``qabench fetch``: get, check or mirror the upstream files of the benchmarks."""
+"""``qabench fetch``: download, check or mirror the upstream files of the benchmarks."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ def fetch(
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only the files of this config of the one benchmark named; may be repeated."),
+        typer.Option(metavar="NAME", help="Only the files of this config, for a single benchmark; may be repeated."),
     ] = None,
     mirror: Annotated[
         Path | None,
         typer.Option(metavar="DIR", file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only verify what is here (with --mirror: in DIR), without the network.")
+        bool,
+        typer.Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
-    """Get the pinned upstream files into the cache, each verified against its digest.
+    """Download the pinned upstream files to the cache, and verify each against its digest.
 
-    Exit code: 0 all files are right, 1 one is missing, damaged or failed, 2 wrong usage.
+    Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong usage.
     """
     from qabench import sources
 
@@ -63,12 +64,12 @@ def _select(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
     known = benchmark_names()
     unknown = [name for name in benchmarks if name not in known]
     if unknown:
-        raise InputError(f"no benchmark is called {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+        raise InputError(f"unknown benchmarks {', '.join(map(repr, unknown))}; allowed: {', '.join(known)}")
     chosen = list(dict.fromkeys(benchmarks)) or known
     if not configs:
         return [file for name in chosen for file in source_table(name)]
     if len(chosen) != 1:
-        raise InputError(f"--config goes with exactly one benchmark, and here are {len(chosen)}: {', '.join(chosen)}")
+        raise InputError(f"--config needs exactly one benchmark; got {len(chosen)}: {', '.join(chosen)}")
     table = source_table(chosen[0])
     paths = dict.fromkeys(path for config in configs for path in config_files(chosen[0], config))
     return [table[path] for path in paths]
@@ -76,7 +77,7 @@ def _select(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
 
 @contextmanager
 def _progress(count: int) -> Iterator[Progress | None]:
-    """A progress bar for the file that is coming in, on stderr; nothing where that is not a terminal."""
+    """A progress bar for the current download, on stderr; nothing if that is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -123,7 +124,7 @@ def _print_table(results: list[FileResult]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # Beyond a terminal's width only in a pipe, where a program or a pager reads the lines.
+    # Lines are longer than a terminal's width only in a pipe, where a program or a pager reads them.
     console = Console() if sys.stdout.isatty() else Console(width=1000)
     table = Table("state", "where", "benchmark", "file", "note", box=None, pad_edge=False)
     table.columns[3].overflow = "fold"
@@ -137,8 +138,8 @@ def _print_table(results: list[FileResult]) -> None:
     console.print(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}", highlight=False)
     if bad["missing"]:
         console.print(
-            "Missing files can be fetched where there is a network, or read from a mirror: set QABENCH_MIRROR=DIR to a "
-            "folder that `qabench fetch --mirror DIR` filled on a connected machine.",
+            "Fetch missing files on a machine with a network, or read them from a mirror: set QABENCH_MIRROR=DIR to a "
+            "folder that was filled with `qabench fetch --mirror DIR` on a connected machine.",
             highlight=False,
             markup=False,
         )

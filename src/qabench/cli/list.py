@@ -1,4 +1,4 @@
-"""``qabench list``: the benchmarks, their configs and where their data would come from; the metrics."""
+"""``qabench list``: the benchmarks, their configs and the origin of their data; the metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSO
         print_json({"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metrics})
         return
     cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
-    columns = ["benchmark and config", "splits", "data", "what it is"]
+    columns = ["benchmark and config", "splits", "data", "description"]
     how = f'load one: qabench.load_dataset("{rows[0][0]}", "{rows[0][1]}")'
     print_table(Table("Benchmarks", columns, cells, [how]))
     lines: list[list[object]] = [[name, about] for name, about in metrics.items()]

@@ -151,7 +151,8 @@ ModelArguments = Annotated[
     ),
 ]
 TokenBudget = Annotated[
-    int | None, typer.Option("--token-budget", min=1, help="Stop when so many tokens are spent, prompts and replies.")
+    int | None,
+    typer.Option("--token-budget", min=1, help="Stop when this many tokens are spent, prompts and replies."),
 ]
 PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="Price of a million tokens of prompts.")]
 PriceOut = Annotated[float | None, typer.Option("--price-out", min=0, help="Price of a million tokens of replies.")]

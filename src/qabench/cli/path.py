@@ -1,4 +1,4 @@
-"""``qabench path``: where on this machine the folders lie that other programs are pointed to."""
+"""``qabench path``: the paths of folders that other programs need."""
 
 from __future__ import annotations
 

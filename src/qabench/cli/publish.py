@@ -1,4 +1,4 @@
-"""``qabench publish``: datasets and metrics to the Hub."""
+"""``qabench publish``: upload datasets and metrics to the Hub."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
 def publish(
     what: Annotated[Literal["datasets", "metrics", "all"], typer.Argument(help="What to publish.")],
-    org: Annotated[str, typer.Option(metavar="ORG", help="The organisation or user whose repositories they become.")],
+    org: Annotated[str, typer.Option(metavar="ORG", help="The organization or user that will own the repositories.")],
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
     accept_licenses: Annotated[
-        bool, typer.Option("--accept-licenses", help="You have read the data's licenses and keep to them.")
+        bool, typer.Option("--accept-licenses", help="You have read and accept the licenses of the data.")
     ] = False,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Publish datasets without configs whose data is not here.")
+        bool, typer.Option("--skip-missing", help="Publish datasets without the configs whose data is not available.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what is published in this new folder.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the files in this new folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
 
-    A dataset is published if its rows equal the source files', a metric if its card's example gives what the card says.
-    What is on the Hub already is not sent again; call it again after a fault. The token is that of `hf auth login` or
-    HF_TOKEN. Exit code: 0 all right, 1 something was not published, 2 wrong usage or licenses not accepted.
+    A dataset is published if its rows equal those of the source files, a metric if the example of its card gives the
+    stated results. Files that are already on the Hub are not uploaded again, so the command can be repeated after an
+    error. The token is that of `hf auth login` or HF_TOKEN. Exit code: 0 everything was published; 1 something was not;
+    2 wrong usage, or licenses not accepted.
     """
     import datasets
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -39,7 +40,7 @@ def publish(
     from qabench.cli.output import print_json, progress_bar
     from qabench.hub.publish.publisher import publish as publish_all
 
-    datasets.disable_progress_bars()  # one bar for the whole instead
+    datasets.disable_progress_bars()  # they are replaced by one bar for everything
     disable_progress_bars()
     with progress_bar("checking" if dry_run else "publishing") as progress:
         published = publish_all(
@@ -80,7 +81,7 @@ def _print(published: Published) -> None:
         console().print(f"collection {name}: {published.collection.state}", markup=False, soft_wrap=True)
     for one in published.repositories:
         if one.missing and one.state != "failed":
-            text = f"{one.repo_id} (dataset): without {', '.join(one.missing)}, whose data is not here"
+            text = f"{one.repo_id} (dataset): without {', '.join(one.missing)}, whose data is not available"
             console().print(text, style="yellow", markup=False, soft_wrap=True)
     for failed, out, style in ((False, console(), "yellow"), (True, errors(), "red")):
         for reason, names in _reasons(published, failed).items():
@@ -90,7 +91,7 @@ def _print(published: Published) -> None:
 
 
 def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
-    """Each reason why something was left, and the repositories that it holds for."""
+    """Reason why something was not published -> the repositories that it applies to."""
     reasons: dict[str, list[str]] = {}
     for one in published.repositories:
         if one.reason and (one.state == "failed") == failed:

@@ -1,4 +1,4 @@
-"""``qabench quickstart``: scores and a comparison on data that is on this machine, in seconds, with no network."""
+"""``qabench quickstart``: scores and a comparison on local data, in seconds, without a network."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _next_commands(config: str) -> list[tuple[str, str]]:
-    """What to try next, without what is installed or done."""
+    """Commands to try next, except those that are already done."""
     from qabench.loading_scripts import dataset_table, source_table
     from qabench.sources import available
 

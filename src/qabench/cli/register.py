@@ -1,4 +1,4 @@
-"""``qabench register``: datasets and metrics under their Hub names for the stock libraries, on this machine."""
+"""``qabench register``: make datasets and metrics available to the stock libraries under their Hub names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ def register(
     benchmarks: Annotated[list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All benchmarks.")] = False,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this config of the one benchmark named; may repeat.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this config of a single benchmark; may be repeated."),
     ] = None,
-    status: Annotated[bool, typer.Option("--status", help="Only say what is registered.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only print what is registered.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove what was registered, and nothing else.")] = False,
-    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Exit with 0 though data was missing.")] = False,
+    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Exit with 0 even if data is missing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Let the stock load_dataset("qabench/...") and evaluate.load("qabench/...") work here without a Hub.
@@ -33,7 +34,7 @@ def register(
     from qabench.metrics import metric_names
 
     if status and remove:
-        raise InputError("--status and --remove exclude each other")
+        raise InputError("--status and --remove cannot be used together")
     if not (benchmarks or everything or status or remove):
         raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or give --all")
     configs = _configs(benchmarks or benchmark_names(), config or [])
@@ -61,7 +62,7 @@ def _configs(names: list[str], wanted: list[str]) -> list[tuple[str, str]]:
     if not wanted:
         return registrable(names)
     if len(names) != 1:
-        raise InputError(f"--config goes with exactly one benchmark, and here are {len(names)}: {', '.join(names)}")
+        raise InputError(f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}")
     table = dataset_table(names[0])
     return [(table.name, table.config(name).name) for name in wanted]
 
@@ -78,12 +79,12 @@ def _print(rows: list[Registration]) -> None:
             out.print(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", style="yellow", markup=False)
         if row.state == "shadowed":
             text = (
-                f"{row.name} {row.config or ''}: a later copy in the cache wins, {row.path}; register again to mend it"
+                f"{row.name} {row.config or ''}: a newer copy is used instead, {row.path}; register again to fix this"
             )
             out.print(text, style="yellow", markup=False, soft_wrap=True)
     out.print(
-        "Set HF_HUB_OFFLINE=1 where there is no network: without it the stock functions ask the Hub first, and try "
-        "again for some 20 seconds. Name the config: several are cached.",
+        "Set HF_HUB_OFFLINE=1 if there is no network: otherwise the stock functions ask the Hub first, and retry for "
+        "about 20 seconds. Give the config's name: several are cached.",
         style="dim",
         soft_wrap=True,
     )

@@ -23,7 +23,7 @@ def report(
         typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
     ],
     benchmark: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of files of predictions: which benchmark they answer.")
+        str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")
     ] = None,
     config: ConfigName = None,
     metrics: Families = None,
@@ -34,7 +34,7 @@ def report(
 ) -> None:
     """Write a report of runs: the finding, scores with intervals, comparisons, groups, and every question.
 
-    The page holds everything inside: mail it, or put it on any server.
+    The page is one self-contained file: send it by mail, or put it on any server.
     """
     from qabench.benchmarks import benchmark as benchmark_of
     from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say

@@ -37,8 +37,8 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="As Inspect AI names models: hf-inference-providers/ORG/NAME, openai/NAME, vllm/NAME, hf/NAME, ...; "
-            "with --base-url the name that the server knows.",
+            help="A model name of Inspect AI: hf-inference-providers/ORG/NAME, openai/NAME, vllm/NAME, hf/NAME, ...; "
+            "with --base-url, the model's name on the server.",
         ),
     ] = None,
     base_url: BaseUrl = None,
@@ -59,18 +59,18 @@ def run(
     shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="Ask the questions in a random order.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Default: what the benchmark's authors used.")] = None,
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="The longest reply, in tokens. Default: the setting's.")
+        int | None, typer.Option(min=1, help="The maximum length of a reply, in tokens. Default: the setting's.")
     ] = None,
     context_length: Annotated[
         int | None,
         typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
     ] = None,
-    max_connections: Annotated[int | None, typer.Option(min=1, help="Calls in flight.")] = None,
+    max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, help="How often a failed call is repeated.")] = 5,
     timeout: Annotated[
-        int | None, typer.Option(min=1, metavar="SECONDS", help="For a call with all its retries.")
+        int | None, typer.Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
     ] = None,
-    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after so many calls.")] = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after this many calls.")] = None,
     token_budget: TokenBudget = None,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them.")

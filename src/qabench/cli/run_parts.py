@@ -1,4 +1,4 @@
-"""What ``qabench run`` does: start, resume, a suite, a plan, the list of options."""
+"""The parts of ``qabench run``: start, resume, suites, plans, and the list of options."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def plan(
         return
     rows: list[list[Any]] = [
         ["calls", made.calls],
-        ["tokens of prompts, about", made.prompt_tokens],
-        ["tokens of replies, about", made.completion_tokens],
-        ["cost, about", "unknown: give --price-in and --price-out" if made.cost is None else f"{made.cost:.4f}"],
+        ["prompt tokens (estimate)", made.prompt_tokens],
+        ["reply tokens (estimate)", made.completion_tokens],
+        ["cost (estimate)", "unknown: give --price-in and --price-out" if made.cost is None else f"{made.cost:.4f}"],
     ]
     title = f"What qabench run {name} --model {model} would do"
     print_table(
-        Table(title, ["", "number"], rows, [ESTIMATE, "without further turns in which a model uses tools"]), format
+        Table(title, ["", "number"], rows, [ESTIMATE, "not counted: further turns in which a model uses tools"]), format
     )
 
 
@@ -136,7 +136,7 @@ def _write(path: Path, document: dict[str, Any], format: str) -> None:
         write_json(path, document)
     except QabenchError:
         if format != "json":
-            print_json(document)  # it was paid for
+            print_json(document)  # printed, because the scores were paid for
         raise
 
 

@@ -1,4 +1,4 @@
-"""Scores of systems by item, as ``qabench compare`` takes them: reading their files, and what the files share."""
+"""Reads files of scores by item for ``qabench compare``, and finds the items that they share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.limits import json_of
 
-NAMED = 5  # how many ids a message names before it counts the rest
+NAMED = 5  # ids that a message lists; the rest is counted
 
 
 @dataclass
 class Scores:
-    """One system's scores by item, each item's question, and what a user should know of the file."""
+    """One system's scores by item, the question of each item, and the problems of the file."""
 
     values: dict[str, float]
     questions: dict[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Scores:
 
 
 def read_scores(path: Path, metric: str, cluster: str | None) -> Scores:
-    """The scores of a JSONL file, an object with "id" and scores (nested or not) a line."""
+    """The scores of a JSONL file; each line is an object with "id" and scores, nested or not."""
     rows: dict[str, dict[str, Any]] = {}
     unreadable, repeated = [], []
     for number, row in _json_lines(path):
@@ -60,7 +60,7 @@ def _question(row: dict[str, Any], cluster: str, path: Path) -> str:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line number, object with an id), or a text that says why the line holds none."""
+    """(line number, object with an id), or (line number, the reason why the line has none)."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -90,7 +90,7 @@ def _numbers(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, float
 
 
 def matching(metric: str, names: Iterable[str], where: str) -> str:
-    """The one of ``names`` that is the metric, or ends with it (rouge1.fscore is that of rouge.rouge1.fscore)."""
+    """The one of ``names`` that equals the metric or ends with it (rouge1.fscore matches rouge.rouge1.fscore)."""
     names = sorted(names)
     if metric in names:
         return metric

@@ -1,4 +1,4 @@
-"""``qabench wiki``: Wikipedia's pages at the dataset's epoch, and the cache of them."""
+"""``qabench wiki``: Wikipedia's pages at the dataset's epoch, and their cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ wiki_app = typer.Typer(
 CacheFolder = Annotated[
     Path | None,
     typer.Option(
-        "--cache", metavar="DIR", file_okay=False, help="The cache's folder, instead of QABENCH_WIKICACHE or our own."
+        "--cache",
+        metavar="DIR",
+        file_okay=False,
+        help="The cache's folder; default: QABENCH_WIKICACHE, or qabench's own.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -35,9 +38,9 @@ def import_cache(
     cache: CacheFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read a tarball of pages, such as the FanOutQA authors', into the cache. Goes on where an earlier run stopped.
+    """Import a tarball of pages, such as that of FanOutQA's authors, into the cache. Continues an interrupted import.
 
-    Exit code: 0 all pages are in the cache, 1 some were refused or the tarball is damaged, 2 it is not a tarball.
+    Exit code: 0 all pages are in the cache; 1 some were rejected, or the tarball is damaged; 2 it is not a tarball.
     """
     from qabench.cli.output import print_json, progress_bar
     from qabench.retrieval.wiki.cache import WikiCache
@@ -60,12 +63,12 @@ def prefetch(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="fanoutqa.")],
     config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Such as dev, the default, or test.")] = None,
     cache: CacheFolder = None,
-    at_once: Annotated[int, typer.Option(min=1, max=8, help="Requests under way at once; be kind to the wiki.")] = 2,
+    at_once: Annotated[int, typer.Option(min=1, max=8, help="Concurrent requests; be kind to the wiki's servers.")] = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Get all evidence pages of a benchmark into the cache. Goes on where an earlier run was stopped.
+    """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
 
-    Exit code: 0 all pages are in the cache, 1 some are missing or failed (listed), 2 wrong usage.
+    Exit code: 0 all pages are in the cache; 1 some are missing or failed (they are listed); 2 wrong usage.
     """
     from qabench.cli.output import print_json, progress_bar
     from qabench.retrieval.wiki.cache import WikiCache
@@ -88,10 +91,10 @@ def prefetch(
 @wiki_app.command("search")
 def search(
     query: Annotated[str, typer.Argument(help="What to search for.")],
-    results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The most pages to list.")] = 10,
+    results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Search Wikipedia, or the Kiwix book that the environment names."""
+    """Search Wikipedia, or the Kiwix book given by environment variables."""
     from qabench.cli.output import print_json
     from qabench.retrieval.wiki.client import wiki_search
 
@@ -106,22 +109,22 @@ def search(
 @wiki_app.command("page")
 def page(
     title: Annotated[str, typer.Argument(help="The page's title.")],
-    pageid: Annotated[int | None, typer.Option(min=1, help="Its id: by this instead, title or not.")] = None,
+    pageid: Annotated[int | None, typer.Option(min=1, help="The page's id, used instead of the title.")] = None,
 ) -> None:
-    """Print a page's Markdown at the epoch. Exit code 1 where there was none."""
+    """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
     from qabench.retrieval.wiki.client import wiki_content
 
     print(wiki_content({"title": title, "pageid": pageid}))
 
 
 def _evidences(benchmark: str, config: str | None) -> list[dict[str, Any]]:
-    """The evidence pages of a config's questions; without ``datasets``, whose import takes seconds."""
+    """The evidence pages of a config's questions, read without ``datasets``, whose import takes seconds."""
     from qabench import loading_scripts
     from qabench.loading_scripts.fanoutqa.parse import read_rows
 
     table = loading_scripts.dataset_table(benchmark)
     if table.name != "fanoutqa":
-        raise InputError(f"the questions of {table.name} name no Wikipedia pages; allowed: fanoutqa")
+        raise InputError(f"the questions of {table.name} have no Wikipedia pages; allowed: fanoutqa")
     chosen = table.config(config)
     files = [loading_scripts.open_path(table.name, path) for paths in chosen.splits.values() for path in paths]
     return [page for file in files for row in read_rows(file, chosen.name) for page in row["necessary_evidence"]]
@@ -147,13 +150,13 @@ def _print_prefetched(done: Prefetched, folder: Path) -> None:
     _list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
     _list("failed", [f"{page}: {error}" for page, error in done.failed])
     if done.not_tried:
-        print(f"gave up with {done.not_tried} pages not tried, after failures in a row; run it again to go on")
+        print(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
 
 
 def _print_imported(done: Imported, folder: Path) -> None:
-    print(f"{done.written} pages written to {folder}, {done.present} were there")
+    print(f"{done.written} pages written to {folder}, {done.present} already existed")
     if done.blank or done.ignored:
-        print(f"passed over: {done.blank} pages without text, {done.ignored} other files and folders")
+        print(f"skipped: {done.blank} pages without text, {done.ignored} other files and folders")
     _list("refused", [f"{name}: {reason}" for name, reason in done.refused])
 
 
@@ -161,7 +164,7 @@ def _list(what: str, lines: list[str]) -> None:
     if not lines:
         return
     print(f"{len(lines)} {what}:")
-    # In a pipe all of them: a program or a pager reads.
+    # In a pipe, all lines are printed: a program or a pager reads them.
     shown = lines[:LISTED] if sys.stdout.isatty() else lines
     for line in shown:
         print(f"  {line}")
