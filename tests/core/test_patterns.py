@@ -86,24 +86,35 @@ def seconds(calls: list[Callable[[str], object]], part: str, size: int, end: str
     return time.thread_time() - start
 
 
+def fastest(calls: list[Callable[[str], object]], part: str, size: int, end: str, allowed: float) -> float:
+    """The shortest of up to five tries, of which one within ``allowed`` is enough: machines are shared."""
+    tries: list[float] = []
+    while len(tries) < 5 and (not tries or min(tries) >= allowed):
+        tries.append(seconds(calls, part, size, end))
+    return min(tries)
+
+
 def test_the_patterns_are_found() -> None:
     assert len(FOUND) > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FOUND.keys() - OWN_FILES))
 def test_linear_time(name: str) -> None:
     calls = uses(name, FOUND[name])
     short = {(part, end): seconds(calls, part, 10_000, end) for part in PARTS for end in ENDS}
     for part, end in sorted(short, key=short.__getitem__, reverse=True)[:SLOWEST]:
-        first = min(short[part, end], seconds(calls, part, 10_000, end))
+        first = min(short[part, end], fastest(calls, part, 10_000, end, SLOW))
         assert first < SLOW, f"{part!r}, {end!r}: {first} s for 10,000 characters"
-        second = seconds(calls, part, 100_000, end)
-        assert second < 15 * max(first, SLOW / 2), f"{part!r}, {end!r}: {first} s, then {second} s"
+        allowed = 15 * max(first, SLOW / 2)
+        second = fastest(calls, part, 100_000, end, allowed)
+        assert second < allowed, f"{part!r}, {end!r}: {first} s, then {second} s"
 
 
 FUNCTIONS = ("expertqa.claims.sentences", "fastbook.study.chunking.cut", "expertqa.prompts.split_answer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(
     "part", ["A. ", ". ", "\n", "1. ", "a\n[1] x\n", "Dr. B", " ", "sources\n", "[1]", "e.g. X", "aa. "]
@@ -111,5 +122,5 @@ FUNCTIONS = ("expertqa.claims.sentences", "fastbook.study.chunking.cut", "expert
 def test_functions_take_linear_time(name: str, part: str) -> None:
     module, _, function = f"qabench.benchmarks.{name}".rpartition(".")
     call = getattr(pytest.importorskip(module, exc_type=ImportError), function)
-    short, long = (seconds([call], part, size, "") for size in (10_000, 100_000))
-    assert long < 15 * max(short, SLOW)
+    allowed = 15 * max(fastest([call], part, 10_000, "", SLOW), SLOW)
+    assert fastest([call], part, 100_000, "", allowed) < allowed
