@@ -1,9 +1,9 @@
 """A run's throughput: FanOutQA closed-book over 1,000 samples against a fast server on loopback.
 
-What a run takes beyond the model's own time: the server answers each call after a fixed delay, so that a run that
-keeps all its connections busy takes samples / connections * delay. Beside it the same calls made by a bare
-``asyncio`` loop over the ``openai`` client, which neither scores nor writes a log. Memory is the run's peak, for a
-fourth of the samples and for all. Run:
+Measures the overhead of a run. The server answers each call after a fixed delay, so that a run that keeps all its
+connections busy takes samples / connections * delay. For comparison, the same calls are made by a plain ``asyncio``
+loop over the ``openai`` client, which neither scores nor writes a log. Memory is the run's peak, for a quarter of the
+samples and for all of them. Run:
 
     python performance/run_throughput.py [--samples 1000] [--connections 50] [--delay 0.2]
 """
@@ -25,7 +25,7 @@ from openai_server import OpenAIServer
 from qabench.cli.output import print_table
 from qabench.tables import Table
 
-# A process of its own: its processor time and its peak of memory are the run's.
+# Executed in a separate process, whose CPU time and peak memory are those of the run.
 RUN = """
 import json, resource, sys, time
 from qabench.runs.running import start
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 async def bare_loop(url: str, bodies: list[dict[str, object]], connections: int) -> float:
-    """Seconds for the same calls with nothing around them."""
+    """Seconds for the same calls made with the plain client."""
     from openai import AsyncOpenAI
 
     limit = asyncio.Semaphore(connections)
@@ -98,7 +98,7 @@ def report(rows: list[list[float]], options: argparse.Namespace) -> None:
         "ideal s",
         "calls s",
         "whole run s",
-        "processor ms a sample",
+        "CPU ms per sample",
         "in flight",
         "peak MB",
         "bare s",
@@ -118,9 +118,9 @@ def report(rows: list[list[float]], options: argparse.Namespace) -> None:
     ]
     notes = [
         "ideal: samples / connections * delay; calls: from the first call to the last; bare: the openai client alone",
-        f"memory: {1000 * (rows[1][6] - rows[0][6]) / (rows[1][0] - rows[0][0]):.0f} KB more a sample",
+        f"memory: {1000 * (rows[1][6] - rows[0][6]) / (rows[1][0] - rows[0][0]):.0f} KB per additional sample",
     ]
-    print_table(Table(f"{options.connections} connections, {options.delay} s a reply", columns, cells, notes))
+    print_table(Table(f"{options.connections} connections, {options.delay} s per reply", columns, cells, notes))
 
 
 if __name__ == "__main__":

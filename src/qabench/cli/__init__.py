@@ -90,7 +90,7 @@ def main() -> None:
         _stop(error, 2)
     except QabenchError as error:
         _stop(error, getattr(error, "exit_code", 1))
-    except BrokenPipeError:  # the reader of our output, such as head, has gone
+    except BrokenPipeError:  # the reader of the output, such as head, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # such as a full disk, below HF_HOME or on standard output

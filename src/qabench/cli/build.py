@@ -1,4 +1,4 @@
-"""``qabench build``: dataset repositories for the Hub, which the stock ``load_dataset`` reads from disk as well."""
+"""``qabench build``: dataset repositories for the Hub, which the stock ``load_dataset`` can also read from disk."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def build(
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this config of the one benchmark named; may be repeated."),
+        typer.Option(metavar="NAME", help="Only this config of a single benchmark; may be repeated."),
     ] = None,
     skip_missing: Annotated[
         bool,
-        typer.Option("--skip-missing", help="Exit with 0 though configs are left out because their data is missing."),
+        typer.Option("--skip-missing", help="Exit with 0 even if configs are left out because their data is missing."),
     ] = False,
     max_shard_size: Annotated[
         str, typer.Option(metavar="SIZE", help="The size of a shard's rows before compression.")
@@ -36,7 +36,7 @@ def build(
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
 
     The same data gives the same bytes. A folder that qabench did not write is never replaced.
-    Exit code: 0 all right, 1 the data of a config is missing or damaged, 2 wrong usage.
+    Exit code: 0 all configs were built; 1 the data of a config is missing or damaged; 2 wrong usage.
     """
     import datasets
 
@@ -44,7 +44,7 @@ def build(
     from qabench.hub.build.repository_build import build as build_all
 
     size = _bytes(max_shard_size)
-    datasets.disable_progress_bars()  # one bar for the whole instead
+    datasets.disable_progress_bars()  # they are replaced by one bar for everything
     with progress_bar("building") as progress:
         built = build_all(
             out,
@@ -91,6 +91,6 @@ def _print(built: list[Built]) -> None:
             errors().print(f"{one.benchmark}: no data for {', '.join(one.missing)}{kept}", style="red", markup=False)
     if any(one.missing for one in built):
         console().print(
-            "Missing data: `qabench fetch` where there is a network, or set QABENCH_MIRROR; --skip-missing accepts it.",
+            "Missing data: run `qabench fetch` with a network, or set QABENCH_MIRROR; --skip-missing leaves it out.",
             markup=False,
         )

@@ -46,11 +46,11 @@ def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
 def clear_caches(
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Only replies of this model.")] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="D", help="Only replies at least so old, such as 12h, 30d or 2w.")
+        str | None, typer.Option(metavar="D", help="Only replies of at least this age, such as 12h, 30d or 2w.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete stored replies of models, of judges and of runs. What is asked again is paid for again."""
+    """Delete stored replies of models, for judges and runs. Repeating their calls costs money again."""
     from qabench.cli.output import print_json, say
     from qabench.llm.stores import clear, stores
 
@@ -68,7 +68,7 @@ def clear_caches(
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"(\d{1,6})([mhdw])", text)
     if not found:
-        raise InputError(f"--older-than is {text!r}; it must be a number of m, h, d or w, such as 30d")
+        raise InputError(f"--older-than is {text!r}; it must be a number with a unit of m, h, d or w, such as 30d")
     return float(found[1]) * SECONDS[found[2]]
 
 

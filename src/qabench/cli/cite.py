@@ -1,4 +1,4 @@
-"""``qabench cite``: BibTeX of benchmarks, of the metrics that add a source of their own, and of qabench."""
+"""``qabench cite``: BibTeX of benchmarks, of metrics with additional sources, and of qabench."""
 
 from __future__ import annotations
 

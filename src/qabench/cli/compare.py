@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qabench.evaluation.comparison import Comparison
     from qabench.evaluation.metric import Metric
 
-RESAMPLES = 10_000  # that of qabench.stats, which imports NumPy
+RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 MOST_RESAMPLES = 10_000_000
 
 
@@ -34,7 +34,7 @@ def _compare(
     questions: Questions = None,
     test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
-        str, typer.Option(help="Of p-values, for several pairs: holm, bh (false discovery rate) or none.")
+        str, typer.Option(help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none.")
     ] = "holm",
     resamples: Annotated[
         int, typer.Option(min=1, max=MOST_RESAMPLES, help="Resamples of tests and intervals.")
@@ -94,7 +94,7 @@ compare = with_parameters(_compare, parameters())
 
 
 def labelled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
-    """The evaluations by a name each: the model, with the setting or the path where models are equal.
+    """The evaluations by name: the model, with the setting or the path if models are equal.
 
     Raises:
         InputError: there are fewer than two.

@@ -16,7 +16,7 @@ from qabench.errors import InputError
 if TYPE_CHECKING:
     from qabench.stats import Comparison
 
-RESAMPLES = 10_000  # that of qabench.stats, which loads NumPy
+RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 
 
 def compare_scores(
@@ -27,10 +27,10 @@ def compare_scores(
             help='Files of scores as JSONL, {"id", "acc": {"loose": 0.5}}, as `qabench score --per-item` writes them.',
         ),
     ],
-    metric: Annotated[str, typer.Option(help="Which score of the files, such as acc.loose.")],
+    metric: Annotated[str, typer.Option(help="The score to compare, such as acc.loose.")],
     test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
-        str, typer.Option(help="Of p-values, for several pairs: holm, bh (false discovery rate) or none.")
+        str, typer.Option(help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none.")
     ] = "holm",
     cluster: Annotated[
         str | None,
@@ -43,7 +43,7 @@ def compare_scores(
     seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare systems by files of scores, wherever they come from; only items that all files have count."""
+    """Compare systems by files of scores from any program; only items in all files are compared."""
     from qabench import stats
     from qabench.cli.output import print_json
 
@@ -70,7 +70,7 @@ def compare_scores(
 def _kappas(
     values: dict[str, list[float]], clusters: list[str] | None, resamples: int, seed: int
 ) -> list[dict[str, Any]]:
-    """How far each two files agree beyond chance, their scores taken for labels."""
+    """Cohen's kappa of each pair of files, with equal scores as equal labels."""
     from qabench.stats import cohens_kappa
 
     rows = []
@@ -96,7 +96,7 @@ def _print_kappas(rows: list[dict[str, Any]]) -> None:
 
 
 def _paths(files: list[Path]) -> dict[str, Path]:
-    """Name of the system -> path: the files' stems, or their paths where stems are equal."""
+    """Name of the system -> path: the files' stems, or their paths if stems are equal."""
     if len(files) < 2:
         raise InputError("nothing to compare: give two files or more")
     if len(set(files)) < len(files):
@@ -144,7 +144,7 @@ def _print(settings: dict[str, Any], systems: dict[str, Scores], compared: Compa
         counts = [pair.wins, pair.ties, pair.losses]
         interval = f"{found.low:+.4f} to {found.high:+.4f}"
         rows.append([f"{pair.first} - {pair.second}", f"{found.mean:+.4f}", interval, *p_values, *counts, verdict])
-    columns = ["pair", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses", "verdict at 5 %"]
+    columns = ["pair", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses", "verdict at 5%"]
     notes = [
         f"p: paired {settings['test']} test, two-sided, {settings['resamples']:,} resamples, seed {settings['seed']}; "
         f"correction: {settings['correction']}; intervals: bootstrap over questions, not corrected"

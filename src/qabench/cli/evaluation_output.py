@@ -15,7 +15,7 @@ from qabench.published import ranks
 from qabench.tables import Table
 from qabench.terminal import printable
 
-SHOWN = 5  # kinds of problems per evaluation, before the rest is counted
+SHOWN = 5  # kinds of problems that are listed per evaluation; the rest is counted
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
-    """Each deviation from the official scores once -> the families of scores that it concerns."""
+    """Deviation from the official scores -> the families of scores that it concerns."""
     said: dict[str, list[str]] = {}
     for score in evaluation.scores().values():
         if score.metric.official:
@@ -61,7 +61,7 @@ def print_evaluations(evaluations: Sequence[Evaluation], by: Sequence[str], form
 
 
 def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
-    """What a reader of the scores must know: problems, deviations and signatures; on stderr unless it is a table."""
+    """Problems, deviations and signatures that belong to the scores; on stderr unless the format is a table."""
     several = len(evaluations) > 1
     lines: dict[tuple[str, str], list[str]] = {}
     for one in evaluations:

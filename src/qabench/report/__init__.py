@@ -1,4 +1,4 @@
-"""Reports: what one run or several did, as one HTML page that needs no network."""
+"""Reports of one or several runs as one HTML page that needs no network."""
 
 from __future__ import annotations
 

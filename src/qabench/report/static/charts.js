@@ -146,7 +146,7 @@ function spread(positions, gap, top, bottom) {
   return placed;
 }
 
-const DRAWN = new Set(); // functions that draw every chart again, in the colors and width of now
+const DRAWN = new Set(); // functions that redraw the charts with the current colors and width
 
 /** A figure with a chart and buttons to save it. draw: (width, colors) => SVG; rows: () => the data for CSV. */
 function figure(heading, name, draw, rows) {

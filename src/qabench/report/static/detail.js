@@ -121,7 +121,7 @@ function follow(lists) {
   try {
     id = decodeURIComponent(found[2]);
   } catch {
-    // An address typed by hand is taken as it is.
+    // An address typed by hand is used unchanged.
   }
   const question = list?.section.questions.find((one) => fit(one.id) === id);
   if (question) openQuestion(list, question);

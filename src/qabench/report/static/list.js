@@ -1,7 +1,7 @@
 // The list of questions of a section: filters, then rows, and more rows on request.
 
 const AT_ONCE = 60;
-const COMPACT = 5; // from so many runs on, results are small squares
+const COMPACT = 5; // with this many runs or more, results are small squares
 
 class Questions {
   constructor(section, element) {

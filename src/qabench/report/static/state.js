@@ -1,4 +1,4 @@
-// What the reader chose: a metric and runs for each section. It is kept in the address, so that links show the same.
+// The reader's choice of a metric and runs for each section. It is kept in the address, so that links restore it.
 
 /** The address after "#": a place ("/section/question" or an element's id) and parameters. */
 function address() {

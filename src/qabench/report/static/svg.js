@@ -28,7 +28,7 @@ const SHAPES = [
 const PRINTED = matchMedia("print");
 const dark = () => !PRINTED.matches && (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 const palette = () => PALETTES[dark() ? "dark" : "light"];
-// Eight colors, and for every eight runs another pairing with the eight shapes: 64 different markers.
+// Eight colors and eight shapes, paired differently for each eight runs: 64 different markers.
 const colorOf = (run, colors = palette()) => colors.runs[run % 8];
 const shapeOf = (run) => SHAPES[(run + Math.floor(run / 8)) % 8];
 
