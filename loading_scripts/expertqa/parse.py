@@ -38,17 +38,17 @@ OPTIONAL_KEYS = (  # of a claim: some files have them, or some claims of a file
     "source_reliability",
     "revised_claim_string",
 )
-MOST_MILLISECONDS = 2**53  # the largest integers that a float64 holds exactly end here
+MOST_MILLISECONDS = 2**53  # a float64 represents all integers up to here exactly
 
 
 def parse_annotated(row: Row) -> dict[str, Any]:
-    """An answered and annotated question: a row of the ``r2_compiled`` files or of the splits made of them.
+    """A question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
     Returns:
-        question, annotator_id, answers (a list; the source's dict of one system's answer), metadata.
+        question, annotator_id, answers (a list; in the source a dict with the answer of one system) and metadata.
 
     Raises:
-        DataError: names file, line, field and what was expected; also for a label or a system that is not known.
+        DataError: a field is invalid, or a label or a system is unknown; the message names file, line and field.
     """
     for system in row.get("answers", dict):
         if system not in SYSTEMS:
@@ -59,8 +59,8 @@ def parse_annotated(row: Row) -> dict[str, Any]:
 def parse_collected(row: Row) -> dict[str, Any]:
     """A question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
 
-    Like ``parse_annotated``, with two liberties: a system may have any name, and of an answer only answer_string, of
-    a claim only claim_string must be there. What is not there is null.
+    Like ``parse_annotated``, with two differences: a system may have any name, and only answer_string of an answer and
+    claim_string of a claim are required. Other missing fields are null.
     """
     return _question(row) | {"answers": _answers(row, complete=False)}
 
@@ -150,7 +150,7 @@ def _claim(row: Row, complete: bool) -> dict[str, Any]:
 
 
 def _filled(row: Row, keys: tuple[str, ...]) -> Row:
-    """The row with null for those of ``keys`` that it lacks."""
+    """The row with null for each missing key of ``keys``."""
     return Row(dict.fromkeys(keys) | dict(row.fields), row.where)
 
 

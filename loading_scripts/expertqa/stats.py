@@ -1,7 +1,7 @@
 """ExpertQA's statistics, counted from rows of the dataset. Pure.
 
-Source of the published figures: the README of the authors' repository, the paper (Malaviya et al., NAACL 2024), and the
-sizes of the published splits.
+Sources of the published numbers: the README of the authors' repository, the paper (Malaviya et al., NAACL 2024), and
+the sizes of the published splits.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ EXPERTS_FIELDS = (
     *("revised_claim", "revised_evidence"),
 )
 REVISED = {True: "a text", False: "a list", None: "null"}
-Counts = Counter[tuple[str, str, str]]  # how often, by table, name of a row, and column
+Counts = Counter[tuple[str, str, str]]  # (table, row, column) -> count
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """The statistics of a config.
 
     Args:
-        config: its name.
-        splits: the rows of each split, gone through once, in order.
+        config: the name of the config.
+        splits: the rows of each split, read once, in order.
 
     Returns:
-        rows by split; for all but the ``lfqa`` configs questions by field and by type; for configs with answers also
-        answers and claims by system, labels of claims, and how often the oddities of the claims occur. Counts only.
+        Tables of counts: rows by split; questions by field and by type (not for the ``lfqa`` configs); and for configs
+        with answers also answers and claims by system, labels of claims, and oddities of the claims.
     """
     counts: Counts = Counter()
     for split, rows in splits.items():

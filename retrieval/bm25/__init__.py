@@ -1,1 +1,1 @@
-"""BM25 over columns of datasets: index, search, storage."""
+"""BM25 indexes of dataset columns: building, search and storage."""

@@ -1,4 +1,4 @@
-"""What scores documents: our inverted index, or, to compare with, the packages bm25s and rank_bm25."""
+"""Backends that score documents: our inverted index and, for comparison, the packages bm25s and rank_bm25."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from qabench.retrieval.bm25.ranking import top, top_of
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 
 BACKENDS = ("qabench", "bm25s", "rank_bm25")
-# By method the class of rank_bm25.
+# Method -> class of rank_bm25.
 RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
-# bm25s has no okapi, and its bm25l is the paper's formula where ours is rank_bm25's.
+# bm25s has no okapi, and its bm25l is the formula of the paper, while ours is that of rank_bm25.
 BM25S = ("bm25+", "lucene", "atire", "robertson")
 
 
 class Scorer(Protocol):
-    """Scores for a query's terms, in the query's order, repeated ones too."""
+    """Scores documents for the terms of a query, in the query's order and with repetitions."""
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """The score of every document."""
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> tuple[Array, Floats]:
-        """Positions and scores of the k best of the documents in ``mask``."""
+        """The positions and scores of the k best documents in ``mask`` (None for all documents)."""
 
 
 class InvertedScorer:
-    """Our own: scores from postings."""
+    """The backend of qabench: scores from postings."""
 
     def __init__(self, postings: Postings, vocabulary: Mapping[str, int] | StoredVocabulary) -> None:
         self.postings = postings
@@ -44,7 +44,7 @@ class InvertedScorer:
         return self.postings.scores(self._numbers(terms))
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> tuple[Array, Floats]:
-        """The k best, without scoring all."""
+        """The k best documents, without scoring all of them."""
         self.postings.check_source()
         return top(self.postings, self._numbers(terms), k, mask)
 
@@ -53,19 +53,19 @@ class InvertedScorer:
 
 
 class _ScoringAll:
-    """The k best of all scores."""
+    """A backend that scores all documents to find the k best."""
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """The score of every document."""
         raise NotImplementedError
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> tuple[Array, Floats]:
-        """The k best, all scored."""
+        """The k best documents."""
         return top_of(self.scores(terms), k, mask)
 
 
 class Bm25sScorer(_ScoringAll):
-    """Scores by the package bm25s, without numba."""
+    """Scores from the package bm25s, without numba."""
 
     def __init__(self, documents: Sequence[Sequence[str]], parameters: Parameters, dtype: str) -> None:
         _check("bm25s", parameters.method, BM25S)
@@ -79,13 +79,13 @@ class Bm25sScorer(_ScoringAll):
         self._bm25.index([list(document) for document in documents], show_progress=False)
 
     def scores(self, terms: Sequence[str]) -> Floats:
-        """The score of every document; zeros when no term is known."""
+        """The score of every document; zeros if no term is in the vocabulary."""
         known = [term for term in terms if term in self._bm25.vocab_dict]
         return np.asarray(self._bm25.get_scores(known), dtype=np.float64) if known else np.zeros(self._size)
 
 
 class RankBm25Scorer(_ScoringAll):
-    """Scores by the package rank_bm25, which FanOutQA's official retriever uses."""
+    """Scores from the package rank_bm25, which FanOutQA's official retriever uses."""
 
     def __init__(self, documents: Sequence[Sequence[str]], parameters: Parameters) -> None:
         _check("rank_bm25", parameters.method, RANK_BM25)

@@ -1,4 +1,4 @@
-"""Building the content of an index, and whether it belongs to a dataset."""
+"""Building the content of an index, and checking whether an index belongs to a dataset."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Origin:
     Attributes:
         size: the number of documents.
         digest: the fingerprint of the texts and filter values.
-        columns: the dataset's text columns; None for strings that are not from a dataset.
-        filters: the columns to filter by.
-        cache_key: the name by which ``datasets`` knows the dataset.
+        columns: the text columns of the dataset; None for strings that are not from a dataset.
+        filters: the filter columns.
+        cache_key: the fingerprint of the dataset in ``datasets``.
     """
 
     size: int
@@ -59,7 +59,7 @@ def build(
     dtype: str,
     progress: Callable[[int], None] | None,
 ) -> Content:
-    """Indexes the documents of a source. Arguments and errors are ``BM25Index``'s."""
+    """Indexes the documents of a source. The arguments and errors are those of ``BM25Index``."""
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; allowed: {', '.join(BACKENDS)}")
     if dtype not in DTYPES:
@@ -97,7 +97,7 @@ def _foreign(backend: str, documents: list[list[str]], parameters: Parameters, d
 
 
 def check_belongs(content: Content, dataset: Any, what: str = "the index") -> None:
-    """Raises InputError unless the content was built from this dataset, or from these texts."""
+    """Raises InputError unless the content was built from this dataset, or from these strings."""
     origin = content.origin
     if origin.cache_key and origin.cache_key == getattr(dataset, "_fingerprint", None):
         return

@@ -25,8 +25,8 @@ class CorpusFile:
         path: a ``.jsonl`` or ``.parquet`` file.
         column: the field or column with the text.
         size: the number of documents.
-        offsets: of JSON lines, where every 1,024th line begins.
-        stamp: the file's size and time of change, which tell whether it is still the same.
+        offsets: for JSON lines, the byte offset of every 1,024th document.
+        stamp: the size and modification time of the file, to detect changes.
     """
 
     path: Path
@@ -37,10 +37,10 @@ class CorpusFile:
 
     @classmethod
     def open(cls, path: Path, column: str) -> CorpusFile:
-        """Counts the documents of a file.
+        """Opens a file and counts its documents.
 
         Raises:
-            InputError: it cannot be read, is of another kind, is empty, or has no such column.
+            InputError: the file cannot be read, has another format, is empty, or has no such column.
         """
         if path.suffix not in SUFFIXES:
             raise InputError(f"{path} is neither a .jsonl nor a .parquet file")
@@ -54,7 +54,7 @@ class CorpusFile:
         return cls(path, column, size, offsets, (status.st_size, status.st_mtime_ns))
 
     def texts(self, start: int, end: int) -> Iterator[str]:
-        """The documents from ``start`` to before ``end``. Raises InputError for one that has no text."""
+        """The documents from ``start`` (included) to ``end`` (excluded). Raises InputError for one without text."""
         rows = (
             _parquet(self.path, self.column, start, end) if self.path.suffix == ".parquet" else self._lines(start, end)
         )

@@ -1,10 +1,13 @@
-"""The BM25 family: what a term's occurrence adds to a document's score, one short function a method.
+"""The formulas of the BM25 family: one short function per method.
 
-A score is a sum over the query's terms, a repeated term counted each time. For each term a method gives the inverse
-document frequency from the number of documents ``n`` and the term's document frequency ``df``, the weight in a
-document that has the term from its count ``tf`` and the document's relative length, and the share of a document that
-lacks it. Where ``rank_bm25`` has the method, the operations and their order are its own, so that sums agree to the
-last bit.
+A score is a sum over the query's terms, with repetitions. For each term, a method defines:
+
+- the inverse document frequency, from the number of documents ``n`` and the term's document frequency ``df``
+- the weight in a document that contains the term, from its count ``tf`` and the document's relative length
+- the weight in a document that does not contain it
+
+If ``rank_bm25`` has the method, the operations and their order are the same as there, so that sums agree to the last
+bit.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
 
 
 def idf_robertson(n: int, df: int) -> float:
-    """Robertson and Sparck Jones' weight; negative for a term that more than half of the documents have."""
+    """Robertson and Sparck Jones' weight; negative for a term in more than half of the documents."""
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 
 def idf_floored(n: int, df: int) -> float:
-    """The same weight, never below 0, as bm25s has it for "robertson"."""
+    """The same weight, but not below 0, as for "robertson" in bm25s."""
     return math.log(max(1.0, (n - df + 0.5) / (df + 0.5)))
 
 
@@ -37,7 +40,7 @@ def idf_lucene(n: int, df: int) -> float:
 
 
 def idf_atire(n: int, df: int) -> float:
-    """ATIRE's weight; 0 for a term that all documents have."""
+    """ATIRE's weight; 0 for a term in all documents."""
     return math.log(n / df)
 
 
@@ -57,18 +60,18 @@ def weigh_atire(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Float
 
 
 def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Without the factor, which changes no ranking (Kamphuis et al., ECIR 2020)."""
+    """Without the factor k1 + 1, which does not affect the ranking (Kamphuis et al., ECIR 2020)."""
     return idf * (tf / (p.k1 * relative + tf))
 
 
 def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """``rank_bm25.BM25L``: the paper's weight (Lv and Zhai, SIGIR 2011) times tf, which is that package's own."""
+    """``rank_bm25.BM25L``: the weight of the paper (Lv and Zhai, SIGIR 2011) times tf, a factor only in rank_bm25."""
     ctd = tf / relative
     return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
 
 
 def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """BM25+ (Lv and Zhai, CIKM 2011), delta given to every document as ``rank_bm25.BM25Plus`` gives it."""
+    """BM25+ (Lv and Zhai, CIKM 2011), with delta added for every document, as in ``rank_bm25.BM25Plus``."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
 
@@ -90,10 +93,10 @@ class Parameters:
 
     Attributes:
         method: one of ``METHODS``.
-        k1: how slowly repetitions of a term saturate, from 0.
-        b: how much a document's length counts, 0 to 1.
-        delta: what BM25+ and BM25L add for a term, from 0; the other methods have none.
-        epsilon: okapi's floor: a negative idf becomes this share of the vocabulary's mean idf, as in ``rank_bm25``.
+        k1: saturation of term frequency, at least 0; higher values saturate more slowly.
+        b: strength of the normalization by document length, 0 to 1.
+        delta: the addend of BM25+ and BM25L, at least 0; not used by the other methods.
+        epsilon: only for okapi: a negative idf is replaced by this fraction of the mean idf, as in ``rank_bm25``.
     """
 
     method: str = "bm25+"
@@ -104,7 +107,7 @@ class Parameters:
 
     @classmethod
     def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float) -> Parameters:
-        """The parameters; ``delta=None`` is the method's own (1 for bm25+, 0.5 for bm25l).
+        """Checks and returns the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l).
 
         Raises:
             InputError: an unknown method, or a number out of its range.
@@ -124,13 +127,13 @@ class Parameters:
         return asdict(self)
 
     def idf(self, documents: int, frequencies: Ints) -> Floats:
-        """The idf of each term, the terms in the order of their first occurrence."""
+        """The idf of each term; the terms must be in the order of their first occurrence."""
         formula = FORMULAS[self.method][0]
         # math.log and not np.log, whose last bit depends on the processor; few frequencies are distinct.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
         idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]
         if self.method == "okapi" and len(idf):
-            # A running sum, term by term: pairwise summation, as np.sum does it, ends in other bits.
+            # A sequential sum as in rank_bm25: the pairwise summation of np.sum gives different bits.
             mean = np.add.accumulate(idf)[-1] / len(idf)
             idf[idf < 0] = self.epsilon * mean
         return idf
@@ -140,9 +143,9 @@ class Parameters:
         return 1 - self.b + self.b * lengths.astype(np.float64) / mean
 
     def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:
-        """What a term adds to a document that has it, elementwise."""
+        """The weights of terms in documents that contain them, elementwise."""
         return FORMULAS[self.method][1](idf, tf, relative, self)
 
     def base(self, idf: Floats) -> Floats:
-        """What a term adds to every document that lacks it: 0 but for bm25+."""
+        """The weight of each term in documents that do not contain it: 0 except for bm25+."""
         return idf * self.delta if self.method == "bm25+" else np.zeros_like(idf)

@@ -1,4 +1,4 @@
-"""Counting terms: from blocks of texts to the inverted index, in numpy and Arrow rather than in loops of Python."""
+"""Counts the terms of blocks of texts for the inverted index, with numpy and Arrow instead of Python loops."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ MOST_DOCUMENTS = 2**31 - 1
 
 
 class TermCounter:
-    """Counts terms of documents that come in blocks; of a block it keeps the counts, not the texts.
+    """Counts the terms of documents, block by block. It stores the counts, not the texts.
 
-    Memory while counting is 12 bytes a posting (a term in a document) and the vocabulary.
+    It needs 12 bytes of memory per posting (a term in a document), and the vocabulary.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        # A term that is new gets the next number, so numbers follow first occurrences.
+        # A new term gets the next number, so terms are numbered by first occurrence.
         self.vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
         self.size = 0
         self._lengths: list[Array] = []
         self._blocks: list[tuple[Array, Array, Array, Array]] = []
 
     def add(self, texts: Sequence[str]) -> None:
-        """Counts the terms of some more documents."""
+        """Counts the terms of more documents."""
         if isinstance(self.tokenizer, Words):
             terms, lengths = self._encode_words(self.tokenizer, texts)
         else:
             terms, lengths = self._encode(tokenize(self.tokenizer, texts))
         if self.size + len(texts) > MOST_DOCUMENTS:
             raise InputError(f"more than {MOST_DOCUMENTS} documents: split them over several indexes")
-        # Sorted by term and document, equal keys are a term's occurrences in a document. Half the width, half the time.
+        # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
         narrow = (int(terms.max(initial=0)) + 1) * len(texts) < 2**31
         width = np.int32 if narrow else np.int64
         keys: Array = np.multiply(terms, len(texts), dtype=width)
@@ -75,7 +75,7 @@ class TermCounter:
         documents = np.empty(starts[-1], dtype=np.int32)
         counts = np.empty(starts[-1], dtype=np.int32)
         self._blocks.reverse()
-        while self._blocks:  # each block is let go as soon as it has its place
+        while self._blocks:  # the memory of each block is freed as soon as it was copied
             terms, runs, block_documents, block_counts = self._blocks.pop()
             shifts = free[terms] - (np.cumsum(runs) - runs)
             places = np.repeat(shifts, runs) + np.arange(len(block_documents))
@@ -100,7 +100,7 @@ class TermCounter:
 
 
 def _changes(values: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Where a value differs from the one before; true for the first."""
+    """Whether each value differs from the previous one; true for the first value."""
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes

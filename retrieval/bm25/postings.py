@@ -1,4 +1,4 @@
-"""The inverted index: for each term the documents that have it and its weight in them, in arrays."""
+"""The inverted index: for each term, the documents that contain it and its weights in them, as arrays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.formulas import Parameters
 
-POSTINGS_PER_STEP = 1 << 18  # weighed at a time, so that what is computed on the way stays in the processor's cache
+POSTINGS_PER_STEP = 1 << 18  # computed at a time, so that temporary arrays stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What a document's score depends on besides the document: the idf of each term, and the mean length."""
+    """Statistics of the collection that scores depend on: the idf of each term and the mean document length."""
 
     idf: Floats
     mean_length: float
@@ -23,14 +23,14 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Terms by documents, term after term (compressed sparse columns).
+    """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
 
     Attributes:
-        starts: where each term's postings begin, and the end of the last's; int64, terms + 1.
-        documents: positions of documents, ascending within a term; int32.
-        weights: what the term adds to that document's score; float64 or float32.
-        base: what a term adds to a document that lacks it; float64, one a term.
-        highest: the largest weight of each term less its base; float64, one a term.
+        starts: the start of each term's postings, and the end of the last; int64, terms + 1.
+        documents: positions of documents, ascending for each term; int32.
+        weights: the addends of the term to the scores of these documents; float64 or float32.
+        base: the addend of each term to the score of a document without it; float64, one per term.
+        highest: the largest weight of each term minus its base; float64, one per term.
         size: the number of documents.
     """
 
@@ -54,7 +54,7 @@ class Postings:
         return self.documents[start:end], self.weights[start:end]
 
     def lookup(self, term: int, documents: Positions) -> Floats:
-        """What ``term`` adds to each of ``documents`` (ascending int32 positions)."""
+        """The addend of ``term`` to the score of each of ``documents`` (ascending int32 positions)."""
         having, weights = self.of(term)
         return self._found(term, documents, having, weights, places_of(documents, having))
 
@@ -63,9 +63,9 @@ class Postings:
         return np.where(found, weights.take(places, mode="clip"), self.base[term])
 
     def scores(self, terms: Sequence[int]) -> Floats:
-        """The score of every document; ``terms`` in the query's order, repeated ones too.
+        """The score of every document; ``terms`` in the query's order, with repetitions.
 
-        The additions are ``rank_bm25``'s in ``rank_bm25``'s order, so that equal scores here are equal there.
+        The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
         """
         scores = np.zeros(self.size)
         for term in terms:
@@ -86,8 +86,8 @@ class Postings:
 
 
 def places_of(documents: Positions, having: Positions) -> Array:
-    """Where each of ``documents`` is, or would be, in ``having``; both ascending."""
-    # With int32 on both sides: for another type numpy would copy all postings first.
+    """The insertion points of ``documents`` in ``having``; both ascending."""
+    # Both are int32: for different types, numpy would copy all postings first.
     return having.searchsorted(documents)
 
 
@@ -100,15 +100,16 @@ def weigh(
     dtype: str,
     collection: Collection | None = None,
 ) -> Postings:
-    """The postings with their weights, from how often each term occurs in each document.
+    """Computes the weights of postings from the counts of each term in each document.
 
     Args:
-        starts, documents: see ``Postings``.
-        counts: a posting's occurrences.
-        lengths: the documents' numbers of terms.
-        parameters: the method.
-        dtype: "float64" or "float32", of the weights.
-        collection: statistics of the collection that the documents are a part of; by default of these documents.
+        starts: see ``Postings``.
+        documents: see ``Postings``.
+        counts: how often the term of each posting occurs in its document.
+        lengths: the number of terms of each document.
+        parameters: the method and its parameters.
+        dtype: the type of the weights, "float64" or "float32".
+        collection: the statistics of the whole collection; by default, those of these documents.
     """
     frequencies = np.diff(starts)
     if collection is None:

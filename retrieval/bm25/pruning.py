@@ -1,8 +1,8 @@
-"""Which documents can be among a query's k best, found without reading all postings of its terms.
+"""Finds the candidates for a query's k best documents without reading all postings of its terms.
 
-A term's postings need no look once the terms that are left cannot lift a document, of which nothing is known yet, into
-the top k (Turtle and Flood, Query evaluation: strategies and optimizations, 1995: "max score"). So the terms that can
-add most come first, and the long lists of the frequent ones are searched for a few candidates only.
+The remaining terms need not be read once they cannot lift a new document into the top k (Turtle and Flood, Query
+evaluation: strategies and optimizations, 1995: "max score"). So the terms that can add the most are read first, and a
+few candidates are looked up in the long lists of the frequent terms.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from qabench.retrieval.bm25.arrays import Array, Floats, Mask, Positions
 from qabench.retrieval.bm25.postings import Postings
 
-LONG = 10_000  # postings, that it is worth some trouble not to read
-FEW = 4  # candidates for each document wanted: scored as they are
-LOOKUP_COST = 8  # of one candidate in a term's postings, in postings read
+LONG = 10_000  # postings of a term; for fewer, pruning does not pay
+FEW = 4  # candidates per requested document; with fewer, they are all scored
+LOOKUP_COST = 8  # the cost of looking up one candidate in a term's postings, in postings read
 
 
 class Search:
-    """One search. Scores in here are gains: what a document has above one without any of the query's terms.
+    """One search. Its scores are gains: the score minus that of a document without any term of the query.
 
     Args:
-        postings: the index; no term of the query takes away from a score.
-        times: the query's terms and how often it has each.
-        k: how many documents are wanted, at least 1.
-        mask: which documents may be given, one truth value a document; None for all.
+        postings: the index; no term of the query may decrease a score.
+        times: the query's terms and their counts in the query.
+        k: the number of documents, at least 1.
+        mask: the documents that may be returned, one boolean per document; None for all.
     """
 
     def __init__(self, postings: Postings, times: Mapping[int, int], k: int, mask: Mask | None) -> None:
@@ -37,9 +37,9 @@ class Search:
         self.mask = mask
         gains = {term: number * float(postings.highest[term]) for term, number in times.items()}
         self.terms = sorted((term for term, gain in gains.items() if gain > 0), key=gains.__getitem__, reverse=True)
-        # What the terms from each one on can add at most.
+        # The most that each term and those after it can add.
         self.left = [*np.cumsum([gains[term] for term in reversed(self.terms)])[::-1].tolist(), 0.0]
-        self.bound = 0.0  # at least k documents gain as much
+        self.bound = 0.0  # at least k documents have this gain
         self.promising = np.empty(0, dtype=np.int32)
         self.least_promising = 0.0
         # n numbers added up in two orders differ by less than n units in the last place of the largest sum.
@@ -48,7 +48,7 @@ class Search:
         self.slack = 8 * numbers * float(np.finfo(postings.weights.dtype).eps) * largest
 
     def candidates(self) -> Positions:
-        """Documents, ascending, that the k best are among, whatever the order in which their scores are added up."""
+        """Documents, ascending, that include the k best, for any order in which the scores are added up."""
         memory = _Memory.of_this_thread(self.postings.size)
         read: list[int] = []
         try:
@@ -61,7 +61,7 @@ class Search:
         return found if self.bound > self.slack else self._filled(found)
 
     def _read_terms(self, memory: _Memory, read: list[int]) -> None:
-        """Adds up the postings of terms until the rest is cheaper looked up for the documents that are left."""
+        """Adds up the postings of terms until it is cheaper to look up the remaining terms for the candidates."""
         for number, term in enumerate(self.terms):
             if self.postings.frequency(term) > LONG and read:
                 self._try_promising(memory, number)
@@ -77,7 +77,7 @@ class Search:
             self._note_promising(memory, documents, totals, self.bound - self.left[number + 1])
 
     def _chosen(self, memory: _Memory, read: list[int]) -> Positions:
-        """Of the documents read those that reach the bound with all terms, the rest of which is added here."""
+        """The documents that reach the bound, after the gains of the remaining terms were added."""
         first = len(read)
         found = memory.reaching(self.bound - self.left[first] - self.slack, self._documents(read))
         if self.mask is not None:
@@ -94,7 +94,7 @@ class Search:
         return found[sums >= self.bound - self.slack]
 
     def _allowed(self, term: int) -> tuple[Positions, Array]:
-        """The term's postings of documents that may be given."""
+        """The term's postings of the documents that may be returned."""
         documents, weights = self.postings.of(term)
         if self.mask is None:
             return documents, weights
@@ -105,7 +105,7 @@ class Search:
         return [self.postings.of(term)[0] for term in terms]
 
     def _note_promising(self, memory: _Memory, documents: Positions, totals: Floats, least: float) -> None:
-        """Remembers those of a term's documents that have the most so far, if they can reach the bound at all."""
+        """Remembers the documents of a term with the highest gains so far, if they can reach the bound."""
         if len(totals) >= self.k:
             self.least_promising = max(self.least_promising, _largest(totals, self.k))
             self.bound = max(self.bound, self.least_promising)
@@ -113,7 +113,7 @@ class Search:
         self.promising = np.concatenate((self.promising, documents[above]))
 
     def _try_promising(self, memory: _Memory, number: int) -> None:
-        """Raises the bound by what the most promising documents gain in the end: for a few that is looked up fast."""
+        """Raises the bound with the final gains of the most promising documents, which are fast to look up."""
         found = _distinct(self.promising)
         sums = memory.totals[found]
         most = 2 * self.k
@@ -130,18 +130,18 @@ class Search:
             self.bound = max(self.bound, _largest(sums, self.k))
 
     def _gained(self, term: int, found: Positions) -> Floats:
-        """What the term adds to each of some documents."""
+        """The gains of documents from a term."""
         return self.times[term] * (self.postings.lookup(term, found) - float(self.postings.base[term]))
 
     def _filled(self, found: Positions) -> Positions:
-        """With the first k of the documents that gain nothing, should there be too few others."""
+        """The documents found, with the first documents added in case there are too few others."""
         enough = self.k + len(found)
         first = np.arange(min(enough, self.postings.size)) if self.mask is None else np.flatnonzero(self.mask)[:enough]
         return np.union1d(found, first.astype(np.int32))
 
 
 class _Memory:
-    """Arrays as long as the collection, one set a thread, used over and over: fresh memory costs more than a search."""
+    """Arrays with one element per document, reused by each thread: allocating them takes longer than a search."""
 
     _threads = threading.local()
 
@@ -161,11 +161,11 @@ class _Memory:
 
     @classmethod
     def forget(cls) -> None:
-        """After a search that was broken off, whose totals are not zeros."""
+        """Drops the arrays after an interrupted search, because their totals are not zero."""
         del cls._threads.memory
 
     def add(self, documents: Positions, weights: Array, base: float, times: int) -> Floats:
-        """Adds ``times * (weights - base)`` to the totals of some documents; gives these, until the next call."""
+        """Adds ``times * (weights - base)`` to the totals of documents; returns them, valid until the next call."""
         size = len(documents)
         places, gains, before = self._places[:size], self._gains[:size], self._before[:size]
         places[:] = documents  # converted once: numpy would do it at each of the two uses
@@ -178,24 +178,24 @@ class _Memory:
         return gains
 
     def at_least(self, values: Floats, least: float) -> Mask:
-        """Where ``values`` are ``least`` or more; until the next call."""
+        """Whether each value is at least ``least``; valid until the next call."""
         return np.greater_equal(values, least, out=self._flags[: len(values)])
 
     def reaching(self, least: float, read: list[Positions]) -> Positions:
-        """The documents of some terms with totals of ``least`` or more, each once, ascending."""
+        """The distinct documents of terms with totals of at least ``least``, ascending."""
         if least > 0 and 8 * sum(map(len, read)) > len(self.totals):
             return np.flatnonzero(self.at_least(self.totals, least)).astype(np.int32)
         parts = [documents[self.totals[documents] >= least] for documents in read] if least > 0 else read
         return _distinct(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int32)
 
     def count(self, least: float, read: list[Positions]) -> int:
-        """How many documents of some terms have totals of ``least`` or more, at most."""
+        """An upper bound of the number of documents of terms with totals of at least ``least``."""
         if 8 * sum(map(len, read)) > len(self.totals):
             return int(np.count_nonzero(self.at_least(self.totals, least)))
         return sum(int(np.count_nonzero(self.totals[documents] >= least)) for documents in read)
 
     def clear(self, read: list[Positions]) -> None:
-        """Makes the totals zeros again."""
+        """Resets the totals to zero."""
         if 8 * sum(map(len, read)) > len(self.totals):
             self.totals[:] = 0
             return
@@ -212,6 +212,6 @@ def _largest(values: Floats, k: int) -> float:
     """The k-th largest value."""
     columns = len(values) // 16
     if columns > max(k, 64):
-        # The k-th largest of the columns' maxima, in a sixteenth of the work, leaves few others.
+        # Few values are above the k-th largest of the maxima of columns, which is found with a sixteenth of the work.
         values = values[values >= _largest(values[: 16 * columns].reshape(16, columns).max(axis=0), k)]
     return float(np.partition(values, len(values) - k)[len(values) - k])

@@ -1,6 +1,7 @@
-"""The best documents of a query, found without scoring all of them, in exactly the order that scoring all would give.
+"""Finds the best documents of a query without scoring all documents, but with exactly the same ranking.
 
-In a large collection few documents are candidates (see ``pruning``); they alone are scored, in the query's own order.
+In a large collection, only few documents are candidates (see ``pruning``). Only these are scored, term by term in the
+order of the query.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from qabench.retrieval.bm25.arrays import Array, Floats, Mask
 from qabench.retrieval.bm25.postings import Postings
 from qabench.retrieval.bm25.pruning import Search
 
-SMALL = 4096  # documents; below, scoring all is quicker than choosing whom to score
+SMALL = 4096  # documents; for fewer, scoring all of them is faster than pruning
 
 
 def top(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = None) -> tuple[Array, Floats]:
-    """The ``k`` best documents and their scores, the best first, equal scores by ascending position.
+    """The ``k`` best documents and their scores, best first, equal scores by ascending position.
 
     Args:
         postings: the index.
-        terms: the query's terms, in its order, repeated ones too; may be empty.
-        k: how many documents; fewer are given where there are no more.
-        mask: which documents may be given, one truth value a document; None for all.
+        terms: the terms of the query in order, with repetitions; may be empty.
+        k: the number of documents; fewer are returned if there are not enough.
+        mask: the documents that may be returned, one boolean per document; None for all.
     """
     allowed = postings.size if mask is None else int(np.count_nonzero(mask))
     k = min(k, allowed)
@@ -45,7 +46,7 @@ def top(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = No
 
 
 def best_of(scores: Floats, k: int) -> Array:
-    """The positions of the ``k`` largest scores, the largest first, equal ones by ascending position."""
+    """The positions of the ``k`` largest scores, largest first, equal scores by ascending position."""
     if 4 * k < len(scores):
         bound = np.partition(scores, len(scores) - k)[len(scores) - k]
         above = np.flatnonzero(scores > bound)
@@ -55,7 +56,7 @@ def best_of(scores: Floats, k: int) -> Array:
 
 
 def top_of(scores: Floats, k: int, mask: Mask | None = None) -> tuple[Array, Floats]:
-    """``top`` where all documents are scored already."""
+    """The same as ``top``, from the scores of all documents."""
     if mask is None:
         best = best_of(scores, k)
     else:

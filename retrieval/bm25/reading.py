@@ -1,4 +1,4 @@
-"""The texts to index, block by block, from lists, generators, datasets and streams; their fingerprint; row filters."""
+"""Reads the texts to index in blocks from lists, generators, datasets and streams; fingerprints and row filters."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CHARACTERS_A_BLOCK = 1_000_000
 
 @dataclass(frozen=True)
 class Source:
-    """Documents to index, and where they come from.
+    """Documents to index, and their origin.
 
     Attributes:
-        rows: texts and values, to be read once.
-        columns: the text columns of a dataset; None for texts that are in none.
-        filters: the columns to filter by.
-        cache_key: the name by which ``datasets`` knows this very content, if it does.
+        rows: texts and filter values, which can be read once.
+        columns: the text columns of the dataset; None for strings that are not from a dataset.
+        filters: the filter columns.
+        cache_key: the fingerprint of the content in ``datasets``, if there is one.
     """
 
     rows: Iterable[Row]
@@ -38,7 +38,7 @@ class Source:
 
     @classmethod
     def of_texts(cls, texts: Iterable[str]) -> Source:
-        """The documents of an iterable of texts."""
+        """The documents of an iterable of strings."""
         return cls(rows_of_texts(texts))
 
     @classmethod
@@ -47,31 +47,31 @@ class Source:
         columns = [columns] if isinstance(columns, str) else list(columns)
         filters = (filters,) if isinstance(filters, str) else tuple(filters)
         if not columns:
-            raise InputError("no column was named; name a text column, or several")
+            raise InputError("columns is empty; name at least one text column")
         cache_key = getattr(dataset, "_fingerprint", None)
         return cls(rows_of_dataset(dataset, columns, filters), columns, filters, cache_key)
 
 
 def rows_of_texts(texts: Iterable[str]) -> Iterator[Row]:
-    """Texts as rows without values. Raises InputError for what is no text."""
+    """Strings as rows without filter values. Raises InputError for anything that is not a string."""
     if isinstance(texts, str):
-        raise InputError("one text was given where a list of texts is expected: put it in a list")
+        raise InputError("expected a list of strings, got a single string: put it in a list")
     for position, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"document {position} is {text!r:.60}; expected a text")
+            raise InputError(f"document {position} is {text!r:.60}; expected a string")
         yield text, ()
 
 
 def rows_of_dataset(dataset: Any, columns: Sequence[str], filters: Sequence[str] = ()) -> Iterator[Row]:
-    """Each row's text, several columns joined by a newline, and its values of the columns to filter by, as JSON.
+    """The text of each row, with several columns joined by a newline, and the values of its filter columns as JSON.
 
     Args:
-        dataset: a ``datasets.Dataset`` or ``IterableDataset``, or anything that gives rows as dicts.
+        dataset: a ``datasets.Dataset`` or ``IterableDataset``, or any iterable of dicts.
         columns: the text columns.
-        filters: columns of texts, numbers, truth values or nulls.
+        filters: columns of strings, numbers, booleans or nulls.
 
     Raises:
-        InputError: a row lacks a column, or has something else in it.
+        InputError: a column is missing in a row, or its value has another type.
     """
     position = 0
     for batch in _batches(dataset, [*columns, *filters]):
@@ -97,7 +97,7 @@ def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]
             if not isinstance(row, Mapping):
                 raise InputError(f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}")
             yield {name: [value] for name, value in row.items()}
-    elif hasattr(dataset, "data"):  # an Arrow table: other columns stay unread, whatever format the user has set
+    elif hasattr(dataset, "data"):  # an Arrow table: reads only these columns, in any format that the user has set
         for table in dataset.select_columns(list(dict.fromkeys(names))).with_format("arrow").iter(ROWS_A_READ):
             yield {name: table.column(name).to_pylist() for name in table.column_names}
     else:
@@ -109,15 +109,15 @@ def _no_text(position: int, columns: Sequence[str], batch: Mapping[str, Any]) ->
 
 
 def as_json(value: Any, where: str) -> str:
-    """A value of a filter column as JSON, which keeps 1, 1.0, true and "1" apart. Raises InputError for others."""
+    """A filter value as JSON, which distinguishes 1, 1.0, true and "1". Raises InputError for other types."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int | float):
         return json.dumps(value, ensure_ascii=False)
-    raise InputError(f"{where}: cannot filter by {value!r:.60}; allowed: texts, numbers, true, false and null")
+    raise InputError(f"{where}: cannot filter by {value!r:.60}; allowed: strings, numbers, booleans and null")
 
 
 def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows in blocks of about a million characters, so that a stream takes no more memory than that at a time."""
+    """Rows in blocks of about a million characters, which limits the memory for streams."""
     block: list[Row] = []
     characters = 0
     for row in rows:
@@ -131,14 +131,14 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 class Fingerprint:
-    """A digest of texts and values in their order, however they come in blocks."""
+    """A digest of texts and filter values in order; it does not depend on how they are split into blocks."""
 
     def __init__(self) -> None:
         self.size = 0
         self._digest = hashlib.sha256()
 
     def add(self, block: Sequence[Row]) -> None:
-        """Takes some more rows in."""
+        """Adds rows."""
         self.size += len(block)
         parts: list[bytes] = []
         for text, values in block:
@@ -148,13 +148,13 @@ class Fingerprint:
         self._digest.update(b"".join(parts))
 
     def hexdigest(self) -> str:
-        """The digest of what was taken in so far."""
+        """The digest of all rows so far."""
         return self._digest.hexdigest()
 
 
 @dataclass
 class Filters:
-    """The values of some columns by which a search can be narrowed, by column.
+    """The values of the filter columns, by column.
 
     Attributes:
         values: the distinct values, as JSON, in the order of first occurrence.
@@ -166,7 +166,7 @@ class Filters:
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Filters:
-        """The filters of rows of values, one a column."""
+        """The filters from rows with one value per column."""
         filters = cls()
         for column, values in zip(columns, zip(*rows, strict=True), strict=True):
             numbers: dict[str, int] = {}
@@ -176,13 +176,13 @@ class Filters:
         return filters
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
-        """Which documents have the values asked for, in all of the columns.
+        """The documents with the given values in all of the given columns.
 
         Args:
-            where: by column a value, or a list, tuple or set of values any of which will do.
+            where: column -> the value, or a list, tuple or set of alternative values.
 
         Raises:
-            InputError: a column that is no filter, or a value that no document has.
+            InputError: the column is not a filter column, or no document has the value.
         """
         masks = [self._column_mask(column, wanted) for column, wanted in where.items()]
         if not masks:

@@ -1,4 +1,4 @@
-"""From a text to its terms: Unicode words (the default), FanOutQA's normalizer, or any function."""
+"""Tokenizers: Unicode words (the default), FanOutQA's normalizer, or any function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tokenizer = Callable[[str], Sequence[str]]
 WORD = re.compile(r"\w+")
 # ASCII first: most characters are decided there.
 NO_WORD_BEYOND_ASCII = re.compile(r"[^\x00-\x7f\w]")
-# Lower case, and a space for what is in no word; bytes of characters beyond ASCII stay.
+# Lowercases letters, replaces other characters by spaces, and keeps the bytes of characters beyond ASCII.
 ASCII_WORDS = bytes(
     ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in range(128)
 ) + bytes(range(128, 256))
@@ -36,14 +36,14 @@ ENGLISH_STOP_WORDS = frozenset(FUNCTION_WORDS.split())
 
 
 class Words:
-    """Runs of Unicode word characters (letters, digits, the underscore) of the lower-cased text.
+    """Runs of Unicode word characters (letters, digits, the underscore) in the lowercased text.
 
     Args:
-        stop_words: words to leave out: None, "english" (a list of function words), or words of your own.
+        stop_words: words to omit: None, "english" (a list of function words), or a custom list.
         stemmer: None, or the language of a Snowball stemmer ("english", "german", ...), applied after the stop words.
 
     Raises:
-        MissingExtra: a stemmer is asked for and PyStemmer is not installed.
+        MissingExtra: a stemmer is given and PyStemmer is not installed.
         InputError: an unknown list of stop words or an unknown stemmer.
     """
 
@@ -66,7 +66,7 @@ class Words:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What ``from_spec`` makes the tokenizer of again."""
+        """The specification for ``from_spec``."""
         return {"kind": "words", "stop_words": sorted(self.stop_words), "stemmer": self.stemmer}
 
     def __call__(self, text: str) -> list[str]:
@@ -77,11 +77,11 @@ class Words:
         return [term for term in self._finish(found) if term is not None]
 
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
-        """``self(text)`` of many texts as numbers: counted by Arrow, a word finished once and not at each occurrence.
+        """``self(text)`` for many texts, as numbers. Arrow encodes the words; each distinct word is stemmed once.
 
         Returns:
-            The number of each word, the texts one after the other; where each text begins in it, and the end of the
-            last; and the numbers' terms in the order of first occurrence (None for a word that is left out).
+            The number of each word, for all texts one after the other; the start of each text in it, and the end of the
+            last; and the terms by number, in the order of first occurrence (None for a stop word).
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -93,7 +93,7 @@ class Words:
         split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(spaced), *buffers))
         words = split.values.dictionary_encode()
         found = words.dictionary.to_pylist()
-        # An empty string stands where a text begins or ends with a space.
+        # There is an empty string where a text begins or ends with a space.
         present = [word for word in found if word]
         finished = dict(zip(present, self._finish(present), strict=True))
         return _numbers(words.indices), _numbers(split.offsets), [finished.get(word) for word in found]
@@ -107,13 +107,13 @@ words = Words()
 
 
 class FanOutQAWords:
-    """FanOutQA's retriever's terms: the official normal form of the text, split at each single space.
+    """The terms of FanOutQA's retriever: the official normal form of the text, split at each space.
 
-    A normal form that begins or ends with a space gives an empty term there, as upstream; so does an empty text.
+    As upstream, a space at the beginning or end of the normal form gives an empty term, and so does an empty text.
 
     Args:
         lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's en_core_web_sm.
-        cache: where normal forms are kept between runs, a ``NormalizedTextCache``; None for nowhere.
+        cache: a ``NormalizedTextCache`` of normal forms between runs; None for no cache.
     """
 
     def __init__(self, lemmatizer: Any = "auto", cache: Any = None) -> None:
@@ -125,7 +125,7 @@ class FanOutQAWords:
 
     @property
     def spec(self) -> dict[str, Any] | None:
-        """What ``from_spec`` makes the tokenizer of again; None with a lemmatizer of one's own."""
+        """The specification for ``from_spec``; None with a custom lemmatizer."""
         return {"kind": "fanoutqa", "lemmatizer": self._lemmatizer} if isinstance(self._lemmatizer, str) else None
 
     def __call__(self, text: str) -> list[str]:
@@ -133,16 +133,16 @@ class FanOutQAWords:
         return self._normalizer(text).split(" ")
 
     def batch(self, texts: Sequence[str]) -> list[list[str]]:
-        """``self(text)`` of each text, lemmatized together."""
+        """``self(text)`` for each text, lemmatized together."""
         forms = self._normalizer.batch(texts)
         return [forms[text].split(" ") for text in texts]
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
-    """The terms of each text, by the tokenizer's ``batch`` if it has one.
+    """The terms of each text, from the tokenizer's ``batch`` if it has one.
 
     Raises:
-        InputError: the tokenizer gave something else than a list of texts.
+        InputError: the tokenizer returned something other than a list of strings.
     """
     batch = getattr(tokenizer, "batch", None)
     found = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
@@ -174,7 +174,7 @@ def from_spec(spec: Any) -> Tokenizer:
 
 
 def _spaced(text: str) -> bytes:
-    """The words in lower case, UTF-8, with nothing but spaces between them."""
+    """The lowercase words as UTF-8, separated only by spaces."""
     if not text.isascii():
         text = NO_WORD_BEYOND_ASCII.sub(" ", text.lower())
     return text.encode().translate(ASCII_WORDS)

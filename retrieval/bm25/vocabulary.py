@@ -1,4 +1,4 @@
-"""The vocabulary of a saved index: terms looked up where they lie, so that opening an index reads no terms."""
+"""The vocabulary of a saved index. Terms are looked up in the file, so that opening an index reads no terms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from qabench.retrieval.bm25.arrays import Array
 
 
 class StoredVocabulary:
-    """Terms in arrays: their UTF-8 in ascending order, where each begins, and the number of each.
+    """Terms in arrays: their UTF-8 in ascending order, the start of each, and the number of each.
 
-    What was found is remembered.
+    Terms that were found are remembered.
     """
 
     def __init__(self, text: Array, starts: Array, numbers: Array) -> None:
@@ -39,7 +39,7 @@ class StoredVocabulary:
         return bytes(self._text[self._starts[place] : self._starts[place + 1]])
 
     def get(self, term: str) -> int | None:
-        """The term's number; None for one that no document has."""
+        """The number of a term; None if no document contains it."""
         number = self._known.get(term)
         if number is None:
             wanted = term.encode("utf-8", "surrogatepass")

@@ -110,7 +110,7 @@ def test_nothing_to_index_is_an_error(backend: str) -> None:
 
 
 def test_what_is_no_text_is_refused_by_position() -> None:
-    with pytest.raises(InputError, match="document 1 is None; expected a text"):
+    with pytest.raises(InputError, match="document 1 is None; expected a string"):
         BM25Index(["a", None])  # type: ignore[list-item]
     with pytest.raises(InputError, match="put it in a list"):
         BM25Index("a text")

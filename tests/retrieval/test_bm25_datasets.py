@@ -83,7 +83,7 @@ def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
         (ROWS, {"column": ["text", "chapter"]}, "row 0 has no text in text, chapter"),
         ([*ROWS, {"text": None}], {}, "row 4 has no text in text; the columns are text"),
         (["a text"], {}, "row 0 is 'a text'; expected a dict"),
-        (ROWS, {"column": []}, "no column was named"),
+        (ROWS, {"column": []}, "columns is empty"),
         ([{"text": "a", "tags": ["b"]}], {"filters": ["tags"]}, r"row 0: cannot filter by \['b'\]"),
         (ROWS, {"filters": ["section"]}, "row 0 has no text in section"),
     ],
