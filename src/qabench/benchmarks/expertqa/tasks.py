@@ -69,6 +69,7 @@ def expertqa(
     with_fields = all(question.field for question in questions.rows)
     how = answering(method, prompt, protocol, corpus, index, k, chunk_size, overlap, fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
+    available = len({question.id for question in questions.rows})
     about = {"config": questions.config, "split": questions.split, "data": questions.digest}
     limits: dict[str, Any] = {"temperature": 0, "max_tokens": ANSWER_TOKENS}
     if how.protocol == OFFICIAL:
@@ -78,7 +79,7 @@ def expertqa(
         solver=answer_with_citations(how),
         scorer=expertqa_scorer(attributor, nli_model, about | how.signature()),
         config=GenerateConfig(**limits),
-        metadata=task_metadata("expertqa", questions.config, method, questions.digest),
+        metadata=task_metadata("expertqa", questions.config, method, questions.digest, available),
         fail_on_error=False,
         score_on_error=True,
     )

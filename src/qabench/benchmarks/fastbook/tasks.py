@@ -83,7 +83,9 @@ def fastbook_rag(
         solver=ask(),
         scorer=fastbook_scorer(k=k, signed=_signed(outcome), **chunking),
         config=GenerateConfig(temperature=0, max_tokens=ANSWER_TOKENS),
-        metadata=task_metadata("fastbook", config, f"rag {outcome.method.name}", study.about["data"]),
+        metadata=task_metadata(
+            "fastbook", config, f"rag {outcome.method.name}", study.about["data"], available=len(study.questions)
+        ),
         fail_on_error=False,
         score_on_error=True,
     )

@@ -1,0 +1,20 @@
+"""What the tasks of every benchmark say about themselves."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from qabench.benchmarks import benchmark, benchmark_names
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_tasks_count_the_questions_of_the_config(name: str) -> None:
+    # Without the count, a run with a limit would pass as an official one.
+    pytest.importorskip("inspect_ai")
+    task = getattr(importlib.import_module("qabench.inspect_tasks"), benchmark(name).settings[0].task)
+    whole = task(config="sample")
+    first = str(whole.dataset[0].id)
+    part = task(config="sample", ids=first)
+    assert (len(part.dataset), part.metadata["available"]) == (1, len(whole.dataset))
