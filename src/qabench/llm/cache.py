@@ -22,10 +22,11 @@ LEASE_SECONDS = 30.0
 LONGEST_LEASE = 3600.0
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 KEYS_PER_QUERY = 500
-SCHEMA = """
+TABLE = "checked_replies"
+SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS checked_replies (
+CREATE TABLE IF NOT EXISTS {TABLE} (
     key BLOB PRIMARY KEY, reply TEXT NOT NULL, checksum BLOB NOT NULL,
     model TEXT NOT NULL, namespace TEXT NOT NULL, made REAL NOT NULL
 ) WITHOUT ROWID;
@@ -124,7 +125,7 @@ class ReplyCache:
         wanted = set(keys)
         for start in range(0, len(keys), KEYS_PER_QUERY):
             some = keys[start : start + KEYS_PER_QUERY]
-            query = f"SELECT key, reply, checksum FROM checked_replies WHERE key IN ({','.join('?' * len(some))})"
+            query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key IN ({','.join('?' * len(some))})"
             for key, reply, checksum in connection.execute(query, some):
                 if self._check.holds(key, reply, checksum) and key in wanted:
                     found[key] = Reply(**json.loads(reply))
@@ -136,7 +137,7 @@ class ReplyCache:
             known = self._find(connection, [key])
             if not known:  # replaces a damaged entry
                 connection.execute(
-                    "INSERT OR REPLACE INTO checked_replies VALUES (?, ?, ?, ?, ?, ?)",
+                    f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)",
                     (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time()),
                 )
             connection.execute("DELETE FROM claims WHERE key = ?", (key,))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qabench.errors import QabenchError
-from qabench.llm.cache import ReplyCache
+from qabench.llm.cache import TABLE, ReplyCache
 
 FOLDER_VARIABLE = "INSPECT_CACHE_DIR"
 
@@ -73,7 +73,7 @@ def _of_judges() -> list[Store]:
         return []
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            rows = connection.execute("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model").fetchall()
+            rows = connection.execute(f"SELECT model, count(*) FROM {TABLE} GROUP BY model ORDER BY model").fetchall()
     except sqlite3.Error:  # damaged, or of an older version: not used either
         return []
     size = path.stat().st_size
@@ -101,7 +101,7 @@ def _clear_judges(model: str | None, before: float) -> int:
         return 0
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(
-            "DELETE FROM replies WHERE made <= ? AND (? IS NULL OR model = ?)", (before, model, model)
+            f"DELETE FROM {TABLE} WHERE made <= ? AND (? IS NULL OR model = ?)", (before, model, model)
         ).rowcount
 
 
