@@ -70,7 +70,7 @@ def test_every_sample_passes(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     only_the_sample(tmp_path / "home", monkeypatch)
     staged = stage_dataset(name, "qabench", tmp_path, skip_missing=True)
     assert (staged.skipped, staged.problems) == (None, ())
-    assert staged.missing == tuple(config for config in dataset_table(name).configs if config != "sample")
+    assert staged.missing == tuple(config.name for config in dataset_table(name).configs.values() if config.files)
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -183,7 +183,10 @@ DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a digest in the card": (card("00001.parquet` |", "00002.parquet` |"), "the table of files does not list"),
     "no license": (card("license: apache-2.0\n", ""), "the card has no license"),
     "no YAML": (card("license: apache-2.0", "license: [apache-2.0"), "the card is not valid"),
-    "another config": (card("config_name: sample", "config_name: simple"), "configs names simple instead of sample"),
+    "another config": (
+        card("config_name: sample", "config_name: simple"),
+        "configs names simple; the built configs are sample",
+    ),
     "features": (card("list: bool", "list: string"), "sample, test: the features are not those of the benchmark"),
 }
 
@@ -196,7 +199,7 @@ def test_repositories_that_are_not_right(what: str, felm: Path) -> None:
 
 
 def test_no_repository(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no repository that `qabench build` wrote"):
+    with pytest.raises(InputError, match="not a repository written by `qabench build`"):
         check_dataset("felm", tmp_path)
 
 
