@@ -215,7 +215,8 @@ def test_configs_and_features() -> None:
         *("answers_bing_chat", "answers_gpt4", "answers_post_hoc_gs_gpt4", "answers_post_hoc_sphere_gpt4"),
         *("answers_rr_gs_gpt4", "answers_rr_sphere_gpt4_bm25"),
     }
-    assert {file for config in CONFIGS.values() for file in config.files} == {file.path for file in TABLE}
+    data = {file.path for file in TABLE if not file.path.startswith(("modeling/", "prompts/"))}  # the rest are prompts
+    assert {file for config in CONFIGS.values() for file in config.files} == data
     assert builder("expertqa").config.name == "main"
     for name in CONFIGS:
         parsed = list(map(builder("expertqa", name)._schema[1], [Row(row_of(name), "here")]))

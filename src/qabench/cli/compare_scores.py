@@ -111,10 +111,8 @@ def _report(
     """The comparison as JSON data."""
     rows = []
     for name, interval in compared.systems.items():
-        system = systems[name]
-        said = {"signature": system.signature, "unofficial": system.unofficial}
-        row = {"system": name, "file": str(paths[name]), **asdict(interval), "problems": system.problems}
-        rows.append(row | {key: value for key, value in said.items() if value})
+        problems = systems[name].problems
+        rows.append({"system": name, "file": str(paths[name]), **asdict(interval), "problems": problems})
     pairs = []
     for pair in compared.pairs:
         fields = asdict(pair)
@@ -126,7 +124,7 @@ def _report(
 
 
 def _print(settings: dict[str, Any], systems: dict[str, Scores], compared: Comparison) -> None:
-    from qabench.cli.output import console, print_table
+    from qabench.cli.output import print_table, say
     from qabench.tables import Table
 
     of = f"{compared.items} items of " if compared.items != compared.questions else ""
@@ -150,14 +148,6 @@ def _print(settings: dict[str, Any], systems: dict[str, Scores], compared: Compa
         f"correction: {settings['correction']}; intervals: bootstrap over questions, not corrected"
     ]
     print_table(Table("Pairs", columns, rows, notes))
-    _print_notes(console(), systems)
-
-
-def _print_notes(out: Any, systems: dict[str, Scores]) -> None:
     for name, system in systems.items():
         for problem in system.problems:
-            out.print(f"{name}: {problem}", style="yellow", markup=False, soft_wrap=True)
-    if unofficial := next((system.unofficial for system in systems.values() if system.unofficial), None):
-        out.print(f"UNOFFICIAL accuracy: lemmatized by {unofficial}.", style="bold red", markup=False, soft_wrap=True)
-    for signature in dict.fromkeys(system.signature for system in systems.values() if system.signature):
-        out.print(f"signature: {signature}", style="dim", markup=False, soft_wrap=True)
+            say(f"{name}: {problem}", "yellow")

@@ -22,8 +22,6 @@ class Scores:
     values: dict[str, float]
     questions: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    signature: str | None = None
-    unofficial: str | None = None
 
 
 def read_scores(path: Path, metric: str, cluster: str | None) -> Scores:
