@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
 from qabench.evaluation.metric import CUTOFF, Metric
+from qabench.evaluation.record import FAILED
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
@@ -88,6 +89,7 @@ class Benchmark:
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
         official_shape: "module:function" from an evaluation to its scores as the authors' scorer prints them, for
             ``qabench score --json``; "" if they are printed in no particular shape.
+        failures_official: whether the authors' results contain questions without an answer, which then score 0.
         sections_with: "module:function" from {label: evaluation} to a list of ``qabench.evaluation.ExtraSection``,
             which a report shows in addition; "" if there are none.
         published_with: "module:function" that returns the published scores, a list of ``PublishedScore``; "" if they
@@ -113,6 +115,7 @@ class Benchmark:
     read_with: str = ""
     official_shape: str = ""
     prediction_with: str = ""
+    failures_official: bool = False
     sections_with: str = ""
     published_with: str = ""
     reproduce_with: str = ""
@@ -190,6 +193,9 @@ class Benchmark:
             said.append(f"{asked} of {evaluation.available} questions were asked")
         if (epochs := max((record.epoch for record in evaluation.records), default=1)) > 1:
             said.append(f"each question was asked {epochs} times")
+        failed = sum(record.status == FAILED for record in evaluation.records)
+        if failed and not self.failures_official:
+            said.append(f"{failed} of {len(evaluation.records)} questions have no answer (failed)")
         if score.left_out and not score.metric.partial:
             said.append(f"{score.left_out} of {len(evaluation.records)} answers are left out")
         if evaluation.status != "success":

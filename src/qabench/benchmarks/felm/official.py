@@ -88,7 +88,6 @@ DECLARATIONS: Mapping[str, Declaration] = {
             tuple(LABELS.values()), "references: not the labels of a whole config in the dataset's order", absent=True
         ),
         "domains": IRRELEVANT,  # only for scores by domain
-        "without_prediction": _never("{value} responses have no usable prediction"),
         # How the model was asked.
         "evaluator": IRRELEVANT,
         "method": Field(("raw", "cot", "cot-cons", "link", "content"), absent=True),

@@ -105,7 +105,6 @@ def evaluate(
         "config": responses.config,
         "data": responses.digest,
         "replies": reply_format if _has_replies(joined) else "verdicts",
-        "without_prediction": len(joined.missing) + len(unusable) or None,
     }
     return Evaluation(
         path=predictions.path,
