@@ -18,12 +18,6 @@ GENERIC = (
     *("inspect_tasks.py", "citations.py", "published.py", "reproduction.py"),
 )
 QUICKSTART = "cli/quickstart.py"  # shows one benchmark
-# To be emptied: files that still know a benchmark.
-STILL = {
-    "cli/wiki.py",
-    "llm/endpoint.py",
-    "neural/nli.py",
-}
 NAMES = re.compile(r"fan[-_ ]?out|expert[-_ ]?qa|(?<![a-z])felm|fast[-_ ]?book", re.IGNORECASE)
 SKIPPED = {tokenize.ENCODING, tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT}
 
@@ -58,16 +52,9 @@ def named(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("file", files())
 def test_no_benchmark_is_named(file: str) -> None:
     found = list(named((ROOT / file).read_text(encoding="utf-8")))
-    if file in STILL:
-        assert found, f"{file} is clean: remove it from STILL"
-    else:
-        assert not found, f"{file} must ask the benchmark's descriptor (qabench.benchmarks)"
+    assert not found, f"{file} must ask the benchmark's descriptor (qabench.benchmarks)"
 
 
 def test_every_spelling_is_found() -> None:
     source = '"""FELM."""\nFANOUTQA = 1\nx = "Expert QA"\n# fast_book\nfrom a.felm import b\nanfelm = "fan-out"\n'
     assert [line.partition(":")[0] for line in named(source)] == ["line 2", "line 3", "line 4", "line 5", "line 6"]
-
-
-def test_the_exceptions_exist() -> None:
-    assert set(files()) >= STILL and (ROOT / QUICKSTART).is_file()

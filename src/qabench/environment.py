@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 HIDDEN = "(set, not shown)"
+JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"  # the names are those of the first benchmark with a judge
+JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,12 @@ ENVIRONMENT = (
     Variable("QABENCH_WIKIPEDIA_API", "URL of a MediaWiki api.php.", "the English Wikipedia"),
     Variable("QABENCH_API_KEY", "Key of the server that `qabench run --base-url` names.", "no key", secret=True),
     Variable(
-        "FANOUTQA_OPENAI_API_KEY",
+        JUDGE_KEY,
         "Key for judges and evaluators. OPENAI_API_KEY is not read, so that nobody spends money by accident.",
         "no key",
         secret=True,
     ),
-    Variable(
-        "FANOUTQA_OPENAI_API_BASE", "Base URL of an OpenAI-compatible server for judges and evaluators.", "OpenAI"
-    ),
+    Variable(JUDGE_BASE_URL, "Base URL of an OpenAI-compatible server for judges and evaluators.", "OpenAI"),
     Variable("FANOUTQA_JUDGE_MODEL", "Model of FanOutQA's judge.", "gpt-4o-2024-11-20, the official judge"),
     Variable("FANOUTQA_WIKIPEDIA_TYPE", "kiwix: read Wikipedia from a Kiwix server.", "MediaWiki"),
     Variable("FANOUTQA_KIWIX_BASE", "URL of the Kiwix server.", "none"),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import qabench
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural.nli import Judgement, clean, extremes, label_claims, label_rows, prompt_of, punkt
-from qabench.scoring.autoais import autoais
+from qabench.neural.nli import Judgement, clean, extremes, label_claims, prompt_of, punkt
 
 ROW = {
     "question": "q",
@@ -150,81 +146,6 @@ def test_nothing_left_out_is_more_extreme(margins: list[float]) -> None:
     assert len(set(kept)) == 4
     left = [margin for i, margin in enumerate(margins) if i not in kept]
     assert all(min(margins[i] for i in kept[:2]) >= margin >= max(margins[i] for i in kept[2:]) for margin in left)
-
-
-@pytest.mark.parametrize("rows_at_once", [1, 2, 64])
-def test_labels_are_written_into_copies_of_the_rows(rows_at_once: int) -> None:
-    rows = [copy.deepcopy(ROW) | {"question": str(i)} for i in range(3)]
-    before = copy.deepcopy(rows)
-    model = Scripted(lambda prompt: ("1" if "hypothesis: yes" in prompt else "0", 0.0))
-    labelled = list(label_rows(iter(rows), model, rows_at_once=rows_at_once))
-    assert rows == before
-    assert len(model.asked) == -(-3 // rows_at_once)
-    for row, given_row in zip(labelled, rows, strict=True):
-        first, second = row["answers"]
-        assert [claim["autoais_label"] for claim in first["claims"]] == ["Y", "N", "N"]
-        assert second == given_row["answers"][1]
-        for claim in [*first["claims"], *given_row["answers"][0]["claims"]]:
-            claim.pop("autoais_label", None)
-        assert row == given_row
-
-
-def test_the_dataset_knows_the_label_as_a_field_that_is_there() -> None:
-    claims = [{"claim_string": "a", "evidence": [], "optional_fields": fields} for fields in ([], ["autoais_label"])]
-    (row,) = label_rows([{"answers": [{"claims": claims}]}], Scripted(lambda prompt: ("1", 0.0)))
-    assert [claim["optional_fields"] for claim in row["answers"][0]["claims"]] == [["autoais_label"]] * 2
-    assert claims[0]["optional_fields"] == []
-
-
-def test_labels_of_real_rows_are_scored(mirror: Path) -> None:
-    text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa/rand_test.jsonl").read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
-    for row in rows:
-        row["answers"] = [{"system": system, **answer} for system, answer in row["answers"].items()]
-    labelled = list(label_rows(rows, Scripted(lambda prompt: ("1", float(len(prompt)))), lambda text: text.split(". ")))
-    score = autoais(rows, labelled).as_dict()
-    assert score["micro"] == score["macro"] == 1.0
-    claims = [claim for row in labelled for answer in row["answers"] for claim in answer["claims"]]
-    assert all((claim["autoais_label"] == "Y") == bool(claim["evidence"]) for claim in claims)
-    assert sum(claim["autoais_label"] == "N" for claim in claims) == score["claims_without_evidence"] > 0
-
-
-def test_rows_come_as_they_are_done() -> None:
-    model = Scripted(lambda prompt: ("1", 0.0))
-    labelled = label_rows([ROW, {"answers": "?"}], model, rows_at_once=1)
-    assert next(labelled)["answers"][0]["claims"][0]["autoais_label"] == "Y"
-    with pytest.raises(InputError, match=r"row 1 is {'answers': '\?'}; allowed: a row of the dataset"):
-        next(labelled)
-
-
-@pytest.mark.parametrize(
-    ("claim", "why"),
-    [
-        ({"claim_string": "a", "evidence": "b"}, "evidence"),
-        ({"claim_string": "a"}, "evidence"),
-        ({"claim_string": None, "evidence": []}, "claim_string"),
-        ("a", "a dict"),
-    ],
-)
-def test_a_claim_of_another_shape_is_named(claim: Any, why: str) -> None:
-    row = {"answers": [{"claims": [ROW["answers"][0]["claims"][1], claim]}]}
-    with pytest.raises(InputError, match=rf"row 0\['answers'\]\[0\]\['claims'\]\[1\] is .*{why}"):
-        list(label_rows([row], Scripted(lambda prompt: ("1", 0.0))))
-    with pytest.raises(InputError, match="rows_at_once is 0"):
-        list(label_rows([row], Scripted(lambda prompt: ("1", 0.0)), rows_at_once=0))
-
-
-def test_the_metrics_score_the_labels() -> None:
-    claims = [
-        {"claim_string": text, "evidence": [text], "support": support, "worthiness": "Yes"}
-        for text, support in [("yes", "Complete"), ("no", "Complete"), ("yes", "Missing"), ("no", "Missing")]
-    ]
-    rows = [{"answers": [{"system": "rr_gs_gpt4", "answer_string": "a", "claims": claims}]}]
-    model = Scripted(lambda prompt: ("1" if "hypothesis: yes" in prompt else "0", 0.0))
-    labelled = list(label_rows(rows, model))
-    assert qabench.load_metric("expertqa_autoais").compute(predictions=labelled, references=rows)["micro"] == 0.5
-    agreement = qabench.load_metric("expertqa_autoais_agreement").compute(predictions=labelled, references=rows)
-    assert agreement["accuracy"] == 0.5
 
 
 def test_punkt_and_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prefetch", "felm"], "the questions of felm have no Wikipedia pages; allowed: fanoutqa"),
+        (["prefetch", "felm"], "the questions of FELM have no Wikipedia pages; allowed: fanoutqa"),
         (["prefetch", "nothing"], "there is no benchmark 'nothing'"),
         (["prefetch", "fanoutqa", "train"], "fanoutqa has no config 'train'"),
         (["import-cache", "nothing.tar"], "cannot read the tarball nothing.tar"),

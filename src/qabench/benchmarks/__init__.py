@@ -89,6 +89,7 @@ class Benchmark:
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
         official_shape: "module:function" from an evaluation to its scores as the authors' scorer prints them, for
             ``qabench score --json``; "" if they are printed in no particular shape.
+        pages_with: "module:function" from a config's name to the evidence pages of its questions; "" if there are none.
         failures_official: whether the authors' results contain questions without an answer, which then score 0.
         sections_with: "module:function" from {label: evaluation} to a list of ``qabench.evaluation.ExtraSection``,
             which a report shows in addition; "" if there are none.
@@ -115,6 +116,7 @@ class Benchmark:
     read_with: str = ""
     official_shape: str = ""
     prediction_with: str = ""
+    pages_with: str = ""
     failures_official: bool = False
     sections_with: str = ""
     published_with: str = ""

@@ -60,7 +60,7 @@ def import_cache(
 
 @wiki_app.command("prefetch")
 def prefetch(
-    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="fanoutqa.")],
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")],
     config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Such as dev, the default, or test.")] = None,
     cache: CacheFolder = None,
     at_once: Annotated[int, typer.Option(min=1, max=8, help="Concurrent requests; be kind to the wiki's servers.")] = 2,
@@ -117,17 +117,15 @@ def page(
     print(wiki_content({"title": title, "pageid": pageid}))
 
 
-def _evidences(benchmark: str, config: str | None) -> list[dict[str, Any]]:
-    """The evidence pages of a config's questions, read without ``datasets``, whose import takes seconds."""
-    from qabench import loading_scripts
-    from qabench.loading_scripts.fanoutqa.parse import read_rows
+def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
+    """The evidence pages of a config's questions."""
+    from qabench.benchmarks import benchmark, benchmark_names, load
 
-    table = loading_scripts.dataset_table(benchmark)
-    if table.name != "fanoutqa":
-        raise InputError(f"the questions of {table.name} have no Wikipedia pages; allowed: fanoutqa")
-    chosen = table.config(config)
-    files = [loading_scripts.open_path(table.name, path) for paths in chosen.splits.values() for path in paths]
-    return [page for file in files for row in read_rows(file, chosen.name) for page in row["necessary_evidence"]]
+    found = benchmark(name)
+    if not found.pages_with:
+        having = [known for known in benchmark_names() if benchmark(known).pages_with]
+        raise InputError(f"the questions of {found.title} have no Wikipedia pages; allowed: {', '.join(having)}")
+    return list(load(found.pages_with)(config))
 
 
 def _document(done: Prefetched, folder: Path) -> dict[str, Any]:

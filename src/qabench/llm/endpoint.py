@@ -7,12 +7,11 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from qabench.environment import JUDGE_BASE_URL, JUDGE_KEY
 from qabench.errors import InputError
 
 OPENAI = "https://api.openai.com/v1"
 HUGGINGFACE = "https://router.huggingface.co/v1"
-KEY_VARIABLE = "FANOUTQA_OPENAI_API_KEY"
-BASE_VARIABLE = "FANOUTQA_OPENAI_API_BASE"
 _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
 NO_KEY = "no-key"  # sent to servers that need no key, because the openai package requires one
 
@@ -46,9 +45,9 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     Raises:
         InputError: the base URL is not an http(s) URL, or the key contains characters not allowed in a header.
     """
-    url = clean_url(base_url or os.environ.get(BASE_VARIABLE) or OPENAI)
+    url = clean_url(base_url or os.environ.get(JUDGE_BASE_URL) or OPENAI)
     host = urlsplit(url).hostname
-    key = (api_key or os.environ.get(KEY_VARIABLE, "")).strip()
+    key = (api_key or os.environ.get(JUDGE_KEY, "")).strip()
     needs: str | None = None
     if host == urlsplit(HUGGINGFACE).hostname:
         if not api_key and not key.startswith("hf_"):
@@ -57,7 +56,7 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
             key = get_token() or ""
         needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
     elif host == urlsplit(OPENAI).hostname:
-        needs = f"no key: set {KEY_VARIABLE} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
+        needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
     if not key.isascii() or not key.isprintable():
         raise InputError("the API key contains characters that are not allowed in keys; was something else pasted?")
     return Endpoint(url, key or NO_KEY, None if key else needs)

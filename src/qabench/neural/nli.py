@@ -8,18 +8,15 @@ Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.scoring.expertqa import AUTOAIS_LABEL
+from qabench.errors import MissingExtra, QabenchError
 
 MODEL = "google/t5_xxl_true_nli_mixture"
-LABEL = AUTOAIS_LABEL.field
 MAX_LENGTH = 512
 KEPT = 2  # the number of most entailed, and of least entailed, sentences that are kept of long evidence
 MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] stays, as upstream
@@ -132,37 +129,6 @@ def label_claims(
     return labels
 
 
-def label_rows(
-    rows: Iterable[Mapping[str, Any]],
-    model: Entailment,
-    split: Splitter | None = None,
-    *,
-    official_quirks: bool = True,
-    rows_at_once: int = 64,
-) -> Iterator[dict[str, Any]]:
-    """The dataset's rows with ``autoais_label`` in every claim, which expertqa_autoais and its agreement score.
-
-    They come as they are done, so that a caller who writes them down can go on behind the last one after a break. The
-    rows given are not changed; labels that they have are replaced.
-
-    Args:
-        rows: rows of ExpertQA with answers. model, split, official_quirks: see ``label_claims``.
-        rows_at_once: how many are judged together: more make fuller batches, fewer lose less at a break.
-
-    Raises:
-        InputError: a row, an answer or a claim is of another shape; names where.
-    """
-    if rows_at_once < 1:
-        raise InputError(f"rows_at_once is {rows_at_once}; allowed: 1 or more")
-    numbered = enumerate(rows)
-    while chunk := list(islice(numbered, rows_at_once)):
-        claims = [claim for i, row in chunk for claim in _claims(row, i)]
-        labels = iter(label_claims(claims, model, split, official_quirks=official_quirks))
-        for _, row in chunk:
-            answers = [answer | {"claims": _labelled(answer["claims"], labels)} for answer in row["answers"]]
-            yield {**row, "answers": answers}
-
-
 def punkt(text: str) -> list[str]:
     """The sentences of an English text, according to NLTK's Punkt.
 
@@ -199,39 +165,3 @@ def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgement]:
     distinct = list(dict.fromkeys(prompts))
     judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
     return [judged[prompt] for prompt in prompts]
-
-
-def _claims(row: Any, i: int) -> Iterator[tuple[str, Sequence[str] | None]]:
-    answers = row.get("answers") if isinstance(row, Mapping) else None
-    if not isinstance(answers, list) or not all(isinstance(answer, dict) and "claims" in answer for answer in answers):
-        raise InputError(
-            f"row {i} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list of dicts with "
-            "'claims'"
-        )
-    for j, answer in enumerate(answers):
-        for k, claim in enumerate(answer["claims"] or ()):
-            fields = claim if isinstance(claim, dict) else {}
-            text, evidence = fields.get("claim_string"), fields.get("evidence", False)
-            pieces = [] if evidence is None else evidence
-            if not isinstance(text, str) or not _is_texts(pieces):
-                raise InputError(
-                    f"row {i}['answers'][{j}]['claims'][{k}] is {claim!r:.80}; allowed: a dict with claim_string "
-                    "(text) and evidence (a list of texts, or None)"
-                )
-            yield text, pieces
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _labelled(claims: Sequence[Mapping[str, Any]] | None, labels: Iterator[str]) -> list[dict[str, Any]] | None:
-    return None if claims is None else [_with_label(claim, next(labels)) for claim in claims]
-
-
-def _with_label(claim: Mapping[str, Any], label: str) -> dict[str, Any]:
-    labelled = {**claim, LABEL: label}
-    # The dataset's list of those optional fields that a claim has.
-    if "optional_fields" in claim and LABEL not in claim["optional_fields"]:
-        labelled["optional_fields"] = [*claim["optional_fields"], LABEL]
-    return labelled

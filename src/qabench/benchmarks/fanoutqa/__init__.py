@@ -73,6 +73,7 @@ BENCHMARK = Benchmark(
     ),
     headline=("acc.loose",),
     failures_official=True,
+    pages_with="qabench.benchmarks.fanoutqa.questions:evidence_pages",
     families={
         "acc": "loose and strict accuracy",
         "rouge": "ROUGE-1, ROUGE-2 and ROUGE-L",
