@@ -301,7 +301,7 @@ def test_a_manifest_that_forbids_it_is_enough(
     hub: Hub, mirror: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("QABENCH_MIRROR", str(mirror.absolute()))
-    monkeypatch.setattr(staging, "benchmark", lambda name: Mock(restriction=None))
+    monkeypatch.setattr(staging, "dataset_table", lambda name: Mock(restriction=None))
     staged = staging.stage_dataset("fastbook", "qabench", tmp_path, skip_missing=True)
     assert staged.problems == ("its manifest says that it may not be redistributed",)
     assert dataset_table("fastbook").restriction

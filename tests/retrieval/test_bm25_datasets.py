@@ -146,7 +146,7 @@ def test_an_index_made_before_is_attached_to_its_dataset_alone(dataset: Dataset,
     other = Dataset.from_list(ROWS[::-1])
     with pytest.raises(InputError, match="does not belong to this dataset"):
         add_bm25_index(other, index=index)
-    with pytest.raises(InputError, match="so method cannot be chosen"):
+    with pytest.raises(InputError, match="method cannot be set for an existing index"):
         add_bm25_index(dataset, index=index, method="okapi")
     assert other.list_indexes() == []
 

@@ -107,7 +107,7 @@ def test_a_long_text_of_short_pieces() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_chunk_size": 0}, "max_chunk_size is 0; a chunk has at least 1"),
+        ({"max_chunk_size": 0}, "max_chunk_size is 0; it must be at least 1"),
         ({"chunk_on": ("\n", "")}, "none of them empty"),
         ({"chunk_on": "\n"}, "must be a sequence of separators"),
     ],

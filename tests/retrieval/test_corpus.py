@@ -111,7 +111,7 @@ def test_missing_pages() -> None:
     corpus = Corpus(rows, normalizer=Normalizer("simplemma"), content=content, skip_missing=True)
     assert [error.page.title for error in corpus.missing] == ["Nowhere"]
     assert {fragment.title for fragment in corpus.best("swan")} == {"Mute swan"}
-    with pytest.raises(InputError, match=r"at least one page.*Nowhere"):
+    with pytest.raises(InputError, match=r"at least one available page.*Nowhere"):
         Corpus(rows[:1], normalizer=Normalizer("simplemma"), content=content, skip_missing=True)
     with pytest.raises(InputError, match="no documents"):
         Corpus([], normalizer=Normalizer("simplemma"), content=content)

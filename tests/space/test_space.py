@@ -202,7 +202,11 @@ def test_a_page_offers_only_harmless_options(name: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "options", "message"),
     [
-        ("fanout_judge", {"prompt": "/etc/passwd"}, "prompt is &#x27;/etc/passwd&#x27;; allowed: own, official"),
+        (
+            "fanout_judge",
+            {"prompt": "/etc/passwd"},
+            "prompt is &#x27;/etc/passwd&#x27;; allowed: auto, official, qabench",
+        ),
         ("answer_component_mrr", {"k": "ten"}, "k is &#x27;ten&#x27;; give a whole number, or several"),
         ("answer_component_mrr", {"k": "0"}, "k"),
         ("expertqa_lfqa", {"seed": None}, "seed is None; give a whole number"),
@@ -337,7 +341,7 @@ def test_the_judge_stops_at_a_hundred_calls(monkeypatch: pytest.MonkeyPatch, cac
         monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
         _, first = answer("fanout_judge", {"predictions": lines(rows)})
         assert first and len(server.calls) == first["counts"]["scored"] == 100
-        assert len(first["unscored"]) == 3
+        assert len(first["unreadable"]) == 3
         _, second = answer("fanout_judge", {"predictions": lines(rows)})
         assert second and second["counts"]["scored"] == len(server.calls) == 103
 
