@@ -27,6 +27,7 @@ from qabench.hub.build.repository_build import build
 from qabench.hub.publish.publisher import Published
 from qabench.hub.publish.publisher import publish as publish_all
 from qabench.loading_scripts import benchmark_names, dataset_table
+from qabench.neural import bleurt
 
 TAG = f"v{qabench.__version__}"
 SAMPLES = [
@@ -229,6 +230,7 @@ def _example(name: str) -> dict[str, list[Any]]:
 
 def test_metrics(hub: Hub, home: Path, monkeypatch: pytest.MonkeyPatch, compared: Callable[[str], None]) -> None:
     """Every metric by its published name, on its own example: the result of qabench.load_metric."""
+    monkeypatch.setattr(bleurt, "_torch_scorer", bleurt._torch_scorer)  # puts it back after the test
     exec(NO_BLEURT, {})
     examples = {name: (_example(name), OPTIONS.get(name, {})) for name in metrics.metric_names()}
     stock = python(NO_BLEURT + EVALUATE, hub, home, {"examples": examples})["results"]
