@@ -25,7 +25,7 @@ from qabench.loading import load_dataset
 from qabench.predictions import Predictions, read_predictions
 from qabench.scoring.felm import felm_scores
 
-pytest.importorskip("lm_eval", reason="needs the extra lm-eval")
+pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
 
 from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
