@@ -40,7 +40,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
 
 
+# Folders whose tests start processes, servers or a browser: minutes on a laptop, so they run with --runslow, as in CI.
+SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "report", "runs", "space"}
+SLOW_FILES = {
+    "test_site.py",
+    "test_cli.py",
+    "test_cli_fetch.py",
+    "test_compare.py",
+    "test_judge.py",
+    "test_llm_client.py",
+}
+SLOW_FILES |= {"test_wiki_cli.py", "test_retrieve_cli.py", "test_tasks_fanoutqa.py", "test_tasks_expertqa.py"}
+SLOW_FILES |= {"test_paths.py", "test_felm_same_scores.py", "test_readme.py"}
+SLOW_FILES |= {"test_tasks_fastbook.py", "test_felm_tasks.py", "test_tasks_parity.py", "test_wiki_faults.py"}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        parts = item.path.relative_to(Path(__file__).parent).parts
+        if parts[0] in SLOW_FOLDERS or parts[-1] in SLOW_FILES:
+            item.add_marker("slow")
     left_out = {"slow": ("--runslow", "takes minutes"), "integration": ("--integration", "starts real servers")}
     for mark, (option, why) in left_out.items():
         if not config.getoption(option):

@@ -141,9 +141,9 @@ def test_all_paths(log: Any, mirror: Path, compared: Callable[[str], None]) -> N
 
 def test_lm_eval(mirror: Path) -> None:
     pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
-    import lm_eval
     from importlib.resources import files
 
+    import lm_eval
     from lm_eval.api.model import LM
     from lm_eval.tasks import TaskManager
 
