@@ -35,7 +35,7 @@ def test_a_model_runs_every_benchmark_and_has_a_report(served: tuple[str, str], 
     logs = []
     for benchmark, setting, figures in SETTINGS:
         command = ["run", benchmark, "--setting", setting, "--config", "sample", "--model", model]
-        options = ["--base-url", base_url, "--max-tokens", "40", "--log-dir", str(tmp_path), "--json"]
+        options = ["--base-url", base_url, "--max-new-tokens", "40", "--log-dir", str(tmp_path), "--json"]
         report = json.loads(qabench(*command, *options))
         assert report["status"] == "success", report["problems"]
         # Random weights: nothing is right, and much is cut off, but each question has its reply.
@@ -43,7 +43,7 @@ def test_a_model_runs_every_benchmark_and_has_a_report(served: tuple[str, str], 
         assert sum(report["counts"].values()) > 0
         assert figures <= report["scores"].keys()
         logs.append(report["path"])
-    page = Path(json.loads(qabench("report", *logs, "--out", str(tmp_path / "report"), "--json"))["page"])
+    page = Path(json.loads(qabench("report", *logs, "--output", str(tmp_path / "report"), "--json"))["page"])
     for name in ("FanOutQA", "FELM", "ExpertQA", "fastbook"):
         assert name in page.read_text(encoding="utf-8")
 
