@@ -12,7 +12,7 @@ FOLDERS["retrieval"] = "qabench/retrieval"
 
 
 def wanted() -> dict[str, str]:
-    """Source path of each file, and where it stands in a wheel."""
+    """Source path of each file -> its path in a wheel."""
     return {
         str(path): f"{package}/{path.relative_to(folder)}"
         for folder, package in FOLDERS.items()

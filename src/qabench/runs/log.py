@@ -205,7 +205,7 @@ def _of_scores(sample: Any, name: str) -> list[Any]:
 
 
 def _figures(sample: Any) -> dict[str, float]:
-    """The numbers of all scorers; a figure that is undefined for the sample stands in the log as NaN."""
+    """The numbers of all scorers; a score that is undefined for the sample is NaN in the log."""
     values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
     numbers = {name: n for value in values for name, n in value.items() if isinstance(n, int | float)}
     return {name: float(n) for name, n in numbers.items() if math.isfinite(n)}

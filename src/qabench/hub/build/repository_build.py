@@ -98,7 +98,7 @@ def build(
         progress: called with the number of configs processed so far and in all.
 
     Returns:
-        What became of each benchmark, in the order of ``names``.
+        The result for each benchmark, in the order of ``names``.
 
     Raises:
         InputError: an unknown name, several benchmarks with ``configs``, or a folder that qabench did not write.

@@ -59,7 +59,7 @@ def collect(
         dry_run: change nothing, return what would be done.
 
     Returns:
-        What became of it; None where there is nothing to put into it.
+        The result; None if there is nothing to put into it.
 
     Raises:
         huggingface_hub's errors and httpx2's.

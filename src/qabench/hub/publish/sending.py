@@ -30,7 +30,7 @@ class Outcome:
             publish" or "to tag"; "skipped" or "failed", for ``reason``.
         tag: the tag of the version.
         commit: the commit that was made; None where none was.
-        files: its files and what became of them; empty where that is not known.
+        files: its files and the result for each; empty if unknown.
         reason: why it was skipped or failed; in a dry run why it was not compared with the Hub.
         missing: the configs that it does not have, because their data is not here.
     """
