@@ -17,7 +17,7 @@ def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = 
     the text is cut every ``max_chunk_size`` characters.
 
     Two quirks of the official function are reproduced. First, the last piece of each split gets a separator that is not
-    in the text; afterwards, a last chunk that consists of the separator only is dropped, and as many characters as the
+    in the text; afterward, a last chunk that consists of the separator only is dropped, and as many characters as the
     separator has are removed from the last chunk. So the concatenated chunks are not always equal to the text. Second,
     a chunk can be empty.
 

@@ -14,7 +14,7 @@ from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collec
 from qabench.rows import Row, read_json_lines
 
 DESCRIPTION = (
-    "Questions of experts from 32 fields, answers of six systems split into claims, and the experts' judgement of each "
+    "Questions of experts from 32 fields, answers of six systems split into claims, and the experts' judgment of each "
     "claim: its support, correctness, relevance, need of a citation and the reliability of its source."
 )
 TEXT = datasets.Value("string")

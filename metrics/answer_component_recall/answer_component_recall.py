@@ -38,7 +38,7 @@ Examples:
     >>> import qabench
     >>> metric = qabench.load_metric("answer_component_recall")
     >>> result = metric.compute(
-    ...     predictions=[["A0 is one square metre.", "The ratio is 1.414.", "A4 weighs 5 g."]],
+    ...     predictions=[["A0 is one square meter.", "The ratio is 1.414.", "A4 weighs 5 g."]],
     ...     references=[[{"context": ["ratio is 1.414"]}, {"context": ["one square", "A0 is 1 m2"]}, {"context": []}]],
     ...     k=[1, 10],
     ... )

@@ -20,12 +20,12 @@ Args:
     predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the config
         `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no labels.
     references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
-    on_unlabelled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
+    on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
     per_question: also return the scores of each answer.
     references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
 Returns:
     macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None if no claim counts.
-    answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabelled: counts.
+    answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled: counts.
     by_system: the same for each system, which is what the official script prints.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
@@ -57,14 +57,14 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         self,
         predictions: list[str],
         references: list[str],
-        on_unlabelled: str = "N",
+        on_unlabeled: str = "N",
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
         given, rows = decoded(predictions, references, references_format)
-        score = autoais(rows, given, on_unlabelled=on_unlabelled)
+        score = autoais(rows, given, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(rows, FIELDS), unlabelled=on_unlabelled)
+        result |= self.provenance(scored_part(rows, FIELDS), unlabeled=on_unlabeled)
         if per_question:
             result["per_question"] = [[answer.as_dict() for answer in row] for row in score.per_question]
         return result

@@ -19,7 +19,7 @@ Args:
     predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the config
         `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no labels.
     references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
-    on_unlabelled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
+    on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
         evidence is always N.
     per_question: also return the two verdicts on each claim.
     references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
@@ -30,7 +30,7 @@ Returns:
     claims: the number of counted claims.
     skipped: the number of claims that are not counted, by reason.
     tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
-    unlabelled: the number of claims with evidence and without a label.
+    unlabeled: the number of claims with evidence and without a label.
     by_system: the same for each system.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
@@ -64,14 +64,14 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         self,
         predictions: list[str],
         references: list[str],
-        on_unlabelled: str = "N",
+        on_unlabeled: str = "N",
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
         given, rows = decoded(predictions, references, references_format)
-        score = autoais_agreement(rows, given, on_unlabelled=on_unlabelled)
+        score = autoais_agreement(rows, given, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(rows, FIELDS), unlabelled=on_unlabelled)
+        result |= self.provenance(scored_part(rows, FIELDS), unlabeled=on_unlabeled)
         if per_question:
             result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
         return result

@@ -56,7 +56,7 @@ class TermCounter:
         self.size += len(texts)
 
     def postings(self, parameters: Parameters, dtype: str) -> Postings:
-        """The inverted index of all documents; the counter is empty afterwards.
+        """The inverted index of all documents; the counter is empty afterward.
 
         Raises:
             InputError: no document has a term.
@@ -66,7 +66,7 @@ class TermCounter:
         return weigh(*self.counts(), parameters, dtype)
 
     def counts(self) -> tuple[Array, Positions, Array, Array]:
-        """``starts``, ``documents``, ``counts`` and ``lengths`` for ``weigh``; the counter is empty afterwards."""
+        """``starts``, ``documents``, ``counts`` and ``lengths`` for ``weigh``; the counter is empty afterward."""
         frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
         for terms, runs, _, _ in self._blocks:
             frequencies[terms] += runs

@@ -137,9 +137,9 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
         (["score", "nope", "@"], 2, "there is no benchmark 'nope'; allowed:"),
         (["score", "fanoutqa", "@", "--metrics", "acc,bleu"], 2, "no metric 'bleu'; allowed: acc, rouge"),
         (
-            ["score", "fanoutqa", "@", "--config", "sample", "--by", "colour"],
+            ["score", "fanoutqa", "@", "--config", "sample", "--by", "color"],
             2,
-            "no grouping 'colour'; allowed: category",
+            "no grouping 'color'; allowed: category",
         ),
         (["score", "fanoutqa", "@", "--config", "sample", "--lemmatizer", "x"], 2, "lemmatizer is 'x'; allowed: auto"),
         (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),

@@ -143,7 +143,7 @@ def test_a_dataset_goes_with_its_license(hub: Hub) -> None:
         assert "\nlicense: apache-2.0\n" in content(hub, "dataset", f"qabench/{name}", "README.md")
 
 
-def test_names_of_another_organisation(hub: Hub) -> None:
+def test_names_of_another_organization(hub: Hub) -> None:
     send(org="elsewhere")
     assert 'evaluate.load("elsewhere/fanout_acc")' in content(hub, "space", "elsewhere/fanout_acc", "README.md")
     card = content(hub, "dataset", "elsewhere/fanoutqa", "README.md")

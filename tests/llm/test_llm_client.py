@@ -173,7 +173,7 @@ def test_max_tokens_stops_before_it_is_passed(server: OpenAIServer, tmp_path: Pa
     assert "max_tokens" in str(outcomes[-1].reason)
 
 
-def test_cancelling_keeps_what_came_in(server: OpenAIServer, tmp_path: Path) -> None:
+def test_canceling_keeps_what_came_in(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(delay=30) if number >= 10 else None
     client = client_for(server, tmp_path, concurrency=4)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural.nli import Judgement, clean, extremes, label_claims, prompt_of, punkt
+from qabench.neural.nli import Judgment, clean, extremes, label_claims, prompt_of, punkt
 
 ROW = {
     "question": "q",
@@ -43,9 +43,9 @@ class Scripted:
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         return [len(prompt.split()) for prompt in prompts]
 
-    def judge(self, prompts: Sequence[str]) -> list[Judgement]:
+    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         self.asked.append(list(prompts))
-        return [Judgement(text, margin, 0.0) for text, margin in map(self.verdict, prompts)]
+        return [Judgment(text, margin, 0.0) for text, margin in map(self.verdict, prompts)]
 
 
 def lines(text: str) -> list[str]:
@@ -128,7 +128,7 @@ def test_the_most_and_the_least_entailed_sentences_decide(official_quirks: bool)
 @pytest.mark.parametrize("quirks", [False, True])
 def test_ties_and_few_sentences(quirks: bool) -> None:
     def kept(sentences: str, margins: list[float]) -> str:
-        judged = [Judgement("", margin, 0.0) for margin in margins]
+        judged = [Judgment("", margin, 0.0) for margin in margins]
         return extremes(sentences.split(), judged, official_quirks=quirks)
 
     assert kept("a b c d e", [0.0] * 5) == "a b d e"  # NumPy sorts so few items by insertion
@@ -141,7 +141,7 @@ def test_ties_and_few_sentences(quirks: bool) -> None:
 
 @given(st.lists(st.integers(-3, 3).map(float), min_size=4))
 def test_nothing_left_out_is_more_extreme(margins: list[float]) -> None:
-    judged = [Judgement("", margin, 0.0) for margin in margins]
+    judged = [Judgment("", margin, 0.0) for margin in margins]
     kept = list(map(int, extremes(list(map(str, range(len(margins)))), judged).split()))
     assert len(set(kept)) == 4
     left = [margin for i, margin in enumerate(margins) if i not in kept]
@@ -176,7 +176,7 @@ LABELS = ["1", "0", "0", "1", "1", "0", "1", "0"]
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A T5 of two layers that knows a dozen words and learnt the labels of eight prompts by heart."""
+    """A T5 of two layers that knows a dozen words and learned the labels of eight prompts by heart."""
     for package in ("torch", "transformers"):
         pytest.importorskip(package, reason="needs the extra autoais")
     import torch
@@ -231,10 +231,8 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
     for batch_size in (1, 3, 64):
         model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
         judged = model.judge(PROMPTS)
-        assert [judgement.text for judgement in judged] == [text for text, _ in by_hand] == LABELS
-        assert [judgement.one - judgement.zero for judgement in judged] == pytest.approx(
-            [m for _, m in by_hand], abs=1e-4
-        )
+        assert [judgment.text for judgment in judged] == [text for text, _ in by_hand] == LABELS
+        assert [judgment.one - judgment.zero for judgment in judged] == pytest.approx([m for _, m in by_hand], abs=1e-4)
         assert model.n_tokens(PROMPTS) == [len(prompt.split()) + 1 for prompt in PROMPTS]
     assert len({round(margin, 3) for _, margin in by_hand}) > 4
     assert (model.judge([]), model.n_tokens([])) == ([], [])
@@ -261,7 +259,7 @@ def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
     claims = [("moon", [" | ".join(sentences)]), ("sun", ["sea"])]
     alone = model.judge([prompt_of(prompt_of(s, "moon"), "moon") for s in sentences])
     wanted = model.judge([prompt_of(extremes(sentences, alone), "moon"), prompt_of("sea", "sun")])
-    assert label_claims(claims, model, lines) == ["Y" if judgement.text == "1" else "N" for judgement in wanted]
+    assert label_claims(claims, model, lines) == ["Y" if judgment.text == "1" else "N" for judgment in wanted]
 
 
 def test_models_that_will_not_do(tiny: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
 from qabench.evaluation.comparison import compare
 from qabench.report import build_report
-from qabench.report.analysis import analyse
+from qabench.report.analysis import analyze
 from qabench.report.finding import finding
 from qabench.report.outcomes import outcome
 from qabench.report.records import LONGEST_TEXT, shortened
@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: 
 
 
 def test_a_group_has_the_scores_of_its_records(three: list[Evaluation]) -> None:
-    category = next(one for one in analyse(sections_of(three)[0]).breakdowns if one.grouping == "category")
+    category = next(one for one in analyze(sections_of(three)[0]).breakdowns if one.grouping == "category")
     score = category.scores["large"]["Astronomy"]["acc.loose"]
     values = [record.scores["acc.loose"] for record in three[0].records if "Astronomy" in record.groups["category"]]
     assert (score.n, score.interval.mean) == (len(values), sum(values) / len(values))
@@ -64,7 +64,7 @@ def grouped(sizes: dict[str, int]) -> Evaluation:
 
 
 def test_small_groups_are_binned_with_their_n() -> None:
-    (breakdown,) = analyse(sections_of([grouped({"A": 20, "B": 15, "C": 3, "D": 2})])[0]).breakdowns
+    (breakdown,) = analyze(sections_of([grouped({"A": 20, "B": 15, "C": 3, "D": 2})])[0]).breakdowns
     assert [(one.name, one.questions) for one in breakdown.groups] == [("A", 20), ("B", 15), ("2 smaller groups", 5)]
     assert breakdown.groups[2].members == ("C", "D")
     assert breakdown.scores["a"]["2 smaller groups"]["acc.loose"].n == 5
@@ -73,7 +73,7 @@ def test_small_groups_are_binned_with_their_n() -> None:
 def test_pairs_are_tested_on_common_questions(three: list[Evaluation]) -> None:
     first, second = three[0], replace(three[2], records=three[2].records[3:])
     (section,) = sections_of([first, second])
-    (pair,) = analyse(section).comparisons["acc.loose"].pairs
+    (pair,) = analyze(section).comparisons["acc.loose"].pairs
     ours, theirs = ([record.scores["acc.loose"] for record in run.records[-9:]] for run in (first, second))
     assert (pair.n, pair.difference) == (9, paired_randomization(ours, theirs))
     assert pair.wins + pair.ties + pair.losses == 9

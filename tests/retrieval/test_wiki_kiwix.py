@@ -29,7 +29,7 @@ ATOM = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>
 RSS = """<?xml version="1.0"?><rss version="2.0"><channel><title>Search</title><link>/search?x</link>
 <item><title>Grey heron</title><link>/b/A/Grey_heron</link><book><title>Birds</title></book></item></channel></rss>"""
 BAR = '<span class="kiwix"><span id="kiwixtoolbar"><div><a href="/"><button>Home</button></a></div></span></span>'
-CATALOGUE = """<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="" type="application/atom+xml"/>
+CATALOG = """<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="" type="application/atom+xml"/>
 <entry><link type="image/png" href="/x"/><link type="text/html" href="/content/b"/></entry></feed>"""
 
 
@@ -106,7 +106,7 @@ def test_search_reads_both_kinds_of_feed(server: Scripted, feed: str, count: int
 
 
 def test_search_errors(server: Scripted) -> None:
-    server.answers["/catalog/search"] = (200, CATALOGUE)
+    server.answers["/catalog/search"] = (200, CATALOG)
     server.answers["/search"] = (400, "<error>No such book: b</error>")
     with pytest.raises(WikiError, match=r"answered 400 .* Its catalog has 'b'\."):
         kiwix_of(server).search("x")
@@ -135,7 +135,7 @@ def test_content_by_link_with_a_prefix(server: Scripted) -> None:
 
 
 def test_a_missing_page(server: Scripted) -> None:
-    server.answers["/catalog/search"] = (200, CATALOGUE)
+    server.answers["/catalog/search"] = (200, CATALOG)
     with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no page of this title. Its catalog has 'b'"):
         kiwix_of(server).content({"title": "Dodo"})
     server.answers["/catalog/search"] = (403, "")

@@ -89,9 +89,9 @@ class TestAutoAIS:
         labels = [["Y", None], [None, None]]
         official = autoais(rows, labels).as_dict()
         assert (official["macro"], official["micro"], official["counted_claims"]) == (0.25, 1 / 3, 3)
-        excluded = autoais(rows, labels, on_unlabelled="exclude").as_dict()
+        excluded = autoais(rows, labels, on_unlabeled="exclude").as_dict()
         assert (excluded["macro"], excluded["micro"], excluded["counted_claims"]) == (1.0, 1.0, 1)
-        assert official["unlabelled"] == excluded["unlabelled"] == 2
+        assert official["unlabeled"] == excluded["unlabeled"] == 2
 
     def test_rows_with_several_answers_or_none(self) -> None:
         rows = [row(answer(claim()), answer(claim(), claim(), system="gpt4")), row(), row(answer() | {"claims": None})]
@@ -122,10 +122,10 @@ class TestAutoAISAgreement:
     def test_claims_without_label(self) -> None:
         rows = [row(answer(claim(), claim(evidence=[], support="Missing"), claim()))]
         official = autoais_agreement(rows, [[None, None, "Y"]]).as_dict()
-        assert (official["accuracy"], official["claims"], official["unlabelled"]) == (2 / 3, 3, 1)
-        excluded = autoais_agreement(rows, [[None, None, "Y"]], on_unlabelled="exclude").as_dict()
-        assert (excluded["accuracy"], excluded["claims"], excluded["unlabelled"]) == (1.0, 2, 1)
-        assert excluded["skipped"] == {"unlabelled": 1}
+        assert (official["accuracy"], official["claims"], official["unlabeled"]) == (2 / 3, 3, 1)
+        excluded = autoais_agreement(rows, [[None, None, "Y"]], on_unlabeled="exclude").as_dict()
+        assert (excluded["accuracy"], excluded["claims"], excluded["unlabeled"]) == (1.0, 2, 1)
+        assert excluded["skipped"] == {"unlabeled": 1}
 
     def test_what_is_undefined_is_none(self) -> None:
         result = autoais_agreement([row(answer(claim(support="Partial")))], [["N"]]).as_dict()
@@ -268,8 +268,8 @@ def test_bad_fields_of_claims(score: Callable[..., Any], field: str, value: Any,
 
 def test_options_are_checked() -> None:
     for score in (autoais, autoais_agreement):
-        with pytest.raises(InputError, match="unknown on_unlabelled 'Y'; allowed: N, exclude"):
-            score([row(answer(claim()))], [["Y"]], on_unlabelled="Y")
+        with pytest.raises(InputError, match="unknown on_unlabeled 'Y'; allowed: N, exclude"):
+            score([row(answer(claim()))], [["Y"]], on_unlabeled="Y")
 
 
 # The real rows, with verdicts from a seed.
@@ -335,7 +335,7 @@ def test_autoais_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -
         part = result["by_system"][name]
         assert {key: part[key] for key in expected} == expected
     assert len(result["per_question"]) == len(raw)
-    assert result["unlabelled"] > 0
+    assert result["unlabeled"] > 0
     # All of gpt4's evidence that experts found complete is links, and those are passed over.
     assert result["by_system"]["gpt4"]["counted_claims"] == 0
     assert sum(part["macro"] is not None for part in result["by_system"].values()) == len(systems) - 1

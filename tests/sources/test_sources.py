@@ -120,7 +120,7 @@ class TestDigest:
         for part in (str(path), "fanoutqa: data/dev set.json", "size expected 16, got 2", source.url):
             assert part in str(caught.value)
 
-    def test_lfs_pointer_is_recognised(self, tmp_path: Path) -> None:
+    def test_lfs_pointer_is_recognized(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
         with pytest.raises(DigestMismatch, match="git lfs pull"):

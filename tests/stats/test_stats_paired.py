@@ -26,7 +26,7 @@ def test_paired_bootstrap_finds_only_real_differences() -> None:
         assert test([1, 0, 1], [1, 0, 1]).p_value == 1.0
 
 
-def test_the_published_randomisation_test() -> None:
+def test_the_published_randomization_test() -> None:
     """Fisher, The Design of Experiments, 1935, section 21, on Darwin's maize: 1726 of the 32,768 ways."""
     differences = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
     exact = paired_randomization(differences, [0] * 15, resamples=32_768)
@@ -35,7 +35,7 @@ def test_the_published_randomisation_test() -> None:
 
 
 @pytest.mark.parametrize("items", [9, 40])
-def test_randomisation_equals_scipys(items: int) -> None:
+def test_randomization_equals_scipys(items: int) -> None:
     scipy_stats = pytest.importorskip("scipy.stats")
     a, b = verdicts(items, 1), verdicts(items, 2)
     both = np.vstack([a, b])

@@ -18,7 +18,7 @@ OPENINGS = (
 )
 LINKS = (" - ", ": ", " is ", " was listed as ", ", which had been recorded as ", " → ", " (")
 FILLER = (
-    "The largest ones have been growing faster than their neighbours.",
+    "The largest ones have been growing faster than their neighbors.",
     "Many of these were founded by immigrants, and they've been studied widely.",
     "It should be noted that the numbers given here may differ between sources; don't rely on them.",
     "There are several others, but they weren't included because the records were lost.",

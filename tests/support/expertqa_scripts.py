@@ -32,7 +32,7 @@ def module(name: str, **attributes: Any) -> types.ModuleType:
 
 @contextlib.contextmanager
 def importing(mirror: Path, modules: Mapping[str, types.ModuleType]) -> Iterator[None]:
-    """Imports from the mirror's repository and of stand-ins; undone afterwards."""
+    """Imports from the mirror's repository and of stand-ins; undone afterward."""
     folders = [str(mirror / REPO), str(mirror / REPO / "modeling" / "fact_score")]
     with mock.patch.dict(sys.modules, modules), mock.patch.object(sys, "path", [*folders, *sys.path]):
         yield

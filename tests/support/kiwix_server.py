@@ -82,7 +82,7 @@ class KiwixServer:
 
 
 def _square(size: int) -> bytes:
-    """A PNG of one colour: a ZIM file needs a picture."""
+    """A PNG of one color: a ZIM file needs a picture."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -45,6 +45,6 @@ def scorer(spacy_model: str, questions: list[dict[str, Any]], answers: list[dict
 
 
 def remember_normal_forms(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the official scorer normalise each distinct text once: the same code, minutes instead of an hour."""
+    """Lets the official scorer normalize each distinct text once: the same code, minutes instead of an hour."""
     package = official(spacy_model)
     monkeypatch.setattr(package.eval.string, "normalize", functools.cache(package.norm.normalize))

@@ -73,7 +73,7 @@ def _compare(
             progress=progress,
             **given,
         )
-    systems = labelled(read.evaluations)
+    systems = labeled(read.evaluations)
     by = wanted or found.headline_metric(read.evaluations)
     if by is None:
         raise InputError(f"none of these has a score of {found.title}")
@@ -93,7 +93,7 @@ def _compare(
 compare = with_parameters(_compare, parameters())
 
 
-def labelled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
+def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
     """The evaluations by name: the model, with the setting or the path if models are equal.
 
     Raises:

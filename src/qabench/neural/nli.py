@@ -23,7 +23,7 @@ MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] stays, as upstream
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The output of a model for one prompt.
 
     Attributes:
@@ -45,7 +45,7 @@ class Entailment(Protocol):
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """The number of tokens of each prompt, before it is cut."""
 
-    def judge(self, prompts: Sequence[str]) -> list[Judgement]:
+    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         """One judgment per prompt, in order; prompts are cut at 512 tokens."""
 
 
@@ -68,28 +68,28 @@ def clean(text: str) -> str:
     return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
 
 
-def extremes(sentences: Sequence[str], judgements: Sequence[Judgement], *, official_quirks: bool = True) -> str:
+def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, official_quirks: bool = True) -> str:
     """The two most and the two least entailed sentences, joined in this order.
 
     With fewer than four sentences some appear twice, as upstream.
 
     Args:
         sentences: those of the evidence.
-        judgements: one judgment per sentence.
+        judgments: one judgment per sentence.
         official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, where
             confident judgments are ties, which NumPy's default sort breaks in no particular order. Otherwise by the
             difference of the logits; ties by position.
     """
     if official_quirks:
-        order = np.argsort(np.array([_neutral(one) for one in judgements], dtype=np.float32)).tolist()
+        order = np.argsort(np.array([_neutral(one) for one in judgments], dtype=np.float32)).tolist()
     else:
-        order = sorted(range(len(sentences)), key=lambda i: judgements[i].zero - judgements[i].one)
+        order = sorted(range(len(sentences)), key=lambda i: judgments[i].zero - judgments[i].one)
     return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
 
 
-def _neutral(judgement: Judgement) -> np.float32:
+def _neutral(judgment: Judgment) -> np.float32:
     """The probability of "0" against "1", as upstream computes it."""
-    logits = np.array([judgement.one, judgement.zero], dtype=np.float32)
+    logits = np.array([judgment.one, judgment.zero], dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         shares = np.exp(logits) / np.sum(np.exp(logits), axis=0)
     return np.float32(shares[1])
@@ -124,8 +124,8 @@ def label_claims(
     long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
     shorter = _shortened([texts[i] for i in long], model, split or punkt, official_quirks)
     prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
-    for i, judgement in zip(prompts, _judge(model, list(prompts.values())), strict=True):
-        labels[i] = "Y" if judgement.text == "1" else "N"
+    for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
+        labels[i] = "Y" if judgment.text == "1" else "N"
     return labels
 
 
@@ -160,7 +160,7 @@ def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Split
     return [extremes(own, [next(judged) for _ in own], official_quirks=quirks) for own in sentences]
 
 
-def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgement]:
+def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
     # Answers share evidence and evidence shares sentences: each prompt is judged once.
     distinct = list(dict.fromkeys(prompts))
     judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 from qabench.errors import InputError, MissingExtra
 from qabench.neural import buckets, cannot_load, default_device, pinned
-from qabench.neural.nli import MAX_LENGTH, MODEL, Judgement
+from qabench.neural.nli import MAX_LENGTH, MODEL, Judgment
 
 MAX_NEW_TOKENS = 20
 DTYPES = ("float32", "bfloat16", "float16")
@@ -33,15 +33,15 @@ class Seq2SeqEntailment:
         """The number of tokens of each prompt, including the end token, before it is cut."""
         return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
 
-    def judge(self, prompts: Sequence[str]) -> list[Judgement]:
+    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         """One judgment per prompt, in order; prompts are cut at 512 tokens. Generated without sampling."""
         encoded = [self.tokenizer(prompt, truncation=True, max_length=MAX_LENGTH).input_ids for prompt in prompts]
-        judged: dict[int, Judgement] = {}
+        judged: dict[int, Judgment] = {}
         for batch in buckets([len(ids) for ids in encoded], self.batch_size):
             judged |= zip(batch, self._generate([encoded[i] for i in batch]), strict=True)
         return [judged[i] for i in range(len(prompts))]
 
-    def _generate(self, encoded: list[list[int]]) -> list[Judgement]:
+    def _generate(self, encoded: list[list[int]]) -> list[Judgment]:
         import torch
 
         inputs = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
@@ -57,7 +57,7 @@ class Seq2SeqEntailment:
         one, zero = self.verdicts
         first = output.logits[0].float()[:, [one, zero]].tolist()
         texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
-        return [Judgement(text, *logits) for text, logits in zip(texts, first, strict=True)]
+        return [Judgment(text, *logits) for text, logits in zip(texts, first, strict=True)]
 
 
 def load_entailment(

@@ -96,7 +96,7 @@ class Analysis:
         }
 
 
-def analyse(section: Section) -> Analysis:
+def analyze(section: Section) -> Analysis:
     """All numbers of a section; takes some hundredths of a second for each run, metric and group."""
     scores = {label: section.benchmark.scores(run) for label, run in section.runs.items()}
     extra = section.benchmark.sections(section.runs)

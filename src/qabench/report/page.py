@@ -15,7 +15,7 @@ from qabench.errors import MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.files import write_json, write_text
 from qabench.report import view
-from qabench.report.analysis import Analysis, analyse
+from qabench.report.analysis import Analysis, analyze
 from qabench.report.overview import overview
 from qabench.report.records import bounded, records_of
 from qabench.report.sections import Section, sections_of
@@ -50,7 +50,7 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
         QabenchError: the folder cannot be written.
     """
     sections = sections_of(runs)
-    analyses = [analyse(section) for section in sections]
+    analyses = [analyze(section) for section in sections]
     *names, last = dict.fromkeys(section.benchmark.title for section in sections)
     title = title or f"{', '.join(names)}{' and ' if names else ''}{last} report"
     page = out / PAGE

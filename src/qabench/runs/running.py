@@ -110,7 +110,7 @@ def resume(
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
-    """Resumes a run that was killed, cancelled or had failed samples: only missing and failed ones are asked.
+    """Resumes a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
 
     The log is data, not configuration: only a task of qabench is run, and calls go to a server that the log names only
     if ``base_url`` or the user's environment names it as well.

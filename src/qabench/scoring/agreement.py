@@ -20,14 +20,14 @@ class JudgedClaim:
         predicted: the model's verdict; None if the claim is not counted.
         gold: the experts' verdict; None if the claim is not counted.
         skipped: why the claim is not counted; None if it is.
-        unlabelled: whether the model's label is missing; such a claim can still be counted.
+        unlabeled: whether the model's label is missing; such a claim can still be counted.
     """
 
     system: str
     predicted: bool | None = None
     gold: bool | None = None
     skipped: str | None = None
-    unlabelled: bool = False
+    unlabeled: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """predicted, gold and skipped."""

@@ -17,7 +17,7 @@ from qabench.scoring.agreement import Agreement, JudgedClaim, by_system
 from qabench.scoring.expertqa import AUTOAIS_LABEL, Answer, Claim, read_answers
 
 FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that these scores use
-ON_UNLABELLED = ("N", "exclude")
+ON_UNLABELED = ("N", "exclude")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class AnswerAutoAIS:
         values: for each counted claim, 1 if its label is Y, else 0.
         claims: the number of claims.
         claims_without_evidence: the number of claims without evidence, which are never counted.
-        unlabelled: the number of claims that would count, but have no label.
+        unlabeled: the number of claims that would count, but have no label.
     """
 
     system: str
@@ -35,7 +35,7 @@ class AnswerAutoAIS:
     values: tuple[int, ...]
     claims: int
     claims_without_evidence: int
-    unlabelled: int
+    unlabeled: int
 
     @property
     def mean(self) -> float | None:
@@ -66,7 +66,7 @@ class AutoAIS:
         claims: the number of claims.
         claims_without_evidence: the number of claims without evidence.
         counted_claims: the number of claims in the means.
-        unlabelled: the number of claims that would count, but have no label.
+        unlabeled: the number of claims that would count, but have no label.
     """
 
     macro: float | None
@@ -78,7 +78,7 @@ class AutoAIS:
     claims: int
     claims_without_evidence: int
     counted_claims: int
-    unlabelled: int
+    unlabeled: int
 
     @classmethod
     def of(cls, answers: Sequence[AnswerAutoAIS]) -> AutoAIS:
@@ -94,7 +94,7 @@ class AutoAIS:
             sum(answer.claims for answer in answers),
             sum(answer.claims_without_evidence for answer in answers),
             sum(len(answer.values) for answer in answers),
-            sum(answer.unlabelled for answer in answers),
+            sum(answer.unlabeled for answer in answers),
         )
 
 
@@ -126,7 +126,7 @@ class AutoAISAgreement:
         return by_system(self.per_question, _agreement)
 
 
-def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabelled: str = "N") -> AutoAISScore:
+def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N") -> AutoAISScore:
     """AutoAIS of answers: the share of the claims that the experts found fully supported that a model labels Y.
 
     A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the system gpt4, claims
@@ -135,18 +135,18 @@ def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabel
     Args:
         references: rows of the dataset, with the experts' labels.
         predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
-        on_unlabelled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
+        on_unlabeled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
 
     Raises:
         InputError: see ``read_answers``; an unknown option.
     """
-    _check_option(on_unlabelled)
+    _check_option(on_unlabeled)
     rows = read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)
-    return AutoAISScore(tuple(tuple(_score(answer, on_unlabelled) for answer in row) for row in rows))
+    return AutoAISScore(tuple(tuple(_score(answer, on_unlabeled) for answer in row) for row in rows))
 
 
 def autoais_agreement(
-    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabelled: str = "N"
+    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
 ) -> AutoAISAgreement:
     """Agreement of AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
 
@@ -155,28 +155,28 @@ def autoais_agreement(
 
     Args, Raises: as of ``autoais``.
     """
-    _check_option(on_unlabelled)
+    _check_option(on_unlabeled)
     rows = read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)
     return AutoAISAgreement(
         tuple(
-            tuple(_judged(answer.system, claim, on_unlabelled) for answer in row for claim in answer.claims)
+            tuple(_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims)
             for row in rows
         )
     )
 
 
-def _score(answer: Answer, on_unlabelled: str) -> AnswerAutoAIS:
+def _score(answer: Answer, on_unlabeled: str) -> AnswerAutoAIS:
     with_evidence = [claim for claim in answer.claims if claim.fields["evidence"]]
     counted = [claim for claim in with_evidence if _counts(claim, answer.system)]
-    labelled = [claim for claim in counted if claim.verdict is not None]
-    scored = labelled if on_unlabelled == "exclude" else counted
+    labeled = [claim for claim in counted if claim.verdict is not None]
+    scored = labeled if on_unlabeled == "exclude" else counted
     return AnswerAutoAIS(
         answer.system,
         answer.abstains,
         tuple(int(claim.verdict == "Y") for claim in scored),
         len(answer.claims),
         len(answer.claims) - len(with_evidence),
-        len(counted) - len(labelled),
+        len(counted) - len(labeled),
     )
 
 
@@ -186,19 +186,19 @@ def _counts(claim: Claim, system: str) -> bool:
     return bool(claim.fields["support"] == "Complete" and claim.fields["worthiness"] == "Yes")
 
 
-def _judged(system: str, claim: Claim, on_unlabelled: str) -> JudgedClaim:
+def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
     if claim.fields["worthiness"] == "No":
         return JudgedClaim(system, skipped="not worth a citation")
-    unlabelled = claim.verdict is None and bool(claim.fields["evidence"])
-    if unlabelled and on_unlabelled == "exclude":
-        return JudgedClaim(system, skipped="unlabelled", unlabelled=True)
-    return JudgedClaim(system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabelled=unlabelled)
+    unlabeled = claim.verdict is None and bool(claim.fields["evidence"])
+    if unlabeled and on_unlabeled == "exclude":
+        return JudgedClaim(system, skipped="unlabeled", unlabeled=True)
+    return JudgedClaim(system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabeled=unlabeled)
 
 
 def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     counts = Agreement.of(claims)
     found = {"accuracy": counts.accuracy, "complete": counts.of_class(), "not_complete": counts.inverse.of_class()}
-    return found | asdict(counts) | {"unlabelled": sum(claim.unlabelled for claim in claims)}
+    return found | asdict(counts) | {"unlabeled": sum(claim.unlabeled for claim in claims)}
 
 
 def _macro(answers: Iterable[AnswerAutoAIS]) -> float | None:
@@ -214,6 +214,6 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _check_option(on_unlabelled: object) -> None:
-    if on_unlabelled not in ON_UNLABELLED:
-        raise InputError(f"unknown on_unlabelled {on_unlabelled!r}; allowed: {', '.join(ON_UNLABELLED)}")
+def _check_option(on_unlabeled: object) -> None:
+    if on_unlabeled not in ON_UNLABELED:
+        raise InputError(f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}")

@@ -27,8 +27,8 @@ FIELDS = frozenset({"question", "reference", "answer"})
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The judgement of one answer.
+class Judgment:
+    """The judgment of one answer.
 
     Attributes:
         verdict: a value of ``VERDICTS``; None for an unanswered question and if there is no readable verdict.
@@ -45,7 +45,7 @@ class Judgement:
     reply: str | None = None
 
 
-NOT_ANSWERED = Judgement(None, 0, 0)
+NOT_ANSWERED = Judgment(None, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class JudgeScore:
     n_readable: int
     verdicts: dict[str, int]
     unreadable: tuple[tuple[int, str], ...]
-    per_question: tuple[Judgement, ...]
+    per_question: tuple[Judgment, ...]
 
 
 def is_judged(prediction: Any) -> bool:
@@ -98,8 +98,8 @@ def official_score(reply: str) -> int:
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
-def read_judgement(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgement:
-    """The judgement in a reply.
+def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
+    """The judgment in a reply.
 
     The official score depends on the last character alone. A verdict is readable if that character is one of the six
     letters and is not the end of a word: "I cannot judge" ends in a full mark officially.
@@ -121,32 +121,32 @@ def read_judgement(reply: str, finish_reason: str | None = None, refusal: str | 
     elif letter not in VERDICTS or text[-2:-1].isalnum():
         reason = f"the reply does not end with a letter from A to F: {text[-40:]!r}"
     if reason:
-        return Judgement(None, official_score(reply), None, reason, reply)
-    return Judgement(VERDICTS[letter], official_score(reply), int(letter in FULL_MARKS), None, reply)
+        return Judgment(None, official_score(reply), None, reason, reply)
+    return Judgment(VERDICTS[letter], official_score(reply), int(letter in FULL_MARKS), None, reply)
 
 
-def no_judgement(reason: str) -> Judgement:
-    """The judgement of a question on which the judge gave no reply."""
-    return Judgement(None, None, None, reason)
+def no_judgment(reason: str) -> Judgment:
+    """The judgment of a question on which the judge gave no reply."""
+    return Judgment(None, None, None, reason)
 
 
-def judge_score(judgements: Sequence[Judgement]) -> JudgeScore:
-    """The means over judgements; see ``JudgeScore``.
+def judge_score(judgments: Sequence[Judgment]) -> JudgeScore:
+    """The means over judgments; see ``JudgeScore``.
 
     Raises:
         InputError: there are none.
     """
-    if not judgements:
+    if not judgments:
         raise InputError("nothing to score: there are no questions, and a mean over none is undefined")
-    scores = [one.score for one in judgements if one.score is not None]
-    readable = [one.readable for one in judgements if one.readable is not None]
-    counts = Counter(one.verdict for one in judgements)
+    scores = [one.score for one in judgments if one.score is not None]
+    readable = [one.readable for one in judgments if one.readable is not None]
+    counts = Counter(one.verdict for one in judgments)
     return JudgeScore(
         gpt=sum(scores) / len(scores) if scores else None,
         gpt_readable=sum(readable) / len(readable) if readable else None,
         n=len(scores),
         n_readable=len(readable),
         verdicts={verdict: counts[verdict] for verdict in VERDICTS.values()},
-        unreadable=tuple((i, one.reason) for i, one in enumerate(judgements) if one.reason is not None),
-        per_question=tuple(judgements),
+        unreadable=tuple((i, one.reason) for i, one in enumerate(judgments) if one.reason is not None),
+        per_question=tuple(judgments),
     )

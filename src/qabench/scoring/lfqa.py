@@ -121,7 +121,7 @@ def _text(text: Any, where: str) -> str:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seeds NumPy's global random generator and restores it afterwards: the aggregators do not accept a generator."""
+    """Seeds NumPy's global random generator and restores it afterward: the aggregators do not accept a generator."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
         raise InputError(f"seed is {seed!r}; allowed: an integer from 0 to {2**32 - 1}")
     state = np.random.get_state()

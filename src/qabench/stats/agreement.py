@@ -68,9 +68,9 @@ def cohens_kappa(
     rows = units(np.column_stack([(ours * theirs).sum(axis=1), ours, theirs]), clusters)
 
     def shares(equal: Array, *counts: Array) -> tuple[Array, Array]:
-        labelled = np.stack(counts).reshape(2, kinds, -1)
-        items = labelled[0].sum(axis=0)
-        return equal / items, (labelled[0] * labelled[1]).sum(axis=0) / items**2
+        labeled = np.stack(counts).reshape(2, kinds, -1)
+        items = labeled[0].sum(axis=0)
+        return equal / items, (labeled[0] * labeled[1]).sum(axis=0) / items**2
 
     def kappa(*statistics: Array) -> Array:
         agreement, chance = shares(*statistics)

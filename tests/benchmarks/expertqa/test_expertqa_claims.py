@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.benchmarks.expertqa.claims import (
-    cite_afterwards,
+    cite_afterward,
     cited,
     cut_sources,
     passage_sources,
@@ -94,7 +94,7 @@ def test_claims_of_read_passages(
     compared(f"{n} claims of {len(answers)} answers with passages; marks out of range are skipped")
 
 
-def test_claims_cited_afterwards(
+def test_claims_cited_afterward(
     splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]
 ) -> None:
     n = 0
@@ -110,7 +110,7 @@ def test_claims_cited_afterwards(
         value = {"answer_string": answer["answer_string"], "attribution": [], "claims": claims}
         example = {"answers": {"gpt4": None, "gpt4_post_hoc_gs": deepcopy(value)}}
         ((theirs,),) = [list(one.values()) for one in splitter.answers([example], "post_hoc_gs_gpt4.jsonl")]
-        found = cite_afterwards(texts, passages.get)
+        found = cite_afterward(texts, passages.get)
         if not answer["answer_string"].strip():
             continue
         assert ours(found.claims) == [(claim["claim_string"], claim["evidence"]) for claim in theirs["claims"]]

@@ -15,7 +15,7 @@ from openai_server import OpenAIServer
 
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
-from qabench.neural.nli import Judgement
+from qabench.neural.nli import Judgment
 
 Row = dict[str, Any]
 
@@ -30,9 +30,9 @@ class Labeler:
     def n_tokens(self, prompts: list[str]) -> list[int]:
         return [len(prompt.split()) for prompt in prompts]
 
-    def judge(self, prompts: list[str]) -> list[Judgement]:
+    def judge(self, prompts: list[str]) -> list[Judgment]:
         Labeler.asked += len(prompts)
-        return [Judgement(str(len(prompt) % 2), 0.0, 0.0) for prompt in prompts]
+        return [Judgment(str(len(prompt) % 2), 0.0, 0.0) for prompt in prompts]
 
 
 def command(*arguments: object) -> int:

@@ -210,11 +210,11 @@ OFFICIAL = {
         "rouge": "rouge-score-0.1.2", "stemmer": "none", "bootstrap": 1000, "seed": 0,
     },
     "expertqa_autoais": {
-        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabelled": "N", "counted": "annotated",
+        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabeled": "N", "counted": "annotated",
         "labels": "google/t5_xxl_true_nli_mixture@0a1b2c:float32", "k": 5, "corpus": "sphere", "web": "google",
     },
     "expertqa_autoais_agreement": {
-        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabelled": "N",
+        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabeled": "N",
         "labels": "google/t5_xxl_true_nli_mixture@0a1b2c:float32",
     },
     "expertqa_factscore_agreement": {

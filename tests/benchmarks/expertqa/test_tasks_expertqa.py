@@ -24,7 +24,7 @@ from qabench.benchmarks.expertqa.prompts import split_answer, verdict
 from qabench.benchmarks.expertqa.questions import question_id
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
-from qabench.neural.nli import Judgement
+from qabench.neural.nli import Judgment
 from qabench.retrieval import BM25Index
 from qabench.runs.log import read_run
 
@@ -135,7 +135,7 @@ def test_labels_by_a_model_make_the_figures_of_the_metrics(
     samples, ours = in_order(log), figures_of(log)
     rows = [as_row(sample) for sample in samples]
     metric = qabench.load_metric("expertqa_autoais")
-    theirs = metric.compute(predictions=rows, references=rows, on_unlabelled="exclude")
+    theirs = metric.compute(predictions=rows, references=rows, on_unlabeled="exclude")
     for name in ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions"):
         assert ours.get(f"autoais_{name}") == theirs[name]
     assert ours["evidence"] == (theirs["claims"] - theirs["claims_without_evidence"]) / theirs["claims"]
@@ -198,8 +198,8 @@ def test_labels_by_the_entailment_model(tmp_path: Path, monkeypatch: pytest.Monk
         def n_tokens(self, prompts: list[str]) -> list[int]:
             return [1] * len(prompts)
 
-        def judge(self, prompts: list[str]) -> list[Judgement]:
-            return [Judgement("1" if "book" in prompt else "0", 0.0, 0.0) for prompt in prompts]
+        def judge(self, prompts: list[str]) -> list[Judgment]:
+            return [Judgment("1" if "book" in prompt else "0", 0.0, 0.0) for prompt in prompts]
 
     monkeypatch.setattr("qabench.neural.seq2seq.load_entailment", lambda name: Model())
     log = done(tmp_path, lambda prompt: ANSWER, attributor="nli", nli_model="a folder")

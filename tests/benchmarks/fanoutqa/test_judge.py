@@ -25,9 +25,9 @@ from qabench.scoring.judge import (
     VERDICTS,
     judge_fields,
     judge_score,
-    no_judgement,
+    no_judgment,
     official_score,
-    read_judgement,
+    read_judgment,
 )
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
@@ -59,10 +59,10 @@ def answer_in(body: dict[str, Any]) -> str:
 @pytest.mark.parametrize("letter", "abcdef")
 def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
     for reply in (letter, letter.upper(), f"Because.\n\n{letter.upper()}\n ", f"({letter}", f"it is {letter}"):
-        judgement = read_judgement(reply, "stop")
-        assert judgement.verdict == VERDICTS[letter]
-        assert judgement.score == judgement.readable == int(letter in "bce")
-        assert judgement.reason is None
+        judgment = read_judgment(reply, "stop")
+        assert judgment.verdict == VERDICTS[letter]
+        assert judgment.score == judgment.readable == int(letter in "bce")
+        assert judgment.reason is None
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
 def test_unreadable_replies_have_the_official_score(
     reply: str, how: dict[str, str], official: int, reason: str
 ) -> None:
-    judgement = read_judgement(reply, **how)
-    assert (judgement.verdict, judgement.score, judgement.readable) == (None, official, None)
-    assert judgement.reason and reason in judgement.reason
+    judgment = read_judgment(reply, **how)
+    assert (judgment.verdict, judgment.score, judgment.readable) == (None, official, None)
+    assert judgment.reason and reason in judgment.reason
 
 
 @given(st.text(min_size=1).filter(str.strip))
@@ -94,12 +94,12 @@ def test_the_official_score_is_upstream_s(reply: str) -> None:
 
 
 def test_official_and_readable_means() -> None:
-    replies = [read_judgement(reply) for reply in ("C", "D", "?")]
-    score = judge_score([*replies, NOT_ANSWERED, no_judgement("HTTP 500")])
+    replies = [read_judgment(reply) for reply in ("C", "D", "?")]
+    score = judge_score([*replies, NOT_ANSWERED, no_judgment("HTTP 500")])
     assert (score.gpt, score.n, score.gpt_readable, score.n_readable) == (1 / 4, 4, 1 / 3, 3)
     assert [i for i, _ in score.unreadable] == [2, 4]
     assert score.verdicts["same"] == score.verdicts["disagreement"] == 1
-    assert judge_score([no_judgement("x")]).gpt is None
+    assert judge_score([no_judgment("x")]).gpt is None
     with pytest.raises(InputError, match="nothing to score"):
         judge_score([])
 

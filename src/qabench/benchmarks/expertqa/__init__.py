@@ -34,7 +34,7 @@ BENCHMARK = Benchmark(
             "split", "A split of the config; by default test, if it has one.", choices=("train", "validation", "test")
         ),
         Option(
-            "unlabelled",
+            "unlabeled",
             "A claim that counts but has no label is N, or left out.",
             default="N",
             choices=("N", "exclude"),

@@ -1,4 +1,4 @@
-"""How ExpertQA's questions are answered: from memory, from passages, or from memory with evidence found afterwards."""
+"""How ExpertQA's questions are answered: from memory, from passages, or from memory with evidence found afterward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabench.benchmarks.expertqa import official_prompts as official
 from qabench.benchmarks.expertqa import prompts
 from qabench.benchmarks.expertqa.claims import (
     ClaimedAnswer,
-    cite_afterwards,
+    cite_afterward,
     cut_sources,
     passage_sources,
     split_claims,
@@ -71,9 +71,9 @@ class Answering:
         found = split_claims(answer, sources)
         if self.method == "closed" or self.passages is None:
             return found, ()
-        return self._cited_afterwards([claim["claim_string"] for claim in found.claims], self.passages)
+        return self._cited_afterward([claim["claim_string"] for claim in found.claims], self.passages)
 
-    def _cited_afterwards(self, claims: Sequence[str], passages: Passages) -> tuple[ClaimedAnswer, Sequence[Passage]]:
+    def _cited_afterward(self, claims: Sequence[str], passages: Passages) -> tuple[ClaimedAnswer, Sequence[Passage]]:
         shown: dict[Passage, None] = {}
 
         def find(claim: str) -> tuple[str, str] | None:
@@ -81,7 +81,7 @@ class Answering:
             shown.update(dict.fromkeys(best))
             return (best[0].source or best[0].id, best[0].text) if best else None
 
-        return cite_afterwards(claims, find), list(shown)
+        return cite_afterward(claims, find), list(shown)
 
     def signature(self) -> dict[str, object]:
         """The fields of signatures that say how the answers were made."""

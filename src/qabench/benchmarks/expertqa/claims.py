@@ -85,7 +85,7 @@ def cited(text: str, sources: Sequence[str]) -> list[str]:
     return [sources[position] for position in positions if position < len(sources)]
 
 
-def cite_afterwards(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
+def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
     """Claims with evidence found for each of them, and the answer that they make (post-hoc systems).
 
     Args:

@@ -73,7 +73,7 @@ _LABELS = Field(
 _FACT_SCORES = Field(
     lambda value: value.startswith("gpt-3.5-turbo/"), "fact scores: {value} instead of gpt-3.5-turbo", absent=True
 )
-_UNLABELLED = Field(("N",), "claims without a label are left out")
+_UNLABELED = Field(("N",), "claims without a label are left out")
 
 DECLARATIONS: Mapping[str, Declaration] = {
     "expertqa_lfqa": _DATA
@@ -89,7 +89,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "expertqa_autoais": _ANNOTATED
     | _SYSTEM
     | {
-        "unlabelled": _UNLABELLED,
+        "unlabeled": _UNLABELED,
         "counted": Field(
             ("annotated",),
             "claims counted: {value}; the authors count those that experts found completely supported and worth a "
@@ -98,7 +98,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         ),
         "labels": _LABELS,
     },
-    "expertqa_autoais_agreement": _ANNOTATED | {"unlabelled": _UNLABELLED, "labels": _LABELS},
+    "expertqa_autoais_agreement": _ANNOTATED | {"unlabeled": _UNLABELED, "labels": _LABELS},
     "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
     "expertqa_factscore_agreement": _ANNOTATED
     | {"threshold": Field(("0.5",), "threshold: {value} instead of {official}"), "fact_scores": _FACT_SCORES},

@@ -58,7 +58,7 @@ def evaluate(
     questions: Path | None = None,
     progress: object = None,
     split: str | None = None,
-    unlabelled: str = "N",
+    unlabeled: str = "N",
 ) -> Evaluation:
     """Scores predictions for the questions of a config.
 
@@ -69,7 +69,7 @@ def evaluate(
         questions: a custom file of questions; see ``load_questions``.
         progress: unused; scoring takes seconds.
         split: of a config with several; None means "test".
-        unlabelled: a claim that counts but has no label is "N", as in the authors' script, or left out ("exclude").
+        unlabeled: a claim that counts but has no label is "N", as in the authors' script, or left out ("exclude").
 
     Returns:
         One record per question of the split. ``Record.scores`` has the columns of ``columns.py``.
@@ -84,7 +84,7 @@ def evaluate(
     joined = join([row.id for row in loaded.rows], predictions)
     items = [_item(question, row) for question, row in zip(loaded.rows, joined.rows, strict=True)]
     _match_annotated(items)
-    found = _score(items, loaded, unlabelled, FAMILIES if families is None else families)
+    found = _score(items, loaded, unlabeled, FAMILIES if families is None else families)
     if absent := [name for name in families or () if name not in found]:
         raise InputError(f"there is nothing to compute {', '.join(absent)} from; {_hint(absent[0], loaded)}")
     if not found:
@@ -102,7 +102,7 @@ def evaluate(
         available=len(items),
         records=[_record(item) for item in items],
         signatures=found,
-        problems=_problems(joined, items, unlabelled),
+        problems=_problems(joined, items, unlabeled),
         arguments={"split": loaded.split},
     )
 
@@ -184,16 +184,16 @@ def _fits(claims: Claims, question: Question) -> bool:
     )
 
 
-def _score(items: Sequence[_Item], questions: Questions, unlabelled: str, families: Sequence[str]) -> dict[str, str]:
+def _score(items: Sequence[_Item], questions: Questions, unlabeled: str, families: Sequence[str]) -> dict[str, str]:
     """Writes the columns into the items; returns the signatures of the families that were computed."""
     common = {"config": questions.config, "split": questions.split, "data": questions.digest}
     found: dict[str, str] = {}
     if ROUGE in families and any(item.answer is not None for item in items):
         found |= _rouge(items, common)
     if any(item.annotated for item in items):
-        found |= _of_annotated(items, common, unlabelled, families)
+        found |= _of_annotated(items, common, unlabeled, families)
     elif any(item.claims for item in items):
-        found |= _of_own_claims(items, common, unlabelled, families)
+        found |= _of_own_claims(items, common, unlabeled, families)
     with_scores = [item for item in items if any(claim["fact_score"] is not None for claim in item.claims or ())]
     if FACT_SCORE in families and with_scores:
         for item in with_scores:
@@ -213,23 +213,23 @@ def _rouge(items: Sequence[_Item], common: Row) -> dict[str, str]:
 
 
 def _of_annotated(
-    items: Sequence[_Item], common: dict[str, str], unlabelled: str, families: Sequence[str]
+    items: Sequence[_Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
 ) -> dict[str, str]:
     """Scores of labels on the claims that the experts judged, as the authors' scripts compute them."""
     kept = [item for item in items if item.question.answers]
     rows = [{"answers": item.question.answers} for item in kept]
     labels, facts = ([_verdicts(item, name) for item in kept] for name in ("label", "fact_score"))
-    fields = common | {"unlabelled": unlabelled}
+    fields = common | {"unlabeled": unlabeled}
     by = _labeled_by(items, "labels_by")
     found: dict[str, str] = {}
     if AUTOAIS in families and any(map(any, labels)):
-        for item, answers in zip(kept, autoais(rows, labels, on_unlabelled=unlabelled).per_question, strict=True):
+        for item, answers in zip(kept, autoais(rows, labels, on_unlabeled=unlabeled).per_question, strict=True):
             (answer,) = answers
             item.scores |= columns.of_answer(item.question.answers[0]["answer_string"], _annotated(item.question))
             item.scores |= columns.of_autoais(answer)
         found[AUTOAIS] = signatures.autoais(fields, "annotated", by)
     if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
-        judged = autoais_agreement(rows, labels, on_unlabelled=unlabelled).per_question
+        judged = autoais_agreement(rows, labels, on_unlabeled=unlabeled).per_question
         for item, claims in zip(kept, judged, strict=True):
             item.scores |= columns.of_agreement(AUTOAIS_AGREEMENT, claims)
         found[AUTOAIS_AGREEMENT] = signatures.autoais_agreement(fields, by)
@@ -247,7 +247,7 @@ def _verdicts(item: _Item, name: str) -> list[Any]:
 
 
 def _of_own_claims(
-    items: Sequence[_Item], common: dict[str, str], unlabelled: str, families: Sequence[str]
+    items: Sequence[_Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
 ) -> dict[str, str]:
     if AUTOAIS not in families:
         return {}
@@ -257,9 +257,9 @@ def _of_own_claims(
         item.scores |= columns.of_answer(_text(item), item.claims or [])
     if any(map(any, labels)):
         rows = [columns.as_row(_text(item), item.claims or []) for item in given]
-        for item, answers in zip(given, autoais(rows, labels, on_unlabelled=unlabelled).per_question, strict=True):
+        for item, answers in zip(given, autoais(rows, labels, on_unlabeled=unlabeled).per_question, strict=True):
             item.scores |= columns.of_autoais(answers[0])
-    fields = common | {"unlabelled": unlabelled}
+    fields = common | {"unlabeled": unlabeled}
     return {AUTOAIS: signatures.autoais(fields, "all with evidence", _labeled_by(items, "labels_by"))}
 
 
@@ -302,7 +302,7 @@ def _shown(claim: Row) -> dict[str, Any]:
     return {"text": claim["claim_string"] or "", "evidence": claim["evidence"] or [], "label": claim["label"]}
 
 
-def _problems(joined: Joined, items: Sequence[_Item], unlabelled: str) -> list[str]:
+def _problems(joined: Joined, items: Sequence[_Item], unlabeled: str) -> list[str]:
     said = joined.problems()
     if wrong := [(item.prediction, item.wrong) for item in items if item.wrong]:
         named = some(f"{row.id} (line {row.line}): {reason}" for row, reason in wrong if row)
@@ -314,7 +314,7 @@ def _problems(joined: Joined, items: Sequence[_Item], unlabelled: str) -> list[s
         if "claims_counted" in item.scores
     )
     if lacking:
-        counted = "they count as N" if unlabelled == "N" else "they are left out"
+        counted = "they count as N" if unlabeled == "N" else "they are left out"
         said.append(f"claims with evidence and without a label: {lacking} ({counted} where claims count)")
     return said
 

@@ -66,7 +66,7 @@ def expertqa_scorer(
         about = {
             "detail": {"claims": _shown(claims, labels), "passages": found["passages"]},
             "signatures": {
-                AUTOAIS: signatures.autoais(fields | {"unlabelled": "exclude"}, "all with evidence", labeled_by)
+                AUTOAIS: signatures.autoais(fields | {"unlabeled": "exclude"}, "all with evidence", labeled_by)
             },
         }
         if backend:
@@ -82,7 +82,7 @@ def _of_claims(
     found: dict[str, Any] = columns.of_answer(answer, claims)
     if not labeled or not any(labels):
         return found
-    ((scored,),) = autoais([columns.as_row(answer, claims)], [labels], on_unlabelled="exclude").per_question
+    ((scored,),) = autoais([columns.as_row(answer, claims)], [labels], on_unlabeled="exclude").per_question
     return found | columns.of_autoais(scored)
 
 

@@ -22,7 +22,7 @@ def autoais(fields: Fields, counted: str, labels: str | None) -> str:
     """Of AutoAIS.
 
     Args:
-        fields: data and options, with ``unlabelled``.
+        fields: data and options, with ``unlabeled``.
         counted: "annotated": the claims that the experts found supported and worth a citation; else which ones.
         labels: the model that labeled the claims; None if that is not a part of the score, as in the metric.
     """

@@ -25,13 +25,13 @@ from qabench.prompts.template import Prompt
 from qabench.scoring.judge import (
     MAX_ANSWER_CHARACTERS,
     NOT_ANSWERED,
-    Judgement,
     JudgeScore,
+    Judgment,
     is_judged,
     judge_fields,
     judge_score,
-    no_judgement,
-    read_judgement,
+    no_judgment,
+    read_judgment,
 )
 from qabench.scoring.pairs import check_pairs
 
@@ -130,7 +130,7 @@ class Judged:
 
     def per_question(self) -> list[dict[str, Any]]:
         """{"score", "readable", "verdict", "reason", "reply"} for each question, in the order of the input."""
-        return [asdict(judgement) for judgement in self.score.per_question] if self.score else []
+        return [asdict(judgment) for judgment in self.score.per_question] if self.score else []
 
 
 def judge_for(
@@ -208,7 +208,7 @@ def judge_answers(
         predictions: one for each question; see ``qabench.scoring.accuracy``.
         judge: see ``judge_for``.
         cache: by default the user's.
-        progress: called with the number of judgements that are done and the number of all.
+        progress: called with the number of judgments that are done and the number of all.
 
     Returns:
         The scores. The official one is absent, with the reason, if calls are needed and there is no key, or if every
@@ -224,8 +224,8 @@ def judge_answers(
     if unusable and client.plan(list(requests.values())).calls:
         return Judged(judge, None, absent=unusable)
     outcomes = run_sync(client.complete(list(requests.values()), progress)) if requests else []
-    judgements = dict(zip(requests, map(_judgement, outcomes), strict=True))
-    score = judge_score([judgements.get(i, NOT_ANSWERED) for i in range(len(questions))])
+    judgments = dict(zip(requests, map(_judgment, outcomes), strict=True))
+    score = judge_score([judgments.get(i, NOT_ANSWERED) for i in range(len(questions))])
     return Judged(
         judge,
         score,
@@ -236,8 +236,8 @@ def judge_answers(
     )
 
 
-def _judgement(outcome: Outcome) -> Judgement:
+def _judgment(outcome: Outcome) -> Judgment:
     reply = outcome.reply
     if reply is None:
-        return no_judgement(outcome.reason or "no reply")
-    return read_judgement(reply.text, reply.finish_reason, reply.refusal)
+        return no_judgment(outcome.reason or "no reply")
+    return read_judgment(reply.text, reply.finish_reason, reply.refusal)
