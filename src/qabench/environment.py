@@ -43,7 +43,7 @@ ENVIRONMENT = (
         "Folders with source files laid out as OWNER/REPO/PATH, separated as in PATH. They are read before the cache.",
         "no mirror",
     ),
-    Variable("QABENCH_OFFLINE", "1: never use the network for source files.", "the network is used"),
+    Variable("QABENCH_OFFLINE", "1: never use the network for source files and models.", "the network is used"),
     Variable(
         "QABENCH_SOURCE_URL",
         "URL of a web server with source files laid out as OWNER/REPO/PATH, instead of the original hosts.",
@@ -59,6 +59,11 @@ ENVIRONMENT = (
         "QABENCH_BLEURT_MODEL",
         "Name or folder of the BLEURT weights. Only BLEURT-20 is official.",
         "lucadiliello/BLEURT-20",
+    ),
+    Variable(
+        "QABENCH_PICKLED_WEIGHTS",
+        "1: load model weights in PyTorch's pickle format where there are no safetensors.",
+        "only safetensors, and the official models' own weights",
     ),
     Variable("QABENCH_WIKICACHE", "Folder of Wikipedia pages, laid out as by FanOutQA's authors.", "in QABENCH_CACHE"),
     Variable("QABENCH_WIKIPEDIA_API", "URL of a MediaWiki api.php.", "the English Wikipedia"),

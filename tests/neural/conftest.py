@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")  # before the fixtures of modules, which train networks
 def _one_thread() -> Iterator[None]:
     try:
         import torch

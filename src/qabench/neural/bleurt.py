@@ -7,6 +7,7 @@ RemBERT can run it; the published converted weights differ only in the names of 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +20,8 @@ from typing import Any
 
 from qabench.answers import text_of
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural import buckets, cannot_load, default_device, file_of, pinned
+from qabench.neural.batches import buckets
+from qabench.neural.models import ModelSource, cannot_load, locate
 from qabench.scoring.pairs import check_pairs
 
 MODEL = "lucadiliello/BLEURT-20"
@@ -96,8 +98,10 @@ def load_bleurt(
         batch_size: the number of pairs per batch; scores depend on it only by rounding.
         device: a device name of torch. Default: a GPU if there is one.
 
+    Other weights than ``MODEL`` must be safetensors; see ``qabench.neural.models.locate``.
+
     Raises:
-        InputError: an unknown backend, or a batch size below 1.
+        InputError: an unknown backend or device, or a batch size below 1.
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded, or is not a BLEURT model with the architecture of RemBERT.
     """
@@ -168,10 +172,10 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
         import transformers
     except ImportError as error:
         raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
-    commit, short = pinned(model, revision)
-    place = device or default_device()
-    network = _network(model, commit, short, place)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(file_of(model, VOCABULARY, commit)))
+    # The authors of the official weights publish them as a pickle only.
+    source = locate(model, revision, device=device, pickled=True if model == MODEL else None)
+    network = _network(source)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
     cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)  # whichever ids they have, as upstream
 
     def score(references: list[str], candidates: list[str]) -> list[float]:
@@ -181,12 +185,14 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
         for batch in buckets([len(ids) for ids, _ in pairs], batch_size):
             inputs = _padded([pairs[i] for i in batch])
             with torch.inference_mode():
-                logits = network(**{name: torch.tensor(rows, device=place) for name, rows in inputs.items()}).logits
+                logits = network(
+                    **{name: torch.tensor(rows, device=source.device) for name, rows in inputs.items()}
+                ).logits
             for i, value in zip(batch, logits[:, 0].tolist(), strict=True):
                 scores[i] = value
         return scores
 
-    return Scorer(f"transformers-{transformers.__version__}/{model}@{short}", score)
+    return Scorer(f"transformers-{transformers.__version__}/{source.label}", score)
 
 
 def _padded(pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[list[int]]]:
@@ -199,28 +205,15 @@ def _padded(pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[list
 
 
 @lru_cache(maxsize=1)  # a metric that computes twice would otherwise read gigabytes twice
-def _network(model: str, commit: str | None, weights: str, device: str) -> Any:
-    # ``weights`` is a key of the cache: the weights in a folder may change.
-    from transformers import PreTrainedConfig, RemBertConfig, RemBertForSequenceClassification
+def _network(source: ModelSource) -> Any:
+    from transformers import RemBertConfig, RemBertForSequenceClassification
 
-    try:
-        settings, _ = PreTrainedConfig.get_config_dict(model, revision=commit)
-        # The name of the embeddings' size in the converted config.
-        settings.setdefault("input_embedding_size", settings.get("embedding_size"))
-        if settings["input_embedding_size"] is None:
-            raise ValueError("it has the embeddings of BERT, as models before BLEURT-20")
-        known = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
-        known |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
-        network, report = RemBertForSequenceClassification.from_pretrained(
-            model,
-            revision=commit,
-            config=RemBertConfig.from_dict({name: value for name, value in known.items() if value is not None}),
-            key_mapping=LAYER_NAMES,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise cannot_load(model, error) from error
-    # transformers initializes missing weights at random and only warns.
-    if absent := sorted(report["missing_keys"]):
-        raise cannot_load(model, ValueError(f"not BLEURT weights: they lack {', '.join(absent[:3])}"))
-    return network.to(device).eval()
+    settings = json.loads(source.file("config.json").read_text(encoding="utf-8"))
+    # The name of the embeddings' size in the converted config.
+    settings.setdefault("input_embedding_size", settings.get("embedding_size"))
+    if settings["input_embedding_size"] is None:
+        raise cannot_load(source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20"))
+    known = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
+    known |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
+    config = RemBertConfig.from_dict({name: value for name, value in known.items() if value is not None})
+    return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.errors import InputError, MissingExtra
-from qabench.neural import buckets, cannot_load, default_device, pinned
+from qabench.errors import MissingExtra
+from qabench.neural.batches import buckets
+from qabench.neural.models import cannot_load, locate
 from qabench.neural.nli import MAX_LENGTH, MODEL, Judgment
 
 MAX_NEW_TOKENS = 20
-DTYPES = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -82,23 +82,18 @@ def load_entailment(
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
     """
-    if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
     buckets([], batch_size)
     try:
-        import torch
-        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        import torch  # noqa: F401
+        from transformers import AutoModelForSeq2SeqLM
     except ImportError as error:
         raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
-    commit, short = pinned(model, revision)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(model, revision=commit)
-        network = AutoModelForSeq2SeqLM.from_pretrained(model, revision=commit, dtype=getattr(torch, dtype))
-    except (OSError, ValueError) as error:
-        raise cannot_load(model, error) from error
+    # The authors of the official weights publish them as a pickle only.
+    source = locate(model, revision, device=device, dtype=dtype, pickled=True if model == MODEL else None)
+    tokenizer = source.tokenizer()
     # The tokens of the bare digits, as upstream (not those that begin a word).
     one, zero = tokenizer.convert_tokens_to_ids(["1", "0"])
     if tokenizer.unk_token_id in (one, zero) or None in (one, zero):
         raise cannot_load(model, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
-    network = network.to(device or default_device()).eval()
-    return Seq2SeqEntailment(f"{model}@{short}:{dtype}", tokenizer, network, (one, zero), batch_size)
+    network = source.network(AutoModelForSeq2SeqLM)
+    return Seq2SeqEntailment(f"{source.label}:{dtype}", tokenizer, network, (one, zero), batch_size)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from qabench.benchmarks.fastbook.study.queries import Query
-from qabench.errors import MissingExtra, QabenchError
+from qabench.errors import MissingExtra
+from qabench.neural.models import locate
 from qabench.retrieval.bm25.index import Hits
 
 DENSE_MODEL = "BAAI/bge-small-en-v1.5"
@@ -43,7 +44,7 @@ def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DE
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise MissingExtra(f"dense retrieval needs {error.name}: pip install 'qabench[dense]'") from None
-    encoder = _load(SentenceTransformer, model)
+    encoder = locate(model).sentence_encoder(SentenceTransformer)
 
     def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
         from datasets import Dataset
@@ -72,7 +73,7 @@ def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = 
         from sentence_transformers import MultiVectorEncoder
     except ImportError:
         raise MissingExtra("ColBERT needs sentence-transformers 6.2 or later: pip install 'qabench[dense]'") from None
-    encoder = _load(MultiVectorEncoder, model)
+    encoder = locate(model).sentence_encoder(MultiVectorEncoder)
 
     def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
         asked = encoder.encode_query(list(texts), show_progress_bar=False)
@@ -94,15 +95,6 @@ def _no_bars() -> Iterator[None]:
     finally:
         if not disabled:
             enable_progress_bars()
-
-
-def _load(kind: Callable[[str], Any], model: str) -> Any:
-    try:
-        return kind(model)
-    except (OSError, ValueError) as error:
-        raise QabenchError(
-            f"the model {model} cannot be loaded ({error}); give a folder, or a model of a reachable Hub"
-        ) from error
 
 
 def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores) -> list[Hits]:

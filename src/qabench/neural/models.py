@@ -1,0 +1,272 @@
+"""The loader of neural models, shared by BLEURT, entailment and dense retrieval.
+
+Every model is loaded at a commit, which signatures contain. Weights are read from safetensors, and a model's own code
+is never executed, unless the caller asks otherwise. Device and dtype are chosen here, and ``str(source)`` reports them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError, QabenchError
+from qabench.sources.resolve import offline_variable
+
+WEIGHTS = ("*.safetensors", "*.bin")
+DTYPES = ("float32", "bfloat16", "float16")
+PICKLED_VARIABLE = "QABENCH_PICKLED_WEIGHTS"
+CONFIGS = ("config.json", "modules.json")  # one of them is in every model; the second in sentence-transformers'
+LARGE = 2 * 10**9  # parameters: more of them are loaded in bfloat16 on a GPU, as float32 rarely fits
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model's files, and how they are loaded; made by ``locate``.
+
+    Attributes:
+        name: a name on the Hub, or a folder.
+        commit: the commit on the Hub; None for a folder.
+        version: 12 hex digits for signatures: of the commit, or of a digest of the folder's weights.
+        device: a device name of torch.
+        dtype: of ``DTYPES``.
+        pickled: whether weights in PyTorch's pickle format are allowed where there are no safetensors.
+        remote_code: whether Python code that comes with the model may be executed.
+    """
+
+    name: str
+    commit: str | None
+    version: str
+    device: str
+    dtype: str = "float32"
+    pickled: bool = False
+    remote_code: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name and version, for signatures."""
+        return f"{self.name}@{self.version}"
+
+    def __str__(self) -> str:
+        return f"{self.label}, {self.dtype} on {self.device}"
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of every ``from_pretrained`` of transformers that say where files come from."""
+        return {
+            "revision": self.commit,
+            "trust_remote_code": self.remote_code,
+            "local_files_only": offline_variable() is not None,
+        }
+
+    def tokenizer(self, **options: Any) -> Any:
+        """The model's tokenizer.
+
+        Raises:
+            QabenchError: the tokenizer cannot be loaded.
+        """
+        from transformers import AutoTokenizer
+
+        return self._read(lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options))
+
+    def config(self) -> Any:
+        """The model's configuration in transformers.
+
+        Raises:
+            QabenchError: the configuration cannot be loaded.
+        """
+        from transformers import AutoConfig
+
+        return self._read(lambda: AutoConfig.from_pretrained(self.name, **self.arguments()))
+
+    def network(self, architecture: Any, **options: Any) -> Any:
+        """The network, in evaluation mode on its device.
+
+        Args:
+            architecture: a class of transformers with ``from_pretrained``, such as AutoModelForSeq2SeqLM.
+            **options: more arguments of ``from_pretrained``.
+
+        Raises:
+            QabenchError: the weights cannot be loaded, only exist as pickles and these are not allowed, or lack a part
+                of the network, which transformers would initialize at random.
+        """
+        import torch
+
+        # None: safetensors if there are any, else pickles, which transformers reads without executing code in them.
+        given = self.arguments() | {"dtype": getattr(torch, self.dtype), "output_loading_info": True} | options
+        given["use_safetensors"] = None if self.pickled else True
+        network, report = self._read(lambda: architecture.from_pretrained(self.name, **given))
+        if absent := sorted(report["missing_keys"]):
+            raise cannot_load(self.name, ValueError(f"its weights lack {', '.join(absent[:3])}"))
+        return network.to(self.device).eval()
+
+    def sentence_encoder(self, kind: Callable[..., Any], **options: Any) -> Any:
+        """An encoder of sentence-transformers, in evaluation mode on its device.
+
+        Args:
+            kind: SentenceTransformer, MultiVectorEncoder or CrossEncoder.
+            **options: more of its arguments.
+
+        Raises:
+            QabenchError: as of ``network``.
+        """
+        weights = {"dtype": self.dtype} | ({} if self.pickled else {"use_safetensors": True})
+        given = self.arguments() | {"device": self.device, "model_kwargs": weights} | options
+        return self._read(lambda: kind(self.name, **given))
+
+    def file(self, name: str) -> Path:
+        """The path of one of the model's files: in its folder, in the Hub's cache, or downloaded.
+
+        Raises:
+            QabenchError: the file is not available.
+        """
+        return _file_of(self.name, name, self.commit)
+
+    def _read(self, load: Callable[[], Any]) -> Any:
+        try:
+            return load()
+        except (OSError, ValueError, RuntimeError) as error:
+            if not self.pickled and "safetensors" in str(error):
+                raise QabenchError(
+                    f"the model {self.name} has no weights as safetensors, only as pickles of PyTorch. If you trust "
+                    f"their author, set {PICKLED_VARIABLE}=1, or convert them: model.save_pretrained(FOLDER)"
+                ) from error
+            raise cannot_load(self.name, error) from error
+
+
+def locate(
+    model: str,
+    revision: str | None = None,
+    *,
+    device: str | None = None,
+    dtype: str = "float32",
+    pickled: bool | None = None,
+    remote_code: bool = False,
+) -> ModelSource:
+    """Where a model's files are, and how to load them. Downloads its configuration, and no weights.
+
+    Args:
+        model: a name on the Hub, or a folder.
+        revision: a branch, tag or commit on the Hub; None means its main branch. It is resolved to a commit.
+        device: a device name of torch. Default: a GPU if there is one, else the CPU.
+        dtype: of ``DTYPES``.
+        pickled: allow weights in PyTorch's pickle format. Default: only with QABENCH_PICKLED_WEIGHTS=1.
+        remote_code: allow Python code that comes with the model.
+
+    Raises:
+        InputError: an unknown dtype or device.
+        QabenchError: the model is not available, or the folder contains no weights.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
+    place = _checked(device) if device else default_device()
+    commit, version = _pinned(model, revision)
+    allowed = os.environ.get(PICKLED_VARIABLE) == "1" if pickled is None else pickled
+    return ModelSource(model, commit, version, place, dtype, allowed, remote_code)
+
+
+def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
+    """The source with bfloat16 for a large model (over 2 billion parameters) on a GPU, otherwise with float32.
+
+    Args:
+        source: the model.
+        architecture: an Auto class of transformers, to count the parameters without loading them.
+    """
+    import torch
+
+    if not source.device.startswith("cuda"):
+        return replace(source, dtype="float32")
+    with torch.device("meta"):
+        parameters = architecture.from_config(source.config()).num_parameters()
+    return replace(source, dtype="bfloat16" if parameters > LARGE else "float32")
+
+
+def default_device() -> str:
+    """ "cuda" if there is a GPU, else "cpu"."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def devices_of(names: str | None) -> list[str]:
+    """The devices that an option names: "cuda:0,cuda:1", "all" (every GPU), or None for the default one.
+
+    A device may be named twice: two processes then share it.
+
+    Raises:
+        InputError: a device does not exist.
+    """
+    import torch
+
+    if names is None:
+        return [default_device()]
+    if names == "all":
+        return [f"cuda:{n}" for n in range(torch.cuda.device_count())] or ["cpu"]
+    return [_checked(name.strip()) for name in names.split(",")]
+
+
+def cannot_load(model: str, error: Exception) -> QabenchError:
+    """The error for a model that is not available or has another architecture."""
+    return QabenchError(
+        f"the model {model} cannot be loaded ({error}); give the name of a model on the Hub, or a folder"
+    )
+
+
+def _checked(device: str) -> str:
+    import torch
+
+    try:
+        kind, index = torch.device(device).type, torch.device(device).index or 0
+    except RuntimeError:
+        raise InputError(f"unknown device {device!r}; allowed: cpu, cuda, cuda:0 and others that torch names") from None
+    if kind == "cuda" and index >= torch.cuda.device_count():
+        raise InputError(f"the device is {device!r}, but torch sees {torch.cuda.device_count()} GPUs; use cpu")
+    return device
+
+
+def _pinned(model: str, revision: str | None) -> tuple[str | None, str]:
+    """The commit, and its short form; of a folder, which has no commit, None and a digest of its weights."""
+    if not (folder := Path(model)).is_dir():
+        commit = _commit_of(model, revision)
+        return commit, commit[:12]
+    files = sorted(path for place in _module_folders(folder) for pattern in WEIGHTS for path in place.glob(pattern))
+    if not files:
+        raise QabenchError(f"the folder {model} has no weights: it contains no file {' or '.join(WEIGHTS)}")
+    total = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return None, total.hexdigest()[:12]
+
+
+def _module_folders(folder: Path) -> Iterator[Path]:
+    """The folder itself, and those of the modules of a model of sentence-transformers."""
+    yield folder
+    listed = folder / "modules.json"
+    for module in json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else ():
+        if module.get("path"):
+            yield folder / module["path"]
+
+
+def _commit_of(model: str, revision: str | None) -> str:
+    from transformers.utils.hub import extract_commit_hash
+
+    problem: QabenchError | None = None
+    for name in CONFIGS:
+        try:
+            return extract_commit_hash(str(_file_of(model, name, revision)), None) or "unknown"
+        except QabenchError as error:
+            problem = problem or error
+    raise problem or cannot_load(model, ValueError("it has no configuration"))
+
+
+def _file_of(model: str, name: str, revision: str | None) -> Path:
+    from transformers.utils import cached_file
+
+    try:
+        return Path(cached_file(model, name, revision=revision, local_files_only=offline_variable() is not None))
+    except (OSError, ValueError) as error:
+        raise cannot_load(model, error) from error

@@ -1,0 +1,129 @@
+"""The loader of models: commit, format of weights, remote code, device and dtype."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qabench.errors import InputError, QabenchError
+from qabench.neural.models import ModelSource, devices_of, locate, with_default_dtype
+
+pytest.importorskip("torch", reason="needs the extra autoais")
+pytest.importorskip("transformers", reason="needs the extra autoais")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of one layer, as safetensors."""
+    from transformers import BertConfig, BertModel
+
+    path = tmp_path_factory.mktemp("model")
+    sizes: dict[str, Any] = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    BertModel(BertConfig(vocab_size=9, **sizes)).save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def pickled(folder: Path, tmp_path: Path) -> Path:
+    """The same as a pickle."""
+    import torch
+    from safetensors.torch import load_file
+
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    torch.save(load_file(folder / "model.safetensors"), tmp_path / "pytorch_model.bin")
+    return tmp_path
+
+
+def network(source: ModelSource) -> Any:
+    from transformers import BertModel
+
+    return source.network(BertModel)
+
+
+def test_device_dtype_and_version_are_reported(folder: Path) -> None:
+    import torch
+
+    source = locate(str(folder), device="cpu", dtype="bfloat16")
+    assert str(source) == f"{source.label}, bfloat16 on cpu"
+    assert source.label == f"{folder}@{source.version}" and source.commit is None
+    loaded = network(source)
+    assert loaded.dtype == torch.bfloat16 and not loaded.training
+    assert locate(str(folder)).version == source.version
+    assert source.arguments() == {"revision": None, "trust_remote_code": False, "local_files_only": True}
+
+
+def test_pickles_only_if_asked(pickled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(QabenchError, match=r"no weights as safetensors.*set QABENCH_PICKLED_WEIGHTS=1"):
+        network(locate(str(pickled)))
+    assert network(locate(str(pickled), pickled=True)).num_parameters() > 0
+    monkeypatch.setenv("QABENCH_PICKLED_WEIGHTS", "1")
+    assert network(locate(str(pickled))).num_parameters() > 0
+
+
+def test_weights_that_lack_a_layer_are_refused(folder: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    weights = load_file(folder / "model.safetensors")
+    del weights["pooler.dense.bias"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(QabenchError, match=r"its weights lack pooler\.dense\.bias"):
+        network(locate(str(tmp_path)))
+
+
+def test_code_of_a_model_is_not_executed(folder: Path, tmp_path: Path) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"model_type": "custom", "auto_map": {"AutoConfig": "custom.Custom"}}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (tmp_path / "custom.py").write_text("raise SystemExit('executed')", encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    with pytest.raises(QabenchError, match="cannot be loaded"):
+        locate(str(tmp_path)).config()
+
+
+def test_what_cannot_be_located(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown dtype 'int8'; allowed: float32"):
+        locate(str(tmp_path), dtype="int8")
+    with pytest.raises(InputError, match="unknown device 'gpu'"):
+        locate(str(tmp_path), device="gpu")
+    with pytest.raises(InputError, match=r"the device is 'cuda:99', but torch sees \d+ GPUs"):
+        locate(str(tmp_path), device="cuda:99")
+    with pytest.raises(QabenchError, match="has no weights"):
+        locate(str(tmp_path))
+    with pytest.raises(QabenchError, match="the model no/such cannot be loaded"):
+        locate("no/such")
+
+
+def test_modules_are_part_of_the_version(folder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "modules.json").write_text('[{"path": ""}, {"path": "1_Dense"}]', encoding="utf-8")
+    (tmp_path / "1_Dense").mkdir()
+    (tmp_path / "1_Dense" / "model.safetensors").write_bytes(b"a")
+    before = locate(str(tmp_path)).version
+    (tmp_path / "1_Dense" / "model.safetensors").write_bytes(b"b")
+    assert locate(str(tmp_path)).version != before
+
+
+def test_large_models_are_bfloat16_on_a_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AutoModel
+
+    source = locate(str(folder), device="cpu", dtype="float16")
+    assert with_default_dtype(source, AutoModel).dtype == "float32"
+    on_gpu = ModelSource(str(folder), None, "x", "cuda:0")
+    assert with_default_dtype(on_gpu, AutoModel).dtype == "float32"
+    monkeypatch.setattr("qabench.neural.models.LARGE", 10)
+    assert with_default_dtype(on_gpu, AutoModel).dtype == "bfloat16"
+
+
+def test_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert devices_of("cuda:0, cuda:1") == devices_of("all") == ["cuda:0", "cuda:1"]
+    assert devices_of("cpu,cpu") == ["cpu", "cpu"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert devices_of("all") == ["cpu"]
