@@ -41,6 +41,7 @@ METRICS = Path(metrics.__file__).parent
 OPTIONS: dict[str, dict[str, Any]] = {
     "fanout_acc": {"lemmatizer": "simplemma"},
     "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
+    "fanout_judge": {"prompt": "qabench"},  # the authors' is not available to both sides
 }
 NO_BLEURT = """
 import qabench.neural.bleurt as bleurt  # its weights are gigabytes

@@ -114,6 +114,7 @@ def _recovered(log: Any, path: str | Path) -> Any:
             found = recover_eval_log(str(path), str(Path(folder) / Path(path).name), cleanup=False)
         except Exception:  # there is nothing to recover: the samples in the file are all there is
             return log
+        found.samples = list(found.samples or [])  # read when first used: now, while the folder exists
     found.location = log.location
     return found
 
