@@ -124,6 +124,12 @@ def test_an_entry_has_everything_a_reader_needs() -> None:
     assert (entry.source_name or "").startswith("qabench ")
 
 
+def test_unreadable_replies_are_in_the_notes() -> None:
+    judged = {"scores": {"gpt": 0.5}, "left_out": {"gpt": 0, "gpt_readable": 7}, "n": {"gpt": 310}}
+    (entry,) = entries(changed(**judged, deviations={"gpt": []}), CLOSED, ["gpt"])
+    assert "gpt, closed-book; n 310 questions; 7 without a readable reply; answers:" in (entry.notes or "")
+
+
 @pytest.mark.parametrize(
     ("change", "sentences"),
     [

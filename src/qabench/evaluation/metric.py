@@ -31,6 +31,8 @@ class Metric:
         graded: whether a record's own score of 1 means right, 0 wrong, and between them partly right.
         partial: whether the official computation itself leaves out records that have no value, such as answers of
             which no claim counts. Otherwise a record without a value is a deviation.
+        readable: the name of the same metric over readable replies only; what that one leaves out, this one
+            counts as the official scorer does. "" means there is no such metric.
         higher_is_better: the direction.
         official: whether the benchmark's authors report it; others are additions of qabench.
     """
@@ -48,6 +50,7 @@ class Metric:
     item_title: str = ""
     graded: bool = False
     partial: bool = False
+    readable: str = ""
     higher_is_better: bool = True
     official: bool = True
 

@@ -58,6 +58,7 @@ BENCHMARK = Benchmark(
             "judge",
             mean=mean_in_order,
             graded=True,
+            readable="gpt_readable",
         ),
         Metric(
             "gpt_readable",

@@ -53,6 +53,7 @@ def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official
             size=_size,
             item=_judged_right,
             item_title=f"{unit} judged right",
+            readable=READABLE + name if official else "",
             official=official,
         )
         for name, (title, about) in _SHOWN.items()

@@ -90,6 +90,8 @@ def remarks(report: Report, name: str) -> list[str]:
     said = [f"n {report['n'][name]} {known.unit}"]
     if left_out := report.get("left_out", {}).get(name):
         said.append(f"{left_out} left out")
+    if unreadable := report.get("left_out", {}).get(known.readable):
+        said.append(f"{unreadable} without a readable reply")
     counts = [f"{count} {kind}" for kind, count in report["counts"].items() if count and kind not in NOT_TOLD]
     return [*said, f"answers: {', '.join(counts)}"] if counts else said
 
