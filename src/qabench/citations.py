@@ -39,7 +39,7 @@ def _entries(name: str) -> Iterator[str]:
     if name in benchmark_names():
         yield citation(name).strip() + "\n"
     elif name in metric_names():
-        kind = _metric_class(name)
+        kind = metric_class(name)
         yield from _entries(kind.BENCHMARK)
         if kind.CITATION:
             yield kind.CITATION.strip() + "\n"
@@ -50,7 +50,8 @@ def _entries(name: str) -> Iterator[str]:
         )
 
 
-def _metric_class(name: str) -> type[MetricModule]:
+def metric_class(name: str) -> type[MetricModule]:
+    """The class of a metric, by its name."""
     module = importlib.import_module(f"qabench.metrics.{name}.{name}")
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, MetricModule)]
     return next(kind for kind in kinds if kind is not MetricModule)

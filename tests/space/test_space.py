@@ -428,7 +428,7 @@ def test_the_example_is_there_and_scores(visit: Callable[..., Any]) -> None:
         assert "lima" in page.get_by_role("table", name="By question").inner_text().lower()
         assert "Not official scores" in page.locator(".box.warning").inner_text()
         page.get_by_role("tab", name="Metric card").click()
-        page.get_by_role("heading", name="What it measures").wait_for()
+        page.get_by_role("heading", name="Metric Description").wait_for()
 
 
 def test_files_are_joined_by_id(visit: Callable[..., Any], tmp_path: Path) -> None:

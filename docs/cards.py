@@ -1,0 +1,169 @@
+"""The generated parts of dataset and metric cards; ``docs/generate.py`` writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks import benchmark
+from qabench.citations import bibtex, metric_class
+from qabench.hub.build.licenses import LICENSES
+from qabench.loading_scripts import FOLDER as DATASETS
+from qabench.loading_scripts import citation, source_table
+from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
+from qabench.published import published
+
+LANGUAGES = {"en": "English"}
+BEST = 5  # systems per table in the card of a metric
+DERIVED = (".precision", ".recall")  # columns of which a card shows the F-measure alone
+
+
+def dataset_parts(name: str) -> dict[str, Callable[..., str]]:
+    """Name of a part -> the function that writes it, for the card of a dataset."""
+    return {
+        "details": partial(_details, name),
+        "sources": partial(_sources, name),
+        "results": partial(results, name),
+        "citation": lambda: _code("bibtex", citation(name)),
+    }
+
+
+def metric_parts(name: str) -> dict[str, Callable[..., str]]:
+    """The same for the card of a metric."""
+    kind = metric_class(name)
+    return {
+        "values": lambda *metrics: results(kind.BENCHMARK, *metrics, best=BEST),
+        "examples": lambda: _code("pycon", _examples(kind.INPUTS)),
+        "citation": lambda: _code("bibtex", _without_qabench(bibtex([name]))),
+        "references": lambda: _references(kind.BENCHMARK, kind.URLS),
+    }
+
+
+def results(name: str, *metrics: str, best: int | None = None) -> str:
+    """Published results of a benchmark: one table per config and setting, the best system first.
+
+    Args:
+        name: the benchmark.
+        *metrics: names of its metrics, one column each; all with published values by default, but ``DERIVED``.
+        best: the number of systems that are shown; None for all.
+    """
+    of = benchmark(name)
+    scores = [one for one in published(name) if not one.metric.endswith(DERIVED)]
+    shown = list(dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics))
+    if not shown:
+        return (
+            "No values are included: the authors' results are in their paper "
+            f"(`qabench cite {name}`), and this project has no machine-readable copy of them."
+        )
+    tables = [
+        _results_table(of.metric, group, shown, title, best)
+        for title, group in _groups(scores)
+        if _any_of(group, shown)
+    ]
+    return "\n\n".join([*tables, _source(name)])
+
+
+def _groups(scores: Sequence[PublishedScore]) -> Iterator[tuple[str, list[PublishedScore]]]:
+    keys = dict.fromkeys((one.config, one.setting) for one in scores)
+    for config, setting in keys:
+        title = f"Config `{config}`" + (f", {setting}" if setting else "")
+        yield title, [one for one in scores if (one.config, one.setting) == (config, setting)]
+
+
+def _any_of(scores: Sequence[PublishedScore], metrics: Sequence[str]) -> bool:
+    return any(one.metric in metrics for one in scores)
+
+
+def _results_table(
+    metric: Callable[[str], Any], scores: Sequence[PublishedScore], metrics: Sequence[str], title: str, best: int | None
+) -> str:
+    systems: dict[str, dict[str, float]] = {}
+    for one in scores:
+        systems.setdefault(one.system, {})[one.metric] = one.value
+    first = metrics[0]
+    order = sorted(systems, key=lambda system: -systems[system].get(first, float("-inf")))
+    lines = [
+        "| system | " + " | ".join(metric(name).title for name in metrics) + " |",
+        "|---|" + "--:|" * len(metrics),
+        *(
+            f"| {system} | " + " | ".join(_value(systems[system].get(name)) for name in metrics) + " |"
+            for system in order[:best]
+        ),
+    ]
+    if best is not None and best < len(order):
+        title += f", the best {best} of {len(order)} systems"
+    return f"{title}:\n\n" + "\n".join(lines)
+
+
+def _value(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _source(name: str) -> str:
+    return (
+        f"Published by the authors; scores are fractions. Config `{LEADERBOARD}` of `qabench/{name}` has all digits "
+        "and the source of each value."
+    )
+
+
+def _details(name: str) -> str:
+    from huggingface_hub import metadata_load
+
+    data = metadata_load(DATASETS / name / "README.md") or {}
+    languages = ", ".join(LANGUAGES[code] for code in data["language"])
+    return "\n".join(
+        [
+            f"- **Curated by:** {_authors(citation(name))}",
+            "- **Shared by:** the qabench project, which converts the authors' files and changes no text",
+            f"- **Language(s) (NLP):** {languages}",
+            f"- **License:** {_license(data)}",
+        ]
+    )
+
+
+def _license(data: dict[str, Any]) -> str:
+    if known := LICENSES.get(data["license"]):
+        return f"[{known.name}]({known.url})"
+    return f"none stated; see [License](#license) and [its terms]({data['license_link']})"
+
+
+def _sources(name: str) -> str:
+    repositories = dict.fromkeys(file.repo for file in source_table(name))
+    lines = [f"- **Repository:** <https://github.com/{repository}>" for repository in repositories]
+    if paper := re.search(r"https://arxiv\.org/\S+?(?=})", citation(name)):
+        lines.append(f"- **Paper:** <{paper[0]}>")
+    return "\n".join(lines)
+
+
+def _references(name: str, urls: Sequence[str]) -> str:
+    lines = [f"- <{url}>" for url in urls]
+    lines.append(f"- Dataset: `qabench/{name}`")
+    return "\n".join([*lines, f"- Metrics in Python and on the command line: `qabench score {name} FILE`"])
+
+
+def _authors(entry: str) -> str:
+    (names,) = re.findall(r"author = \{(.+?)\},\n", entry, re.DOTALL)[:1]
+    return ", ".join(" ".join(reversed(name.split(", "))) for name in re.split(r"\s+and\s+", names))
+
+
+def _examples(documentation: str) -> str:
+    """The doctest of a metric, without its indentation."""
+    lines = documentation.partition("Examples:\n")[2].rstrip().splitlines()
+    return "\n".join(line.removeprefix("    ") for line in lines) + "\n"
+
+
+def _without_qabench(entries: str) -> str:
+    return entries.partition("@software{qabench")[0].rstrip() + "\n"
+
+
+def _code(language: str, text: str) -> str:
+    return f"```{language}\n{text.strip()}\n```"
+
+
+def card_parts(card: Path) -> dict[str, Callable[..., str]]:
+    """The parts of the card of a dataset or of a metric, by its folder."""
+    parts = dataset_parts if card.parents[1].name == "loading_scripts" else metric_parts
+    return parts(card.parent.name)
