@@ -126,6 +126,11 @@ class Parameters:
         """The fields, for a file's header."""
         return asdict(self)
 
+    def used(self) -> dict[str, str | float]:
+        """The method and the parameters that it uses."""
+        unused = {"delta": self.method not in DELTAS, "epsilon": self.method != "okapi"}
+        return {name: value for name, value in self.as_dict().items() if not unused.get(name)}
+
     def idf(self, documents: int, frequencies: Ints) -> Floats:
         """The idf of each term; the terms must be in the order of their first occurrence."""
         formula = FORMULAS[self.method][0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,39 +19,18 @@ from qabench.retrieval.bm25.arrays import Floats, Mask
 from qabench.retrieval.bm25.backends import Scorer
 from qabench.retrieval.bm25.building import Content, build, check_belongs
 from qabench.retrieval.bm25.formulas import METHODS, Parameters
+from qabench.retrieval.bm25.hits import Hits
 from qabench.retrieval.bm25.reading import Source
 from qabench.retrieval.bm25.stored import load, save
-from qabench.retrieval.bm25.tokenizers import Tokenizer, tokenize, words
+from qabench.retrieval.bm25.tokenizers import Tokenizer, name_of, tokenize, words
+from qabench.tables import Displayed, Table
 
 __all__ = ["METHODS", "BM25Index", "Hits", "Tokenizer", "words"]
 
 QUERIES_PER_PROCESS = 250  # for a collection of 100,000 documents
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """The result of one query, the best document first. Iterating gives (position, score) pairs.
-
-    Attributes:
-        positions: positions of documents in the index.
-        scores: their scores.
-    """
-
-    positions: list[int]
-    scores: list[float]
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def __iter__(self) -> Iterator[tuple[int, float]]:
-        return zip(self.positions, self.scores, strict=True)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{position}</td><td>{score:.4f}</td></tr>" for position, score in self)
-        return f"<table><tr><th>position</th><th>score</th></tr>{rows}</table>"
-
-
-class BM25Index:
+class BM25Index(Displayed):
     """A BM25 index of documents.
 
     Documents with equal scores are ordered by ascending position. ``rank_bm25`` leaves that order to NumPy's unstable
@@ -127,6 +105,18 @@ class BM25Index:
     def __len__(self) -> int:
         """The number of documents."""
         return self._content.size
+
+    def tables(self) -> list[Table]:
+        """Size, columns, method and tokenizer, as ``print`` and notebooks show them."""
+        content = self._content
+        about = {
+            "documents": f"{self.size:,}",
+            "columns": ", ".join(content.origin.columns or ()),
+            "filters": ", ".join(content.origin.filters),
+            **{name: f"{value}" for name, value in self.parameters.used().items()},
+            "tokenizer": name_of(self.tokenizer),
+        }
+        return [Table("BM25Index", ["property", "value"], [[name, value] for name, value in about.items() if value])]
 
     @property
     def size(self) -> int:

@@ -1,9 +1,16 @@
-"""Tables as plain data, such as the statistics of a benchmark; the command line prints them."""
+"""Tables as plain data, and how objects show themselves as tables in terminals, notebooks and documents."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
+
+FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
+_STYLE = "text-align:{}; vertical-align:top"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +32,84 @@ class Table:
     def as_dict(self) -> dict[str, Any]:
         """The table as JSON data."""
         return asdict(self)
+
+    def formatted(self, format: str) -> str:
+        """The table as "csv", "markdown" or "latex"; cells are unchanged, so numbers are never cut."""
+        if format == "csv":
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+            return text.getvalue()
+        from tabulate import tabulate
+
+        rows = self._cells()
+        if format == "markdown":
+            rows = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
+        body = tabulate(rows, self.columns, tablefmt=FORMATS[format], disable_numparse=True)
+        title = f"**{self.title}**\n\n" if format == "markdown" else f"% {self.title}\n"
+        notes = "".join(f"\n{'' if format == 'markdown' else '% '}{note}\n" for note in self.notes)
+        return f"{title}{body}\n{notes}"
+
+    def text(self) -> str:
+        """The table as text, for ``print``."""
+        from tabulate import tabulate
+
+        align = ["left", *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns)))]
+        body = tabulate(self._cells(), self.columns, tablefmt="simple", disable_numparse=True, colalign=align)
+        return "\n".join([self.title, *([body] if self.rows else []), *(f"  {note}" for note in self.notes)])
+
+    def html(self) -> str:
+        """The table as HTML, for notebooks; everything in it is escaped."""
+        aligned = ["right" if i and self._is_numeric(i) else "left" for i in range(len(self.columns))]
+        head = "".join(_cell("th", name, side) for name, side in zip(self.columns, aligned, strict=True))
+        body = "".join(
+            "<tr>" + "".join(_cell("td", cell, side) for cell, side in zip(row, aligned, strict=True)) + "</tr>"
+            for row in self._cells()
+        )
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
+        return f"<p><b>{escape(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
+
+    def _cells(self) -> list[list[Any]]:
+        return [["" if cell is None else cell for cell in row] for row in self.rows]
+
+    def _is_numeric(self, column: int) -> bool:
+        cells = [str(row[column]) for row in self.rows if row[column] is not None]
+        return all(cell[:1].isdigit() or cell[:1] in "+-." for cell in cells)
+
+
+class Displayed:
+    """An object that shows itself as tables.
+
+    ``repr`` and ``print`` give text, a notebook shows HTML, and rich prints its own tables. A class defines ``tables``.
+    """
+
+    __slots__ = ()
+
+    def tables(self) -> list[Table]:
+        """The object as tables."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n\n".join(table.text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table.html() for table in self.tables())
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        for table in self.tables():
+            yield Text(table.title, style="bold")
+            if table.rows:
+                shown = RichTable(box=None, pad_edge=False, header_style="dim")
+                for name in table.columns:
+                    shown.add_column(Text(name))
+                for row in table._cells():
+                    shown.add_row(*(Text(str(cell)) for cell in row))
+                yield shown
+            yield from (Text(f"  {note}", style="dim") for note in table.notes)
+
+
+def _cell(tag: str, text: Any, side: str) -> str:
+    return f'<{tag} style="{_STYLE.format(side)}">{escape(str(text))}</{tag}>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isnan, nan
 from typing import Any
 
@@ -137,13 +136,3 @@ def test_an_evaluation_has_n_unit_and_deviations(name: str) -> None:
     assert (found["n"], found["unit"], found["left_out"]) == ({name: 1}, {name: "questions"}, {name: 0})
     assert "1 of 10 questions were asked" in found["deviations"][name]
     assert not isnan(found["intervals"][name]["low"])
-
-
-def test_a_table_of_records_and_one_of_scores() -> None:
-    evaluation = of(*(record(str(i), **{"acc.loose": i / 2}) for i in range(3)))
-    table = evaluation.to_pandas()
-    assert list(table["id"]) == ["0", "1", "2"] and list(table["acc.loose"]) == [0, 0.5, 1]
-    text = evaluation.to_markdown()
-    assert "| Loose accuracy | 0.5000 | 0.0000 to 1.0000 | 3 questions | no |" in text
-    assert "- the signature is missing (Loose accuracy)" in text
-    assert "<script>" not in replace(evaluation, model="<script>")._repr_html_()

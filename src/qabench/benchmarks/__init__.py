@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.errors import InputError
 from qabench.evaluation.metric import CUTOFF, Metric
 from qabench.evaluation.record import FAILED
+from qabench.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
@@ -65,8 +66,8 @@ class Option:
     for_reading: bool = False
 
 
-@dataclass(frozen=True)
-class Benchmark:
+@dataclass(frozen=True, repr=False)
+class Benchmark(Displayed):
     """Everything that generic code (commands, runs, reports, publishing) knows about a benchmark.
 
     Attributes:
@@ -217,6 +218,17 @@ class Benchmark:
         if score not in declared:
             raise InputError(f"{self.title} declares no official values for {score!r}; allowed: {', '.join(declared)}")
         return declared[score]
+
+    def tables(self) -> list[Table]:
+        """Metrics and settings, as ``print`` and notebooks show them."""
+        metrics: list[list[Any]] = [
+            [one.name, one.about, one.unit, "yes" if one.official else "no"] for one in self.metrics
+        ]
+        settings: list[list[Any]] = [[one.name, one.about] for one in self.settings]
+        return [
+            Table(f"{self.title} ({self.name})", ["score", "what it measures", "n counts", "official"], metrics),
+            Table("Settings of a run", ["setting", "what the model is given"], settings),
+        ]
 
     def _signature_deviations(self, line: str | None) -> list[str]:
         from qabench.official import deviations, signature_name

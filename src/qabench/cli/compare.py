@@ -16,7 +16,6 @@ from qabench.errors import InputError
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
-    from qabench.evaluation.comparison import Comparison
     from qabench.evaluation.metric import Metric
 
 RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
@@ -86,7 +85,7 @@ def _compare(
     if chosen == "json":
         print_json(document)
     else:
-        print_tables(tables(compared), chosen)
+        print_tables(compared.tables(), chosen)
     evaluation_output.print_notes(read.evaluations, notes, chosen)
 
 
@@ -112,28 +111,6 @@ def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
             raise InputError(f"the same file twice: {one.path}")
         found[unique] = one
     return found
-
-
-def tables(compared: Comparison) -> list[Any]:
-    """The scores of the systems, and the pairs."""
-    from qabench.tables import Table
-
-    rows: list[list[Any]] = []
-    for label, score in compared.systems.items():
-        found = score.interval
-        interval = f"{found.low:.4f} to {found.high:.4f}"
-        rows.append([label, f"{found.mean:.4f}", interval, f"{found.standard_error:.4f}", score.n])
-    metric = compared.metric
-    columns = ["system", metric.name, "95% interval", "standard error", f"n ({metric.unit})"]
-    pairs: list[list[Any]] = []
-    for pair in compared.pairs:
-        of = pair.difference.interval
-        verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
-        numbers = [f"{of.mean:+.4f}", f"{of.low:+.4f} to {of.high:+.4f}", f"{pair.difference.p_value:.4f}"]
-        counts = [f"{pair.corrected_p:.4f}", pair.wins, pair.ties, pair.losses]
-        pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, *counts])
-    names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
-    return [Table(metric.title, columns, rows), Table("Pairs", names, pairs, [compared.about()])]
 
 
 def _families(metric: Metric | None, allowed: Mapping[str, str]) -> list[str] | None:

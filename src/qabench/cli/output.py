@@ -5,8 +5,6 @@ Imports rich, so commands import it when they run.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 import time
@@ -75,23 +73,7 @@ def print_tables(tables: Sequence[Table], format: str = "table") -> None:
         if format == "table":
             _print_rich(table)
         else:
-            print(formatted(table, format), end="" if i == len(tables) - 1 else "\n")
-
-
-def formatted(table: Table, format: str) -> str:
-    """A table as "csv", "markdown" or "latex"; cells are unchanged, so numbers are never cut."""
-    if format == "csv":
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
-        return text.getvalue()
-    from tabulate import tabulate
-
-    rows = [["" if cell is None else cell for cell in row] for row in table.rows]
-    kinds = {"markdown": "github", "latex": "latex_booktabs"}
-    text_of_table = tabulate(rows, table.columns, tablefmt=kinds[format], disable_numparse=True)
-    title = f"**{table.title}**\n\n" if format == "markdown" else f"% {table.title}\n"
-    notes = "".join(f"\n{'' if format == 'markdown' else '% '}{note}\n" for note in table.notes)
-    return f"{title}{text_of_table}\n{notes}"
+            print(table.formatted(format), end="" if i == len(tables) - 1 else "\n")
 
 
 def _print_rich(table: Table) -> None:

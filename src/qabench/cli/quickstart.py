@@ -27,7 +27,6 @@ def quickstart(
     as_json: AsJson = False,
 ) -> None:
     """Score three synthetic systems on FanOutQA questions and say which one is better."""
-    from qabench.cli.compare import tables
     from qabench.cli.evaluation_output import print_evaluations, print_notes, report
     from qabench.cli.output import hint, plain_warnings, print_json, print_tables
     from qabench.evaluate import evaluate_predictions
@@ -47,7 +46,7 @@ def quickstart(
         print_json({"systems": {one.model: report(one) for one in ranked}, "comparison": compared.as_dict()})
         return
     print_evaluations(ranked, [], chosen)
-    print_tables(tables(compared)[1:], chosen)
+    print_tables(compared.tables()[1:], chosen)
     print_notes(ranked, [], chosen)
     hint("\nNext:", "bold")
     for command, what in _next_commands(name):

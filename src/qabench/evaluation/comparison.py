@@ -18,6 +18,7 @@ from qabench.stats import RESAMPLES, Difference, adjust
 from qabench.stats.comparison import check_test, record
 from qabench.stats.paired import paired_tests
 from qabench.stats.resampling import Array
+from qabench.tables import Displayed, Table
 
 TEST = "randomization"
 CORRECTION = "holm"
@@ -72,8 +73,8 @@ class Pair:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Displayed):
     """Systems on the same questions.
 
     Attributes:
@@ -93,6 +94,28 @@ class Comparison:
     correction: str = CORRECTION
     resamples: int = RESAMPLES
     seed: int = SEED
+
+    def tables(self) -> list[Table]:
+        """The scores of the systems, and the pairs, as ``print`` and notebooks show them."""
+        from qabench.evaluation.display import comparison_tables
+
+        return comparison_tables(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Plots the paired differences with their 95% intervals. Needs matplotlib.
+
+        Args:
+            axes: matplotlib axes to draw on; None for a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from qabench.evaluation.plot import plot_comparison
+
+        return plot_comparison(self, axes)
 
     def about(self) -> str:
         """How the pairs were tested, in one sentence."""

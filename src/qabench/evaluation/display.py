@@ -1,15 +1,17 @@
-"""Evaluations in notebooks and documents: tables of scores as Markdown and HTML, records as a data frame."""
+"""Evaluations and comparisons as tables and data frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from qabench.evaluation.evaluation import Evaluation
+from qabench.tables import Table
 
-COLUMNS = ("score", "mean", "95% interval", "n", "official")
+if TYPE_CHECKING:
+    from qabench.evaluation.comparison import Comparison
+    from qabench.evaluation.evaluation import Evaluation
+    from qabench.evaluation.scores import Score
+
+COLUMNS = ["score", "value", "95% interval", "n", "official"]
 
 
 def records_table(evaluation: Evaluation) -> Any:
@@ -37,42 +39,49 @@ def records_table(evaluation: Evaluation) -> Any:
     return pd.DataFrame(rows)
 
 
-def markdown(evaluation: Evaluation) -> str:
-    """A Markdown table with one row per score, and the deviations from the official scores below it."""
-    rows, notes = _rows(evaluation)
-    lines = [_line(COLUMNS), "|---|---:|---:|---:|---|", *(_line(row) for row in rows)]
-    said = "".join(f"\n- {note}" for note in notes)
-    return f"{title(evaluation)}\n\n" + "\n".join(lines) + "\n" + (f"{said}\n" if said else "")
-
-
-def html(evaluation: Evaluation) -> str:
-    """The same table as HTML, for notebooks."""
-    rows, notes = _rows(evaluation)
-    head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    said = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<p>{escape(title(evaluation))}</p>{table}" + (f"<ul>{said}</ul>" if said else "")
-
-
 def title(evaluation: Evaluation) -> str:
     """Model, benchmark, config and setting, such as "gpt-4o on fanoutqa dev (closed-book)"."""
     return f"{evaluation.model} on {evaluation.benchmark} {evaluation.config} ({evaluation.setting})"
 
 
-def _rows(evaluation: Evaluation) -> tuple[list[list[str]], list[str]]:
-    """Cells of the scores, and each deviation once with the scores that it holds for."""
-    rows, notes = [], dict[str, list[str]]()
+def scores_table(evaluation: Evaluation) -> Table:
+    """One row per score. The notes are the deviations, each once with the scores that it holds for."""
+    rows: list[list[Any]] = []
+    notes = dict[str, list[str]]()
     for score in evaluation.scores().values():
         deviations = evaluation.deviations(score)
         for deviation in deviations:
             notes.setdefault(deviation, []).append(score.metric.title)
-        found = score.interval
-        interval = f"{found.low:.4f} to {found.high:.4f}"
-        official = "no" if deviations else "yes"
-        rows.append([score.metric.title, f"{found.mean:.4f}", interval, f"{score.n:,} {score.metric.unit}", official])
-    return rows, [f"{sentence} ({', '.join(titles)})" for sentence, titles in notes.items()]
+        size = f"{score.n:,} {score.metric.unit}"
+        rows.append([score.metric.title, *_value(score), size, "no" if deviations else "yes"])
+    said = [f"{sentence} ({_listed(titles, len(rows))})" for sentence, titles in notes.items()]
+    if not rows:
+        said = [f"no scores: {evaluation.unscored or 'nothing was answered'}"]
+    return Table(title(evaluation), COLUMNS, rows, said)
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def comparison_tables(compared: Comparison) -> list[Table]:
+    """The scores of the systems, and the pairs."""
+    rows: list[list[Any]] = []
+    for label, score in compared.systems.items():
+        rows.append([label, *_value(score), f"{score.interval.standard_error:.4f}", score.n])
+    metric = compared.metric
+    columns = ["system", metric.name, "95% interval", "standard error", f"n ({metric.unit})"]
+    pairs: list[list[Any]] = []
+    for pair in compared.pairs:
+        of = pair.difference.interval
+        verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
+        numbers = [f"{of.mean:+.4f}", f"{of.low:+.4f} to {of.high:+.4f}", f"{pair.difference.p_value:.4f}"]
+        counts = [f"{pair.corrected_p:.4f}", pair.wins, pair.ties, pair.losses]
+        pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, *counts])
+    names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
+    return [Table(metric.title, columns, rows), Table("Pairs", names, pairs, [compared.about()])]
+
+
+def _value(score: Score) -> list[str]:
+    found = score.interval
+    return [f"{found.mean:.4f}", f"{found.low:.4f} to {found.high:.4f}"]
+
+
+def _listed(titles: list[str], all_scores: int) -> str:
+    return "all scores" if len(titles) == all_scores else ", ".join(titles)

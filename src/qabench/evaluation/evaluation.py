@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from qabench.evaluation.record import ANSWERED, CUT_OFF, STATUSES, Record
+from qabench.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.evaluation.scores import Score
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation(Displayed):
     """The records of one system on the questions of one config, from a run's log or from a file of predictions.
 
     Attributes:
@@ -86,14 +87,32 @@ class Evaluation:
 
     def to_markdown(self) -> str:
         """The scores as a Markdown table, with the deviations from the official scores below it."""
-        from qabench.evaluation.display import markdown
+        return "\n".join(table.formatted("markdown") for table in self.tables())
 
-        return markdown(self)
+    def plot(self, metrics: Sequence[str] | None = None, by: str | None = None, axes: Any = None) -> Any:
+        """Plots scores with their 95% intervals. Needs matplotlib.
 
-    def _repr_html_(self) -> str:
-        from qabench.evaluation.display import html
+        Args:
+            metrics: names of metrics, such as ("acc.loose", "acc.strict"); None for all.
+            by: a grouping, such as "category": one row per group, for the first of the metrics.
+            axes: matplotlib axes to draw on; None for a new figure.
 
-        return html(self)
+        Returns:
+            The axes.
+
+        Raises:
+            InputError: a metric or grouping that the evaluation does not have.
+            MissingExtra: matplotlib is not installed.
+        """
+        from qabench.evaluation.plot import plot_scores
+
+        return plot_scores(self, metrics, by, axes)
+
+    def tables(self) -> list[Table]:
+        """The scores as a table, as ``print`` and notebooks show it."""
+        from qabench.evaluation.display import scores_table
+
+        return [scores_table(self)]
 
     def _benchmark(self) -> Any:
         # By name, as descriptors refer to functions: benchmarks are above this package.

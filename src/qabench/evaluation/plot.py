@@ -1,0 +1,63 @@
+"""Plots of evaluations and comparisons: values with their 95% intervals. Needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from qabench.errors import InputError, MissingExtra
+from qabench.evaluation.display import title
+
+if TYPE_CHECKING:
+    from qabench.evaluation.comparison import Comparison
+    from qabench.evaluation.evaluation import Evaluation
+    from qabench.stats import Interval
+
+BLUE, GRAY = "#0072B2", "#666666"  # of the colors of Okabe and Ito
+INCHES_PER_ROW = 0.4
+
+
+def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str | None, axes: Any) -> Any:
+    """See ``Evaluation.plot``."""
+    scores = evaluation.scores()
+    names = list(metrics) if metrics else list(scores)
+    if missing := [name for name in names if name not in scores]:
+        raise InputError(f"there is no score {missing[0]!r}; allowed: {', '.join(scores) or 'none'}")
+    if by is None:
+        return _intervals({scores[name].metric.title: scores[name].interval for name in names}, title(evaluation), axes)
+    if by not in evaluation.groupings():
+        raise InputError(f"there is no grouping {by!r}; allowed: {', '.join(evaluation.groupings()) or 'none'}")
+    groups = {}
+    for group, records in evaluation.by_group(by).items():
+        if (found := evaluation.scores(records).get(names[0])) is not None:
+            groups[f"{group} ({found.n})"] = found.interval
+    return _intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
+
+
+def plot_comparison(compared: Comparison, axes: Any) -> Any:
+    """See ``Comparison.plot``."""
+    rows = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in compared.pairs}
+    made = _intervals(rows, f"{compared.metric.title}: paired differences", axes)
+    made.axvline(0, color=GRAY, linewidth=1, linestyle="--")
+    return made
+
+
+def _intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
+    """Points with error bars, one row each, the first on top."""
+    if axes is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise MissingExtra("plots need matplotlib: pip install 'qabench[plot]'") from None
+        _, axes = pyplot.subplots(figsize=(7, 1 + INCHES_PER_ROW * len(rows)), layout="constrained")
+    places = range(len(rows))
+    values = [found.mean for found in rows.values()]
+    below = [max(0.0, found.mean - found.low) for found in rows.values()]
+    above = [max(0.0, found.high - found.mean) for found in rows.values()]
+    axes.errorbar(values, places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
+    axes.set_yticks(places, labels=list(rows))
+    axes.invert_yaxis()
+    axes.set_xlabel("value with 95% interval")
+    axes.set_title(heading, loc="left", fontsize="medium")
+    axes.grid(axis="x", alpha=0.3)
+    return axes

@@ -1,0 +1,124 @@
+"""How evaluations, comparisons, benchmarks, indexes and hits show themselves: text, rich, HTML, Markdown, plots."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation, Record
+from qabench.evaluation.comparison import Comparison, compare
+from qabench.retrieval import BM25Index
+from qabench.retrieval.bm25.hits import Hits
+from qabench.tables import Displayed, Table
+
+SHOWN = "<script>"
+
+
+def evaluation(model: str, *values: float) -> Evaluation:
+    records = [
+        Record(str(i), 1, "q", "", [], "a", "answered", scores={"acc.loose": v}, groups={"category": ("x",)})
+        for i, v in enumerate(values)
+    ]
+    about = ("log", "task", "fanoutqa", "sample", "closed-book", model, "2026-01-01", "success", len(records))
+    return Evaluation(*about, records)
+
+
+@pytest.fixture(scope="module")
+def one() -> Evaluation:
+    return evaluation("m", 0, 0.5, 1)
+
+
+@pytest.fixture(scope="module")
+def compared(one: Evaluation) -> Comparison:
+    systems = {"m": one, SHOWN: evaluation(SHOWN, 0, 0, 0)}
+    return compare(systems, benchmark("fanoutqa").metric("acc.loose"), resamples=100)
+
+
+@pytest.fixture(scope="module")
+def index() -> BM25Index:
+    return BM25Index.from_dataset([{"text": "a b", "kind": 1}, {"text": "b c", "kind": 2}], filters="kind")
+
+
+def in_rich(shown: Any) -> str:
+    out = io.StringIO()
+    Console(file=out, width=120).print(shown)
+    return out.getvalue()
+
+
+def everywhere(shown: Displayed, *words: str) -> None:
+    """The words are in the text, in rich's output and in the HTML."""
+    for form in (repr(shown), str(shown), in_rich(shown), shown._repr_html_()):
+        for word in words:
+            assert word in form
+
+
+def test_an_evaluation(one: Evaluation) -> None:
+    everywhere(
+        one, "m on fanoutqa sample (closed-book)", "Loose accuracy", "0.5000", "3 questions", "signature is missing"
+    )
+    text = one.to_markdown()
+    assert "| Loose accuracy | 0.5000  | 0.0000 to 1.0000 | 3 questions | no         |" in text
+    assert "the signature is missing (all scores)" in text
+    assert SHOWN not in replace(one, model=SHOWN)._repr_html_()
+    assert "no scores: nothing was answered" in repr(replace(one, records=[]))
+
+
+def test_records_as_a_data_frame(one: Evaluation) -> None:
+    table = one.to_pandas()
+    assert list(table["id"]) == ["0", "1", "2"] and list(table["acc.loose"]) == [0, 0.5, 1]
+    assert list(table["category"]) == [["x"]] * 3
+
+
+def test_a_comparison(compared: Comparison) -> None:
+    everywhere(compared, "Loose accuracy", "+0.5000", "no significant difference", "paired randomization test")
+    assert SHOWN in repr(compared) and SHOWN not in compared._repr_html_()
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_a_benchmark(name: str) -> None:
+    of = benchmark(name)
+    text = " ".join(repr(of).split())
+    for word in (of.title, of.metrics[0].name, of.metrics[0].about, of.settings[0].name):
+        assert word in text and word in of._repr_html_().replace("&#x27;", "'")
+    assert of.title in in_rich(of)
+
+
+def test_an_index_and_hits(index: BM25Index) -> None:
+    everywhere(index, "documents", "bm25+", "kind", "delta", "tokenizer")
+    assert "epsilon" not in repr(index)
+    hits = index.search("c", k=2)
+    assert list(hits) == list(zip(hits.positions, hits.scores, strict=True))
+    everywhere(hits, "2 hits", "rank", f"{hits.scores[0]:.4f}")
+    assert "and 90 more" in repr(Hits(list(range(100)), [0.0] * 100))
+
+
+def test_plots(one: Evaluation, compared: Comparison) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    assert one.plot(axes=axes) is axes and "m on fanoutqa" in axes.get_title(loc="left")
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Loose accuracy"]
+    grouped = one.plot(by="category", axes=Figure().subplots())
+    assert [label.get_text() for label in grouped.get_yticklabels()] == ["x (3)"]
+    pairs = compared.plot(Figure().subplots())
+    assert [label.get_text() for label in pairs.get_yticklabels()] == [f"m - {SHOWN}"]
+    with pytest.raises(InputError, match=r"no score 'bleurt'; allowed: acc\.loose"):
+        one.plot(["bleurt"])
+    with pytest.raises(InputError, match="no grouping 'x'; allowed: category"):
+        one.plot(by="x")
+
+
+def test_a_table_in_every_format() -> None:
+    table = Table("T", ["a", "b"], [["x|y", 1], ["<b>", None]], ["note"])
+    assert table.formatted("csv") == "a,b\nx|y,1\n<b>,\n"
+    assert "x\\|y" in table.formatted("markdown") and "**T**" in table.formatted("markdown")
+    assert table.formatted("latex").startswith("% T\n\\begin{tabular}")
+    assert "&lt;b&gt;" in table.html() and "<b>T</b>" in table.html()
+    assert table.text().splitlines() == ["T", "a      b", "---  ---", "x|y    1", "<b>", "  note"]
