@@ -15,7 +15,7 @@ CARDS = sorted([*ROOT.glob("loading_scripts/*/README.md"), *ROOT.glob("metrics/*
 
 def test_readme(tmp_path: Path) -> None:
     with scripted_model() as url:
-        out = run_blocks(README.read_text(encoding="utf-8"), tmp_path, MODEL_URL=url)
+        out = "".join(run_blocks(README.read_text(encoding="utf-8"), tmp_path, MODEL_URL=url))
     for printed in ("acc.loose", "fanout_acc|", "lemmatizer"):
         assert printed in out
     assert (tmp_path / "report" / "index.html").is_file()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+MARK = "\x1e"
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -52,9 +53,13 @@ def scripted_model() -> Iterator[str]:
 
 
 def script_of(text: str) -> str:
-    """The blocks as one Python program; of a shell block the lines that call qabench (set-up lines are CI's)."""
+    """The blocks as one Python program; of a shell block the lines that call qabench (set-up lines are CI's).
+
+    Before each block the program prints ``MARK``.
+    """
     parts = ["import subprocess"]
     for language, code in BLOCK.findall(text):
+        parts.append(f"print({MARK!r}, end='', flush=True)")
         if language == "python":
             parts.append(code)
         else:
@@ -63,11 +68,18 @@ def script_of(text: str) -> str:
     return "\n".join(parts)
 
 
-def run_blocks(text: str, folder: Path, **environment: str) -> str:
+def run_blocks(text: str, folder: Path, **environment: str) -> list[str]:
+    """What each block prints on standard output.
+
+    Args:
+        text: a page.
+        folder: the working folder.
+        **environment: variables in addition to those of this process.
+    """
     scripts = sysconfig.get_path("scripts")
     env = {**os.environ, **environment, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script_of(text)], cwd=folder, env=env, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.split(MARK)[1:]
