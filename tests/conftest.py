@@ -18,7 +18,7 @@ sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
 
 # No timed assertions: machines are shared.
 settings.register_profile("qabench", deadline=None)
-settings.load_profile("qabench")
+settings.register_profile("quick", deadline=None, max_examples=20)
 
 # Before datasets and evaluate are imported, which read these once: no test sees or touches a user's caches.
 _home = tempfile.TemporaryDirectory(prefix="qabench-tests-", ignore_cleanup_errors=True)
@@ -33,6 +33,7 @@ for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE", "FANOUTQA_JU
 
 
 SKIP_REASONS = 5  # that the summary lists
+NOT_COLLECTED = pytest.StashKey[list[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,25 +41,53 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
 
 
-# Folders whose tests start processes, servers or a browser: minutes on a laptop, so they run with --runslow, as in CI.
+# Folders and files whose tests start processes, servers, a browser or runs of models: minutes on a laptop, so they run
+# with --runslow, as in CI. Without it they are not even imported, unless named on the command line.
 SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "report", "runs", "space"}
 SLOW_FILES = {
     "test_site.py",
+    "test_readme.py",
     "test_cli.py",
     "test_cli_fetch.py",
+    "test_full_disks.py",
     "test_compare.py",
     "test_judge.py",
     "test_llm_client.py",
+    "test_wiki_cli.py",
+    "test_wiki_faults.py",
+    "test_retrieve_cli.py",
+    "test_paths.py",
+    "test_felm_same_scores.py",
+    "test_tasks_fanoutqa.py",
+    "test_tasks_expertqa.py",
+    "test_tasks_fastbook.py",
+    "test_felm_tasks.py",
+    "test_tasks_parity.py",
 }
-SLOW_FILES |= {"test_wiki_cli.py", "test_retrieve_cli.py", "test_tasks_fanoutqa.py", "test_tasks_expertqa.py"}
-SLOW_FILES |= {"test_paths.py", "test_felm_same_scores.py", "test_readme.py"}
-SLOW_FILES |= {"test_tasks_fastbook.py", "test_felm_tasks.py", "test_tasks_parity.py", "test_wiki_faults.py"}
+
+
+def _is_slow(path: Path) -> bool:
+    parts = path.relative_to(ROOT / "tests").parts
+    return parts[0] in SLOW_FOLDERS or parts[-1] in SLOW_FILES
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[NOT_COLLECTED] = []
+    # Generated inputs: a few in a newcomer's run, hypothesis' usual hundred in CI.
+    settings.load_profile("qabench" if config.getoption("--runslow") else "quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    inside = collection_path.is_relative_to(ROOT / "tests") and collection_path != ROOT / "tests"
+    if inside and _is_slow(collection_path) and not config.getoption("--runslow"):
+        config.stash[NOT_COLLECTED].append(collection_path)
+        return True
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        parts = item.path.relative_to(Path(__file__).parent).parts
-        if parts[0] in SLOW_FOLDERS or parts[-1] in SLOW_FILES:
+        if _is_slow(item.path):
             item.add_marker("slow")
     left_out = {"slow": ("--runslow", "takes minutes"), "integration": ("--integration", "starts real servers")}
     for mark, (option, why) in left_out.items():
@@ -93,6 +122,8 @@ def _say_why_skipped(terminalreporter: pytest.TerminalReporter) -> None:
         counts = Counter(dict(counts.most_common(SKIP_REASONS))) + Counter({"for other reasons: pytest -rs": rest})
     for reason, count in counts.items():
         terminalreporter.write_line(f"skipped {count}: {reason}")
+    if folders := terminalreporter.config.stash[NOT_COLLECTED]:
+        terminalreporter.write_line(f"left out {len(folders)} folders and files whose tests take minutes: --runslow")
 
 
 @pytest.fixture(autouse=True)

@@ -23,21 +23,22 @@ DEEP = ['{"a":' * 5000, "[" * 100_000, "[" * 600 + "]" * 600, '{"a":' * 101 + "1
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
+TOO_DEEP = "nested deeper than 100 levels"
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists)
 
 
 @pytest.mark.parametrize("text", DEEP)
 def test_deep_json_is_one_error(text: str, tmp_path: Path) -> None:
     for data in (text, text.encode()):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=TOO_DEEP):
             json_of(data)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=f"not the JSON text of an answer: .*{TOO_DEEP}"):
         loads(text)
-    with pytest.raises(UnreadableReply):
+    with pytest.raises(UnreadableReply, match=f"the reply is too large: {TOO_DEEP}"):
         read_reply(text)
     path = tmp_path / "rows.json"
     path.write_text(f"[{text}]")
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=f"rows.json: not JSON that can be read .{TOO_DEEP}"):
         list(read_json_list(path))
 
 
@@ -65,15 +66,15 @@ def test_other_json_is_read_as_it_is(value: Any) -> None:
     assert json_of(json.dumps(value)) == value
 
 
-@pytest.mark.parametrize("text", ["[" * 20_000, "- " * 5000 + "x", BOMB, "&a [*a]", "{" * 3000])
+@pytest.mark.parametrize("text", ["[" * 5000, "- " * 5000 + "x", BOMB, "&a [*a]", "{" * 1000])
 def test_deep_yaml_and_bombs(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="more than 1,000,000 values" if text == BOMB else TOO_DEEP):
         yaml_of(text)
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "[" * 200 + "]" * 200, ".".join("a" * 5000) + " = 1"])
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "[" * 200 + "]" * 200, ".".join("a" * 2000) + " = 1"])
 def test_deep_toml(text: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=TOO_DEEP):
         toml_of(text)
     path = tmp_path / "prompt.toml"
     path.write_text(text)
@@ -97,20 +98,25 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize("make", [cyclic, lambda: nested(101), lambda: nested(50_000)])
 def test_cycles_and_deep_answers_are_refused(make: Callable[[], Any]) -> None:
     value = make()
-    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+    with pytest.raises(InputError, match=TOO_DEEP):
         dumps(value)
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLarge, match=TOO_DEEP):
         check_depth(value)
     while isinstance(value, list) and value and isinstance(value[0], list):  # else freeing it recurses, too
         value = value.pop()
 
 
-UNEQUAL = {"1": {1: "a", "1": "b"}, "yes": [{True: 1, "yes": 2}], "digits": 10**5000, "pair": "\ud83d\ude00"}
+UNEQUAL = [
+    ({1: "a", "1": "b"}, "answer has keys that are equal in JSON, such as 1 and '1'"),
+    ([{True: 1, "yes": 2}], r"answer\[0\] has keys that are equal in JSON, .*True, 'yes'"),
+    (10**5000, "the answer cannot be written as JSON: Exceeds the limit"),
+    ("\ud83d\ude00", "encoded as two surrogates"),
+]
 
 
-@pytest.mark.parametrize("answer", UNEQUAL.values(), ids=UNEQUAL)
-def test_what_json_would_change_is_refused(answer: Any) -> None:
-    with pytest.raises(InputError):
+@pytest.mark.parametrize(("answer", "message"), UNEQUAL, ids=["number", "boolean", "digits", "pair"])
+def test_what_json_would_change_is_refused(answer: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         dumps(answer)
 
 

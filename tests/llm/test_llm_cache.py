@@ -239,6 +239,7 @@ def start(server: OpenAIServer, path: Path, count: int, lease: float = 2.0) -> s
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONWARNINGS": "error"})
 
 
+@pytest.mark.slow
 def test_a_killed_run_loses_the_calls_in_flight_alone(server: OpenAIServer, tmp_path: Path) -> None:
     path, count = tmp_path / "replies.sqlite", 120
     with start(server, path, count) as killed:
@@ -259,6 +260,7 @@ def test_a_killed_run_loses_the_calls_in_flight_alone(server: OpenAIServer, tmp_
     assert max(server.paid.values()) <= 2
 
 
+@pytest.mark.slow
 def test_processes_that_ask_the_same_pay_once(server: OpenAIServer, tmp_path: Path) -> None:
     path, count = tmp_path / "replies.sqlite", 60
     server.fault = lambda number, body: Fault(500, body="oops", delay=0.02) if number % 10 == 3 else None

@@ -492,7 +492,9 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=settings.default.max_examples * 3 // 2, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @FUZZ

@@ -236,7 +236,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert Path(said["page"]).stat().st_size == said["bytes"]
     assert json.loads(Path(said["numbers"]).read_text())["sections"][0]["runs"][0]["counts"]["answered"] == 12
     missing = CliRunner().invoke(command, [str(tmp_path / "no.eval"), "--output", str(tmp_path / "none")])
-    assert isinstance(missing.exception, InputError)
+    assert isinstance(missing.exception, InputError) and "no.eval" in str(missing.exception)
     assert not list(tmp_path.glob("none/*"))
 
 

@@ -62,11 +62,11 @@ def prune_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("prune_always")
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["bm25+", "okapi", "bm25l", "lucene", "atire", "robertson"])
 def test_choosing_candidates_changes_nothing(method: str, dtype: str) -> None:
     # Seeded by hypothesis; the index is small enough to score all documents beside it.
-    @settings(max_examples=30)
+    @settings(max_examples=settings.default.max_examples // 3)
     @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 12), masked=st.booleans())
     def compare(seed: int, k: int, masked: bool) -> None:
         generator = np.random.default_rng(seed)

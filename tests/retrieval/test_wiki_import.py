@@ -116,7 +116,7 @@ def test_no_tarball(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
 def test_pages_of_a_truncated_tarball_are_kept(tmp_path: Path, mode: str) -> None:
-    pages = [(f"{n}-dated.md", os.urandom(20_000).hex()) for n in range(1, 40)]
+    pages = [(f"{n}-dated.md", os.urandom(8_000).hex()) for n in range(1, 40)]
     whole = tarball(tmp_path / "whole.tar", pages, mode)
     data = whole.read_bytes()
     cut = tmp_path / "cut.tar"
@@ -153,6 +153,7 @@ PROGRAM = "import sys; from pathlib import Path; from qabench.retrieval.wiki.tar
 PROGRAM += "print(import_cache(Path(sys.argv[1])).present)"
 
 
+@pytest.mark.slow
 def test_killed_and_resumed(tmp_path: Path) -> None:
     pages = [(f"{n}-dated.md", f"page {n} " * 100) for n in range(1, 601)]
     path = tarball(tmp_path / "pages.tar", pages)

@@ -118,6 +118,7 @@ print(done.cached, done.fetched)
 """
 
 
+@pytest.mark.slow
 def test_killed_and_resumed(server: ScriptedWiki, tmp_path: Path) -> None:
     server.delay = 0.02
     command = [sys.executable, "-c", PROGRAM, server.api, str(tmp_path), str(PAGES)]

@@ -410,7 +410,7 @@ class TestLfqa:
         | st.text(max_size=20)
     )  # fmt: skip
 
-    @settings(max_examples=15)  # each is four bootstraps, twice
+    @settings(max_examples=settings.default.max_examples // 6)  # each is four bootstraps, twice
     @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4))
     def test_is_what_rouge_score_gives(self, pairs: list[tuple[str, str]]) -> None:
         references, predictions = ([pair[side] for pair in pairs] for side in (0, 1))

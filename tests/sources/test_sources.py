@@ -67,7 +67,7 @@ class TestTable:
 
     @pytest.mark.parametrize("head", [{"repo": "../x"}, {"repo": "a/.."}, {"commit": "main"}, {"license": None}])
     def test_refuses_malformed_head(self, tmp_path: Path, head: dict[str, Any]) -> None:
-        with pytest.raises(DataError):
+        with pytest.raises(DataError, match=next(iter(head))):
             sources.load_table(self.write(tmp_path, {"path": "a", "sha256": "a" * 64}, **head), "felm")
 
     def test_refuses_path_listed_twice(self, tmp_path: Path) -> None:

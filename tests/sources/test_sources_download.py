@@ -264,6 +264,7 @@ def test_cache_below_a_file(server: FaultServer, tmp_path: Path) -> None:
         sources.local_path(SOURCE)
 
 
+@pytest.mark.slow
 def test_killed_process_is_resumed(server: FaultServer) -> None:
     server.faults.append(Fault(chunk=10_000, pause=0.02))
     process = subprocess.Popen([sys.executable, "-c", IN_A_PROCESS], env=os.environ)
@@ -278,6 +279,7 @@ def test_killed_process_is_resumed(server: FaultServer) -> None:
     assert (server.requests[-1].range, server.requests[-1].sent) == (f"bytes={there}-", len(CONTENT) - there)
 
 
+@pytest.mark.slow
 def test_two_processes_download_once(server: FaultServer) -> None:
     server.always = Fault(chunk=30_000, pause=0.05)  # half a second: the second process comes in its midst
     command = [sys.executable, "-c", IN_A_PROCESS]

@@ -241,18 +241,23 @@ def test_ids_and_groups(tmp_path: Path) -> None:
     }
     assert [one.id for one in expertqa("sample", ids=[str(samples[3].id)]).dataset] == [samples[3].id]
     assert [one.metadata["groups"]["field"] for one in expertqa("sample", fields="Law").dataset] == [["Law"]]
-    wrongs: list[dict[str, Any]] = [
-        {"method": "by heart"},
-        {"attributor": "me"},
-        {"fields": "Magic"},
-        {"split": "validation"},
-        {"method": "post-hoc"},
-        {"method": "retrieve-read", "k": 0},
-        {"config": "dev"},
-    ]
-    for wrong in wrongs:
-        with pytest.raises(InputError):
-            expertqa(**({"config": "sample"} | wrong))
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, post-hoc"),
+    ({"attributor": "me"}, "unknown attributor 'me'; allowed: none, model, nli"),
+    ({"fields": "Magic"}, "no question is in 'Magic'; allowed: Advice .*, Architecture, Chemistry"),
+    ({"split": "validation"}, "expertqa sample has no split 'validation'; allowed: train"),
+    ({"method": "post-hoc"}, "the method post-hoc needs passages: give corpus=FILE"),
+    ({"method": "retrieve-read", "k": 0}, "k is 0; allowed: 1 or more passages"),
+    ({"config": "dev"}, "expertqa has no config 'dev'; allowed: main, "),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        expertqa(**({"config": "sample"} | wrong))
 
 
 def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
@@ -284,17 +289,19 @@ def test_corpora(corpus: str, tmp_path: Path) -> None:
     indexed = load_passages(corpus, str(tmp_path / "index"))
     assert indexed.index.parameters.method == "okapi" and indexed.search("rust", 1)[0].id == "tower"
     BM25Index(["another text"]).save(tmp_path / "other")
-    wrongs: list[tuple[Any, ...]] = [
-        (corpus, str(tmp_path / "other")),
-        (corpus, str(tmp_path / "nothing")),
-        (str(tmp_path / "nothing.jsonl"),),
-        (str(tmp_path),),
-        (corpus, None, 100, 100),
-    ]
     (tmp_path / "texts.jsonl").write_text('{"body": "no text"}\n')
     (tmp_path / "broken.jsonl").write_text('{"text": "no end')
-    for wrong in [*wrongs, (str(tmp_path / "texts.jsonl"),), (str(tmp_path / "broken.jsonl"),)]:
-        with pytest.raises(InputError):
+    wrongs: list[tuple[str, tuple[Any, ...]]] = [
+        ("does not belong to this dataset, which has 3 documents, not 1", (corpus, str(tmp_path / "other"))),
+        ("cannot read the index .*nothing: No such file", (corpus, str(tmp_path / "nothing"))),
+        ("nothing.jsonl'; allowed: a file", (str(tmp_path / "nothing.jsonl"),)),
+        ("is not a folder of Dataset.save_to_disk", (str(tmp_path),)),
+        ("the overlap is 100; allowed: 0 to 99", (corpus, None, 100, 100)),
+        ("must be one table with a column 'text'", (str(tmp_path / "texts.jsonl"),)),
+        ("broken.jsonl cannot be read: JSON parse error", (str(tmp_path / "broken.jsonl"),)),
+    ]
+    for message, wrong in wrongs:
+        with pytest.raises(InputError, match=message):
             load_passages(*wrong)
 
 

@@ -347,4 +347,4 @@ def test_the_command_without_a_key(answers: Path) -> None:
     assert run.exit_code == 1
     assert "No judge score: no key" in run.stdout
     wrong = command(answers, "--price-in", 1)
-    assert isinstance(wrong.exception, InputError)
+    assert isinstance(wrong.exception, InputError) and "give both --price-in and --price-out" in str(wrong.exception)

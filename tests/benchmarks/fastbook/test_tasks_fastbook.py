@@ -150,13 +150,25 @@ def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
     assert metric["mrr@10"] == values[0]["mrr@10"][0]
 
 
-def test_the_choice_of_questions_and_what_cannot_be_chosen(tmp_path: Path) -> None:
+def test_the_choice_of_questions() -> None:
     every = list(fastbook_rag("sample").dataset)
     assert {one.metadata["groups"]["chapter"][0] for one in every} == {"1", "3"}
     assert {one.metadata["groups"]["chapter"][0] for one in fastbook_rag("sample", chapters="3").dataset} == {"3"}
     some = fastbook_rag("sample", ids=f"{every[0].id},{every[-1].id}").dataset
     assert [one.id for one in some] == [every[0].id, every[-1].id]
     assert [one.input for one in some] == [every[0].input, every[-1].input]
-    for wrong in ({"config": "corpus"}, {"method": "magic"}, {"k": 0}, {"chapters": "9"}, {"chunker": "x"}):
-        with pytest.raises(InputError):
-            fastbook_rag(**({"config": "sample"} | wrong))
+
+
+WRONG = [
+    ({"config": "corpus"}, "fastbook has no questions in 'corpus'; allowed: questions, sample"),
+    ({"method": "magic"}, "unknown method 'magic'; allowed: bm25, fts, dense, colbert, hybrid"),
+    ({"k": 0}, "k is 0; allowed: 1 or more"),
+    ({"chapters": "9"}, "no question is in '9'; allowed: 1, 3"),
+    ({"chunker": "x"}, "unknown chunker 'x'; allowed: sentences, llama-index"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fastbook_rag(**({"config": "sample"} | wrong))

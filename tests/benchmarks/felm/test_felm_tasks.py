@@ -182,9 +182,21 @@ def test_the_choice_of_responses(tmp_path: Path) -> None:
     assert [one.id for one in felm_own("sample", ids=ids).dataset] == ids
     (with_types,) = [one for one in felm_own("sample").dataset if len(one.metadata["groups"]["error type"]) > 1][:1]
     assert "knowledge_error" in with_types.metadata["groups"]["error type"]
-    for wrong in ({"method": "magic"}, {"domains": "law"}, {"num_cons": 0}, {"reply_format": "xml"}, {"config": "dev"}):
-        with pytest.raises(InputError):
-            felm_own(**({"config": "sample"} | wrong))
+
+
+WRONG = [
+    ({"method": "magic"}, "unknown method 'magic'; allowed: raw, cot, cot-cons, link, content"),
+    ({"domains": "law"}, "no question is in 'law'; allowed: fooled, .*, wk, writing_rec"),
+    ({"num_cons": 0}, "num_cons is 0; it must be 1 or more"),
+    ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
+    ({"config": "dev"}, "felm has no config 'dev'; allowed: all, wk"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        felm_own(**({"config": "sample"} | wrong))
 
 
 def test_our_prompts_are_a_deviation(mirror: Path, tmp_path: Path) -> None:
