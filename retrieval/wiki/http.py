@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from qabench.http import retry_after
 from qabench.retrieval.wiki.page import WikiError
@@ -68,16 +68,19 @@ class PoliteClient:
     fails at once.
     """
 
-    def __init__(self, in_flight: int = IN_FLIGHT, retry: Retry = RETRY) -> None:
+    def __init__(
+        self, in_flight: int = IN_FLIGHT, retry: Retry = RETRY, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.in_flight = in_flight
         self.retry = retry
+        self.headers = dict(headers or {})
         self._slots = threading.BoundedSemaphore(in_flight)
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._not_before = 0.0
         self._client: httpx2.Client | None = None
 
-    def get(self, url: str, params: Mapping[str, str | int], read: Callable[[Answer], T]) -> T:
+    def get(self, url: str, params: Mapping[str, Any], read: Callable[[Answer], T]) -> T:
         """Sends a request and returns ``read(response)``; ``read`` can raise ``TryAgain`` to reject the response.
 
         Raises:
@@ -106,12 +109,12 @@ class PoliteClient:
         if client:
             client.close()
 
-    def _ask(self, url: str, params: Mapping[str, str | int]) -> Answer:
+    def _ask(self, url: str, params: Mapping[str, Any]) -> Answer:
         import httpx2
 
         try:
             client = self._connected()
-            request = client.build_request("GET", url, params=dict(params))
+            request = self._request(client, url, params)
             for _ in range(MOST_REDIRECTS + 1):
                 response = client.send(request, stream=True)
                 with contextlib.closing(response):
@@ -123,6 +126,9 @@ class PoliteClient:
         except httpx2.RequestError as error:
             raise TryAgain(f"{type(error).__name__}: {error or 'no details'}") from error
         raise WikiError(f"{url} cannot be asked: more than {MOST_REDIRECTS} redirects")
+
+    def _request(self, client: httpx2.Client, url: str, params: Mapping[str, Any]) -> httpx2.Request:
+        return client.build_request("GET", url, params=dict(params))
 
     def _read(self, response: httpx2.Response) -> Answer:
         reason = f"the server answered {response.status_code} {response.reason_phrase}".rstrip()
@@ -146,7 +152,7 @@ class PoliteClient:
         with self._lock:
             if self._client is None:
                 timeout = httpx2.Timeout(self.retry.read_timeout, connect=self.retry.connect_timeout)
-                headers = {"User-Agent": USER_AGENT.format(version=version())}
+                headers = {"User-Agent": USER_AGENT.format(version=version())} | self.headers
                 self._client = httpx2.Client(timeout=timeout, headers=headers, follow_redirects=False)
                 weakref.finalize(self, self._client.close)
             return self._client

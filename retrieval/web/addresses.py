@@ -1,0 +1,60 @@
+"""Which network addresses pages may be fetched from: public ones, so that no page can reach into a private network."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks write them (RFC 6052)
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Blocked(Exception):
+    """A host has an address that pages are not fetched from; the message names it."""
+
+
+class Unresolved(Exception):
+    """A host name has no address."""
+
+
+def address_of(host: str, port: int, *, private: bool = False) -> str:
+    """The IP address to connect to for a host: its first one.
+
+    The caller connects to this address, and not to the name: a name server could answer the second question otherwise.
+
+    Args:
+        host: a name or an IP address, without brackets.
+        port: the port.
+        private: whether addresses that are not public are allowed.
+
+    Raises:
+        Blocked: one of the host's addresses is not public.
+        Unresolved: the name has no address.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unresolved(f"{host}: {error}") from error
+    addresses = [str(entry[4][0]) for entry in found]
+    if not addresses:
+        raise Unresolved(f"{host}: no address")
+    for address in addresses:
+        if not private and not is_public(address):
+            raise Blocked(f"{host} has the address {address}")
+    return addresses[0]
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is reachable from everywhere; an IPv4 address inside an IPv6 address counts as well."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return all(one.is_global and not one.is_multicast for one in [found, *_embedded(found)])
+
+
+def _embedded(address: IPAddress) -> list[IPAddress]:
+    if not isinstance(address, ipaddress.IPv6Address):
+        return []
+    inner: list[IPAddress] = [one for one in (address.ipv4_mapped, address.sixtofour) if one is not None]
+    inner += address.teredo or ()
+    if address in NAT64:
+        inner.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return inner

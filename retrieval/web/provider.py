@@ -1,0 +1,185 @@
+"""A JSON search API described by configuration: a preset, or a TOML file.
+
+A file names the URL, the parameters and headers (``{query}`` and ``{count}`` are filled in, ``${NAME}`` is an
+environment variable), and where the results are in the response:
+
+    url = "https://search.example.org/v1/search"
+    results = "web.results"           # path to the list of results
+    address = "url"                   # the field of a result with its address
+
+    [params]
+    q = "{query}"
+
+    [headers]
+    Authorization = "Bearer ${EXAMPLE_API_KEY}"
+
+    [pages]                           # see qabench.retrieval.web.limits
+    delay = 2.0
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from qabench.errors import InputError
+from qabench.retrieval.web.limits import PageLimits, page_limits
+
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "google": {
+        "url": "https://www.googleapis.com/customsearch/v1",
+        "params": {
+            "key": "${CUSTOM_SEARCH_API_KEY}",
+            "cx": "${CUSTOM_SEARCH_CX}",
+            "q": "{query}",
+            "num": "{count}",
+        },
+        "results": "items",
+        "address": "link",
+        "results_may_be_absent": True,
+    },
+    "searxng": {
+        "url": "${QABENCH_SEARXNG_URL}/search",
+        "params": {"q": "{query}", "format": "json"},
+        "results": "results",
+        "address": "url",
+        "failures": "unresponsive_engines",
+        "hint": "status 403: allow the format json in SearXNG's settings.yml (search: formats: [html, json])",
+    },
+}
+
+
+@dataclass(frozen=True)
+class SearchProvider:
+    """A search API; see the module.
+
+    Attributes:
+        name: of the preset or the file, for signatures.
+        url: the endpoint, without parameters.
+        results: the path to the list of results in the JSON response, with dots; "" if the response is the list.
+        address: the path to a page's address in a result.
+        params: parameters of the query, or with POST the fields of the JSON body.
+        headers: headers of the request.
+        method: "GET" or "POST".
+        results_may_be_absent: whether a response without the list means that nothing was found. Otherwise it is an
+            error, so that a wrong path does not look like a web without pages.
+        failures: the path to a list of failed engines: a response without results but with entries there is an error.
+        hint: how to fix a refused request.
+        pages: limits for the pages.
+        values: the environment variables that are filled in; never printed.
+    """
+
+    name: str
+    url: str
+    results: str
+    address: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = "GET"
+    results_may_be_absent: bool = False
+    failures: str = ""
+    hint: str = ""
+    pages: PageLimits = field(default_factory=PageLimits)
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL with its environment variables filled in."""
+        return self._filled(self.url)
+
+    def request(self, query: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """The parameters and headers for a query, with secrets."""
+        count = str(self.pages.results)
+        params = {
+            name: self._filled(value).replace("{count}", count).replace("{query}", query)
+            if isinstance(value, str)
+            else value
+            for name, value in self.params.items()
+        }
+        return params, {name: self._filled(value) for name, value in self.headers.items()}
+
+    def key(self, query: str) -> str:
+        """What the results of a query depend on, without secrets."""
+        return json.dumps([self.method, self.url, dict(self.params), self.pages.results, self.results, query])
+
+    def redacted(self, text: str) -> str:
+        """A text without the values of the provider's environment variables, except for those of its address."""
+        for name, value in self.values.items():
+            if len(value) > 2 and f"${{{name}}}" not in self.url:
+                text = text.replace(value, "[redacted]")
+        return text
+
+    def _filled(self, text: str) -> str:
+        return VARIABLE.sub(lambda found: self.values[found[1]].rstrip("/"), text)
+
+
+def load_provider(search: str) -> SearchProvider:
+    """The provider of a preset or a TOML file.
+
+    Args:
+        search: "google" (Google Programmable Search), "searxng" (a SearXNG server), or the path of a TOML file. A file
+            may begin with ``preset = "searxng"`` and change some of its values.
+
+    Raises:
+        InputError: no such preset or file, an unknown or missing setting, or an environment variable that is not set;
+            names it.
+    """
+    if search in PRESETS:
+        return _provider(search, PRESETS[search], f"the search preset {search}")
+    path = Path(search)
+    if not path.is_file():
+        raise InputError(f"the search is {search!r}; allowed: {', '.join(PRESETS)}, or the path of a TOML file")
+    try:
+        content = path.read_bytes()
+        document = tomllib.loads(content.decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"the search configuration {path} cannot be read: {error}") from None
+    preset = document.pop("preset", None)
+    if preset is not None and preset not in PRESETS:
+        raise InputError(f"{path}: the preset is {preset!r}; allowed: {', '.join(PRESETS)}")
+    settings = {**PRESETS.get(preset, {}), **document}
+    name = preset or f"{path.stem}@{hashlib.sha256(content).hexdigest()[:8]}"
+    return _provider(name, settings, str(path))
+
+
+def _provider(name: str, settings: Mapping[str, Any], where: str) -> SearchProvider:
+    allowed = {one.name: one for one in fields(SearchProvider) if one.name not in ("name", "values")}
+    if unknown := [key for key in settings if key not in allowed]:
+        raise InputError(f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(allowed)}")
+    if missing := [key for key in ("url", "results", "address") if key not in settings]:
+        raise InputError(f"{where}: {missing[0]!r} is missing; required: url, results, address")
+    for key, value in settings.items():
+        table, flag = key in ("params", "headers", "pages"), key == "results_may_be_absent"
+        if not isinstance(value, dict if table else bool if flag else str):
+            raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {_kind(table, flag)}")
+    if (method := settings.get("method", "GET")) not in ("GET", "POST"):
+        raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
+    if wrong := [one for one, value in settings.get("headers", {}).items() if not isinstance(value, str)]:
+        raise InputError(f"{where}: the header {wrong[0]!r} must be a string")
+    pages = page_limits(settings.get("pages", {}), where)
+    made = SearchProvider(name, **{**settings, "pages": pages})
+    made = replace(made, values=_values(made, where))
+    if urlsplit(made.endpoint).scheme not in ("http", "https"):
+        raise InputError(f"{where}: the URL is {made.endpoint!r}; it must begin with http:// or https://")
+    return made
+
+
+def _values(provider: SearchProvider, where: str) -> dict[str, str]:
+    texts = [provider.url, *map(str, provider.params.values()), *provider.headers.values()]
+    names = {name for text in texts for name in VARIABLE.findall(text)}
+    if missing := sorted(name for name in names if not os.environ.get(name)):
+        raise InputError(f"{where} needs the environment variable {missing[0]}: export {missing[0]}=...")
+    return {name: os.environ[name] for name in names}
+
+
+def _kind(table: bool, flag: bool) -> str:
+    return "table" if table else "boolean" if flag else "string"
