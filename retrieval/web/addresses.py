@@ -17,10 +17,10 @@ class Unresolved(Exception):
     """A host name has no address."""
 
 
-def address_of(host: str, port: int, *, private: bool = False) -> str:
-    """The IP address to connect to for a host: its first one.
+def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
+    """The IP addresses of a host, in the order in which to try them.
 
-    The caller connects to this address, and not to the name: a name server could answer the second question otherwise.
+    The caller connects to an address, and not to the name: a name server could answer a second question otherwise.
 
     Args:
         host: a name or an IP address, without brackets.
@@ -35,13 +35,13 @@ def address_of(host: str, port: int, *, private: bool = False) -> str:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unresolved(f"{host}: {error}") from error
-    addresses = [str(entry[4][0]) for entry in found]
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not addresses:
         raise Unresolved(f"{host}: no address")
     for address in addresses:
         if not private and not is_public(address):
             raise Blocked(f"{host} has the address {address}")
-    return addresses[0]
+    return addresses
 
 
 def is_public(address: str) -> bool:

@@ -38,7 +38,7 @@ def page_limits(given: Mapping[str, Any], where: str) -> PageLimits:
     Raises:
         InputError: an unknown name, a value of another type, or a number out of range; names ``where``.
     """
-    types = {field.name: type(field.default) for field in fields(PageLimits)}
+    types: dict[str, type] = {field.name: type(getattr(PageLimits(), field.name)) for field in fields(PageLimits)}
     for name, value in given.items():
         if name not in types:
             raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(types)}")

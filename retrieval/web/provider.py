@@ -23,7 +23,6 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from qabench.errors import InputError
+from qabench.limits import toml_of
 from qabench.retrieval.web.limits import PageLimits, page_limits
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -140,7 +140,7 @@ def load_provider(search: str) -> SearchProvider:
         raise InputError(f"the search is {search!r}; allowed: {', '.join(PRESETS)}, or the path of a TOML file")
     try:
         content = path.read_bytes()
-        document = tomllib.loads(content.decode("utf-8"))
+        document = toml_of(content.decode("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"the search configuration {path} cannot be read: {error}") from None
     preset = document.pop("preset", None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
-from qabench.retrieval.web.addresses import Blocked, Unresolved, address_of
+from qabench.retrieval.web.addresses import Blocked, Unresolved, addresses_of
 from qabench.retrieval.web.limits import PageLimits
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
 ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
+MOST_ADDRESSES = 3  # of a host, that are tried
 GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -73,8 +74,7 @@ class Transfer:
 
         deadline = time.monotonic() + self.limits.timeout
         try:
-            response = self._client.send(self._request(httpx2.URL(url)), stream=True)
-            with contextlib.closing(response):
+            with contextlib.closing(self._sent(httpx2.URL(url))) as response:
                 return self._read(response, deadline)
         except httpx2.TimeoutException:
             raise Unread("timeout", f"no answer within {self.limits.timeout:g} s", passing=True) from None
@@ -87,17 +87,26 @@ class Transfer:
         """Closes the client."""
         self._client.close()
 
-    def _request(self, url: httpx2.URL) -> httpx2.Request:
-        """The request to the checked IP address; TLS and the server still see the host's name."""
-        host, port = url.raw_host.decode("ascii"), url.port or {"http": 80, "https": 443}.get(url.scheme)
+    def _sent(self, url: httpx2.URL) -> httpx2.Response:
+        """The response of the first of the host's addresses that accepts a connection."""
+        import httpx2
+
+        host, port = url.raw_host.decode("ascii").strip("[]"), url.port or {"http": 80, "https": 443}.get(url.scheme)
         if not host or port is None or url.userinfo:
             raise Unread("invalid URL", f"{url.scheme}://{host}"[:200])
         try:
-            address = address_of(host.strip("[]"), port, private=self.limits.private_addresses)
+            addresses = addresses_of(host, port, private=self.limits.private_addresses)[:MOST_ADDRESSES]
         except Blocked as error:
             raise Unread("blocked address", str(error)) from None
         except Unresolved as error:
             raise Unread("connection failed", str(error)[:200], passing=True) from None
+        for address in addresses[:-1]:
+            with contextlib.suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
+                return self._client.send(self._request(url, host, address), stream=True)
+        return self._client.send(self._request(url, host, addresses[-1]), stream=True)
+
+    def _request(self, url: httpx2.URL, host: str, address: str) -> httpx2.Request:
+        """The request to an IP address; TLS and the server still see the host's name."""
         seconds = self.limits.timeout
         timeout = {"connect": min(10.0, seconds), "read": seconds, "write": seconds, "pool": seconds}
         extensions: dict[str, Any] = {"sni_hostname": host, "timeout": timeout}

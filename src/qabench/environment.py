@@ -67,6 +67,14 @@ ENVIRONMENT = (
     ),
     Variable("QABENCH_WIKICACHE", "Folder of Wikipedia pages, laid out as by FanOutQA's authors.", "in QABENCH_CACHE"),
     Variable("QABENCH_WIKIPEDIA_API", "URL of a MediaWiki api.php.", "the English Wikipedia"),
+    Variable("QABENCH_SEARXNG_URL", "URL of a SearXNG server, for answers from the web.", "no server"),
+    Variable(
+        "CUSTOM_SEARCH_API_KEY",
+        "Key of Google's Custom Search JSON API, for answers from the web.",
+        "no key",
+        secret=True,
+    ),
+    Variable("CUSTOM_SEARCH_CX", "Id of a Programmable Search Engine, for answers from the web.", "none"),
     Variable("QABENCH_API_KEY", "Key of the server that `qabench run --base-url` names.", "no key", secret=True),
     Variable(
         JUDGE_KEY,

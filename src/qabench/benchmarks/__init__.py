@@ -37,12 +37,16 @@ class Setting:
         task: the name of the Inspect task.
         about: what the model is given, in one sentence.
         arguments: the task's arguments that make the setting.
+        requires: what must be given to run it, in one sentence that says what to type; "" if nothing.
+        without: the task's arguments that have no effect in this setting, and are refused.
     """
 
     name: str
     task: str
     about: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    requires: str = ""
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

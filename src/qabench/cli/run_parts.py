@@ -21,6 +21,7 @@ from qabench.tables import Table
 from qabench.terminal import printable
 
 if TYPE_CHECKING:
+    from qabench.benchmarks import Setting
     from qabench.llm.budget import Prices
     from qabench.runs.progress import Watch
 
@@ -108,7 +109,11 @@ def list_options(name: str, setting: str | None, format: str) -> None:
     for one in [found.setting(setting)] if setting else found.settings:
         rows: list[list[Any]] = [[of.name, _default(of.default), of.about] for of in task_options(one)]
         title = f"{found.title}, --setting {one.name}: options for -T NAME=VALUE"
-        print_table(Table(title, ["option", "default", "description"], rows, [one.about]), format)
+        print_table(Table(title, ["option", "default", "description"], rows, _notes(one)), format)
+
+
+def _notes(setting: Setting) -> list[str]:
+    return [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
 
 
 def report(logs: list[Path], shown: Shown, watch: Watch) -> None:

@@ -49,8 +49,9 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         records.append(_record(sample))
         for about_score in _of_scores(sample, "metadata"):
             of_sample = about_score.get("signatures") or {}
-            # A sample that failed does not know all that the others were asked with.
-            signatures = of_sample | signatures if sample.error else signatures | of_sample
+            # A sample that failed, or asked no model, does not know all that the others were asked with.
+            partly = sample.error or about_score.get("unasked")
+            signatures = of_sample | signatures if partly else signatures | of_sample
     ids = log.eval.dataset.sample_ids or []
     return Evaluation(
         path=str(path),

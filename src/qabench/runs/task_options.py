@@ -33,18 +33,18 @@ def task_function(setting: Setting) -> Any:
 
 
 def task_options(setting: Setting) -> list[TaskOption]:
-    """The options of a setting's task, without those that make the setting."""
+    """The options of a setting's task, without those that make the setting or have no effect in it."""
     function = inspect.unwrap(task_function(setting))
     about = _arguments(function.__doc__ or "")
     return [
         TaskOption(name, parameter.default, about.get(name, ""))
         for name, parameter in inspect.signature(function).parameters.items()
-        if name not in setting.arguments
+        if name not in setting.arguments and name not in setting.without
     ]
 
 
 def check_task_options(found: Benchmark, setting: Setting, given: Mapping[str, Any]) -> None:
-    """Raises InputError, with the allowed names, for an argument that the setting's task does not have."""
+    """Raises InputError, with the allowed names, for an argument that the setting does not have."""
     allowed = [option.name for option in task_options(setting)]
     if unknown := [name for name in given if name not in allowed]:
         raise InputError(

@@ -5,13 +5,56 @@ from __future__ import annotations
 from qabench.benchmarks import Benchmark, Option, Setting
 from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
 
+_PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
+_CORPUS = "-T corpus=FILE.jsonl with passages in the column 'text'; with -T ranker=dense also the extra dense."
+_SEARCH = (
+    "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
+    "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
+)
+
 BENCHMARK = Benchmark(
     name="expertqa",
     title="ExpertQA",
     settings=(
-        Setting("closed", "expertqa", "The question alone; citations from memory.", {"method": "closed"}),
-        Setting("retrieve-read", "expertqa", "The question and retrieved passages.", {"method": "retrieve-read"}),
-        Setting("post-hoc", "expertqa", "As closed; each claim gets its best passage.", {"method": "post-hoc"}),
+        Setting(
+            "closed",
+            "expertqa",
+            "The question alone; citations from memory.",
+            {"method": "closed"},
+            without=(*_PASSAGES, "corpus", "index", "search", "k"),
+        ),
+        Setting(
+            "retrieve-read",
+            "expertqa",
+            "The question and the best passages of a corpus.",
+            {"method": "retrieve-read"},
+            requires=_CORPUS,
+            without=("search",),
+        ),
+        Setting(
+            "retrieve-read-web",
+            "expertqa",
+            "The question and the best passages of the web pages that a search engine finds for it.",
+            {"method": "retrieve-read-web"},
+            requires=_SEARCH,
+            without=("corpus", "index"),
+        ),
+        Setting(
+            "post-hoc",
+            "expertqa",
+            "As closed; each claim gets its best passage of a corpus.",
+            {"method": "post-hoc"},
+            requires=_CORPUS,
+            without=("search", "k"),
+        ),
+        Setting(
+            "post-hoc-web",
+            "expertqa",
+            "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
+            {"method": "post-hoc-web"},
+            requires=_SEARCH,
+            without=("corpus", "index", "k"),
+        ),
     ),
     part="fields",
     metrics=METRICS,

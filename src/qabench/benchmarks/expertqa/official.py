@@ -49,9 +49,7 @@ _SYSTEM: dict[str, Field] = {
     "temperature": Field(("default", "1", "1.0"), "temperature: {value}; the authors sent none", absent=True),
     "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
     "k": Field(("5",), "{value} passages instead of {official}", absent=True),
-    "ranker": Field(
-        ("bm25", "text-embedding-ada-002"), "passages ranked by {value} instead of {official}", absent=True
-    ),
+    "ranker": Field(("bm25",), "passages ranked by {value} instead of {official}", absent=True),
     "corpus": Field(("sphere",), "corpus: {value} instead of Sphere", absent=True),
     "passages": IRRELEVANT,
     "sentences": Field(
@@ -60,6 +58,12 @@ _SYSTEM: dict[str, Field] = {
         absent=True,
     ),
     "web": Field(("google",), "web search: {value} instead of Google", absent=True),
+    "results": Field(("10",), "{value} search results instead of {official}", absent=True),
+    "pages": Field((), "web pages read with {value} instead of newspaper3k", absent=True),
+    "chunks": Field(("1000/200",), "web pages split into {value} characters instead of {official}", absent=True),
+    "page_ranker": Field(
+        ("text-embedding-ada-002",), "passages of web pages ranked by {value} instead of {official}", absent=True
+    ),
 }
 _ANNOTATED = _DATA | {
     "config": Field(

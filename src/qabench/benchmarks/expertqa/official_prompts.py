@@ -35,9 +35,16 @@ def closed() -> Prompt:
 def read_web() -> Prompt:
     """The prompt for passages from the web; its fields are context, field and question."""
     source = PromptSource(open_path("expertqa", READ_WEB))
-    asked = source.assigned("gpt_query_text", fields={"example.metadata.field": "field", "query_text": "question"})
-    template = source.assigned("prompt_template").replace("{question}", asked)
+    template = source.assigned("prompt_template").replace("{question}", web_question().user)
     return check_fields(Prompt(OFFICIAL, template), {"context", "field", "question"})
+
+
+@functools.cache
+def web_question() -> Prompt:
+    """The question with the expert's field, which passages from the web are ranked by; fields: field, question."""
+    source = PromptSource(open_path("expertqa", READ_WEB))
+    asked = source.assigned("gpt_query_text", fields={"example.metadata.field": "field", "query_text": "question"})
+    return check_fields(Prompt(OFFICIAL, asked), {"field", "question"})
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The passages for ExpertQA's answers: a user's corpus, ranked by BM25."""
+"""The passages for ExpertQA's answers: a user's corpus, ranked by BM25 or an encoder."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from qabench.benchmarks.expertqa.rankers import BM25, encoder_of
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
+from qabench.retrieval.dense import DenseIndex, Encoder
 
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
@@ -30,24 +32,56 @@ class Passage:
         return f"[{number}] {self.source}\n\n{self.text}" if self.source else f"[{number}] {self.text}"
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The passages found for a query, best first, and for the web a record of each search; see ``web.record``."""
+
+    passages: Sequence[Passage]
+    searches: tuple[Mapping[str, Any], ...] = ()
+
+
+class Evidence(Protocol):
+    """Where passages come from: a corpus, or the web."""
+
+    def find(self, query: str, ranked_by: str, k: int) -> Found:
+        """The k best passages for a query; from the web, ranked by another text."""
+
+    def signature(self) -> dict[str, object]:
+        """The fields of signatures that say where passages come from."""
+
+
 @dataclass(frozen=True)
 class Passages:
     """The passages of a corpus, and their index. ``name`` identifies the corpus, for signatures."""
 
     name: str
     rows: Any
-    index: BM25Index
+    index: BM25Index | DenseIndex
+    ranker: str = BM25
 
     def search(self, query: str, k: int) -> list[Passage]:
-        """The k best passages, best first; none if the corpus contains no word of the query."""
+        """The k best passages, best first; none if BM25 ranks them and the corpus contains no word of the query."""
         hits = self.index.search(query, k)
         found = hits.positions if any(hits.scores) else []
         return [_passage(self.rows[position], position) for position in found]
 
+    def find(self, query: str, ranked_by: str, k: int) -> Found:
+        """The k best passages; ``ranked_by`` is for the web, as a corpus is searched with the query itself."""
+        return Found(self.search(query, k))
+
+    def signature(self) -> dict[str, object]:
+        """The fields of signatures that say where passages come from."""
+        return {"corpus": self.name, "passages": len(self.index), "ranker": self.ranker}
+
 
 @cache
 def load_passages(
-    corpus: str, index: str | None = None, chunk_size: int | None = CHUNK_SIZE, overlap: int = OVERLAP
+    corpus: str,
+    index: str | None = None,
+    chunk_size: int | None = CHUNK_SIZE,
+    overlap: int = OVERLAP,
+    ranker: str = BM25,
+    encoder: str | None = None,
 ) -> Passages:
     """Loads a corpus with its index; cached by arguments.
 
@@ -58,20 +92,38 @@ def load_passages(
             split as below, and indexed.
         chunk_size: texts longer than this many characters are split into windows; None: texts are not split.
         overlap: the number of characters that adjacent windows share.
+        ranker, encoder: what ranks the passages; see ``encoder_of``. Vectors are kept in qabench's cache.
 
     Raises:
         InputError: the corpus or index does not exist, the corpus has no column "text", the index is of another
-            corpus, or the sizes are invalid.
+            corpus, or the sizes or the ranker are invalid.
+        MissingExtra, QabenchError: the encoder cannot be loaded.
     """
-    if chunk_size is not None and not 0 <= overlap < chunk_size:
-        raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
+    if chunk_size is not None:
+        check_sizes(chunk_size, overlap)
+    model = encoder_of(ranker, encoder)
+    if index is not None and model:
+        raise InputError(f"an index holds BM25's counts, not vectors: leave out -T index, or -T ranker={ranker}")
     rows = _read(Path(corpus))
     if index is not None:
         return Passages(_name(Path(corpus), rows), rows, BM25Index.load(index, rows["text"]))
     if chunk_size is not None and any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
         options = {"size": chunk_size, "overlap": overlap}
         rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
-    return Passages(_name(Path(corpus), rows), rows, BM25Index.from_dataset(rows, "text"))
+    return _indexed(_name(Path(corpus), rows), rows, model)
+
+
+def check_sizes(chunk_size: int, overlap: int) -> None:
+    """Raises InputError if windows of these sizes cannot be made."""
+    if not 0 <= overlap < chunk_size:
+        raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
+
+
+def _indexed(name: str, rows: Any, encoder: Encoder | None) -> Passages:
+    if encoder is None:
+        return Passages(name, rows, BM25Index.from_dataset(rows, "text"))
+    texts = [text if isinstance(text, str) else "" for text in rows["text"]]
+    return Passages(name, rows, DenseIndex(texts, encoder, keep=True), encoder.name)
 
 
 def windows(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:

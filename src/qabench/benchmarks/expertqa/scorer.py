@@ -63,8 +63,9 @@ def expertqa_scorer(
             note_problem(state, f"{unread} of {len(labels)} claims have no label: {labeled_by} said neither yes nor no")
         values = {} if answer is None else _of_claims(answer, claims, labels, attributor != "none")
         rouge, backend = await anyio.to_thread.run_sync(_rouge, state.metadata.get("expected"), answer)
-        about = {
-            "detail": {"claims": _shown(claims, labels), "passages": found["passages"]},
+        about: dict[str, Any] = {
+            "detail": {"claims": _shown(claims, labels), "passages": found["passages"]} | _web(state),
+            "unasked": bool(state.metadata.get("unasked")),
             "signatures": {
                 AUTOAIS: signatures.autoais(fields | {"unlabeled": "exclude"}, "all with evidence", labeled_by)
             },
@@ -98,6 +99,12 @@ def _shown(claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None]) ->
         {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": label}
         for claim, label in zip(claims, labels, strict=True)
     ]
+
+
+def _web(state: TaskState) -> dict[str, Any]:
+    """How many pages of the web were read, and how many were not for which reason."""
+    web = state.metadata.get("web")
+    return {"web pages": web["outcomes"]} if web else {}
 
 
 def _numbers(value: Mapping[str, Any]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 
-from qabench.benchmarks.expertqa.answers import K, answer_with_citations, answering
+from qabench.benchmarks.expertqa.answers import K, Options, answer_with_citations, answering
 from qabench.benchmarks.expertqa.official_prompts import AUTO, OFFICIAL
 from qabench.benchmarks.expertqa.passages import OVERLAP
 from qabench.benchmarks.expertqa.questions import Question, load_questions
@@ -30,6 +30,9 @@ def expertqa(
     protocol: str = AUTO,
     corpus: str | None = None,
     index: str | None = None,
+    search: str | None = None,
+    ranker: str = AUTO,
+    encoder: str | None = None,
     k: int = K,
     chunk_size: int | None = None,
     overlap: int = OVERLAP,
@@ -46,16 +49,24 @@ def expertqa(
     Args:
         config: a config of the dataset. "questions" has all questions and no answers. ROUGE is scored where there are
             revised answers: main, random, domain, lfqa_random, lfqa_domain, sample and others.
-        method: "closed", "retrieve-read" or "post-hoc"; see ``answering`` for it and for the arguments up to overlap.
+        method: "closed", "retrieve-read", "retrieve-read-web", "post-hoc" or "post-hoc-web"; see ``answering``.
         split: a split of a config that has several: train, validation or test (the default).
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
         protocol: "official" (among others, at most 2,048 tokens and the API's default temperature), "qabench"
             (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
-        corpus: a file or folder with passages; see ``load_passages``.
+        corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk`` with passages in the
+            column "text", and optionally "id", and "url" or "title".
         index: a saved ``BM25Index`` of the corpus.
-        k: the number of passages for retrieve-read.
-        chunk_size: the maximum number of characters of a passage.
-        overlap: the number of characters that passages share.
+        search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google" (Programmable Search, with
+            CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file that describes a JSON API.
+        ranker: "bm25", "dense" (an encoder on this machine), "api" (an OpenAI-compatible embeddings API), or "auto"
+            (bm25 for a corpus, dense for the web).
+        encoder: the encoder's name, NAME@REVISION or folder; by default BAAI/bge-small-en-v1.5 for "dense", and
+            text-embedding-ada-002, the authors', for "api".
+        k: the number of passages that the model is given.
+        chunk_size: the maximum number of characters of a passage; by default 1,000 for web pages, and for a corpus
+            unless the protocol is official.
+        overlap: the number of characters that adjacent passages share.
         attributor: who labels the claims: "none", "model" or "nli"; see ``qabench.benchmarks.expertqa.labels``.
         nli_model: the model of the attributor "nli".
         fields: only questions of these fields.
@@ -67,7 +78,8 @@ def expertqa(
     """
     questions = load_questions(config, split)
     with_fields = all(question.field for question in questions.rows)
-    how = answering(method, prompt, protocol, corpus, index, k, chunk_size, overlap, fields=with_fields)
+    options = Options(corpus, index, search, ranker, encoder, k, chunk_size, overlap)
+    how = answering(method, prompt, protocol, options, fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
     available = len({question.id for question in questions.rows})
     about = {"config": questions.config, "split": questions.split, "data": questions.digest}

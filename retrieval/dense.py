@@ -1,0 +1,82 @@
+"""Retrieval by vectors: passages ranked by the cosine of their vector and the query's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from qabench.files import replacing
+from qabench.paths import cache_dir
+from qabench.retrieval.bm25.index import Hits
+
+# The same text in another batch differs in later digits. Equal passages must tie: ties are broken by position.
+DECIMALS = 5
+
+
+class Encoder(Protocol):
+    """Encodes texts as vectors: rows of a float32 array, of length 1."""
+
+    @property
+    def name(self) -> str:
+        """The model and its version, for signatures."""
+
+    def queries(self, texts: Sequence[str]) -> Any:
+        """The vectors of queries."""
+
+    def passages(self, texts: Sequence[str]) -> Any:
+        """The vectors of passages."""
+
+
+class DenseIndex:
+    """The vectors of a corpus's passages.
+
+    Args:
+        texts: the passages.
+        encoder: encodes them, and the queries.
+        keep: whether vectors are kept on disk, in qabench's cache, so that the next run need not compute them.
+    """
+
+    def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:
+        self.encoder = encoder
+        self._vectors = _kept(texts, encoder) if keep else _encoded(texts, encoder)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def search(self, query: str, k: int) -> Hits:
+        """The k best passages with their cosines, best first; ties in the order of the corpus."""
+        if not len(self):
+            return Hits([], [])
+        scores = (self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]).round(DECIMALS)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return Hits(best.tolist(), scores[best].tolist())
+
+
+def _encoded(texts: Sequence[str], encoder: Encoder) -> Any:
+    return np.asarray(encoder.passages(texts), dtype=np.float32) if len(texts) else np.empty((0, 0), dtype=np.float32)
+
+
+def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
+    """The vectors from disk if these passages were encoded by this model before; otherwise they are kept there."""
+    path = _path(texts, encoder.name)
+    try:
+        found = np.load(path, allow_pickle=False)
+        if found.shape[0] == len(texts):
+            return found
+    except (OSError, ValueError, EOFError):  # not there, or damaged
+        pass
+    vectors = _encoded(texts, encoder)
+    with replacing(path) as file:
+        np.save(file, vectors, allow_pickle=False)
+    return vectors
+
+
+def _path(texts: Sequence[str], name: str) -> Path:
+    digest = hashlib.sha256(name.encode())
+    for text in texts:
+        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    return cache_dir() / "vectors" / f"{digest.hexdigest()[:32]}.npy"

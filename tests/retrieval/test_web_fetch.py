@@ -1,0 +1,208 @@
+"""Pages are fetched politely, within limits, from public addresses, and once."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trafilatura", reason="needs the extra web")
+pytest.importorskip("protego", reason="needs the extra web")
+
+from web_server import Reply, WebServer, page
+
+from qabench.retrieval.web import addresses, fetch
+from qabench.retrieval.web.addresses import is_public
+from qabench.retrieval.web.cache import WebCache
+from qabench.retrieval.web.extract import main_text
+from qabench.retrieval.web.fetch import PageFetcher
+from qabench.retrieval.web.limits import PageLimits
+
+LIMITS = PageLimits(delay=0.0, timeout=10.0, private_addresses=True)
+
+
+@pytest.fixture
+def server() -> Iterator[WebServer]:
+    with WebServer() as running:
+        yield running
+
+
+@pytest.fixture
+def fetcher(tmp_path: Path) -> Iterator[PageFetcher]:
+    made = PageFetcher(WebCache(tmp_path / "web"), LIMITS)
+    yield made
+    made.close()
+
+
+def outcome(fetcher: PageFetcher, url: str) -> tuple[str, str]:
+    found = fetcher.fetch(url)
+    return found.outcome, found.detail
+
+
+def test_pages_and_robots(server: WebServer, fetcher: PageFetcher) -> None:
+    server.pages["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /private*\nAllow: /private/but-not-this$")
+    for path in ("/a", "/private/x", "/private/but-not-this"):
+        server.pages[path] = page("Tides", "The Moon pulls the sea.")
+    found = fetcher.fetch(f"{server.url}/a")
+    assert (found.outcome, found.charset) == ("read", "utf-8") and b"pulls the sea" in found.html
+    assert outcome(fetcher, f"{server.url}/private/x")[0] == "robots.txt"
+    assert outcome(fetcher, f"{server.url}/private/but-not-this")[0] == "read"
+    assert server.paths() == ["/robots.txt", "/a", "/private/but-not-this"]
+    agent = server.requests[1][1]["User-Agent"]
+    assert agent.startswith("qabench/") and "https://" in agent
+
+
+@pytest.mark.parametrize(("status", "expected"), [(404, "read"), (403, "read"), (500, "robots.txt")])
+def test_a_host_without_rules(status: int, expected: str, server: WebServer, fetcher: PageFetcher) -> None:
+    server.pages |= {"/robots.txt": Reply(status=status), "/a": page("Tides", "The sea.")}
+    assert outcome(fetcher, f"{server.url}/a")[0] == expected
+
+
+def test_crawl_delay(server: WebServer, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(fetch.time, "sleep", waits.append)
+    server.pages |= {"/robots.txt": Reply(b"User-agent: qabench\nCrawl-delay: 3"), "/a": page("A"), "/b": page("B")}
+    for path in ("/a", "/b"):
+        fetcher.fetch(server.url + path)
+    assert max(waits) > 2.5
+    server.pages["/robots.txt"] = Reply(b"User-agent: *\nCrawl-delay: 600")
+    other = server.url.replace("127.0.0.1", "localhost")
+    assert "600 s" in outcome(fetcher, f"{other}/c")[1]
+
+
+def test_failures_are_outcomes(server: WebServer, fetcher: PageFetcher) -> None:
+    server.pages |= {
+        "/gone": Reply(status=410),
+        "/paper": Reply(b"%PDF-1.7", kind="application/pdf"),
+        "/huge": Reply(b"x" * (LIMITS.max_bytes + 1)),
+        "/bomb": Reply(gzip.compress(b"\0" * (64 << 20)), headers={"Content-Encoding": "gzip"}),
+        "/strange": Reply(b"...", headers={"Content-Encoding": "br"}),
+        "/loop": Reply(status=302, headers={"Location": "/loop"}),
+        "/to-file": Reply(status=302, headers={"Location": "file:///etc/passwd"}),
+        "/packed": Reply(gzip.compress(b"<p>packed</p>"), headers={"Content-Encoding": "gzip"}),
+    }
+    expected = {
+        "/gone": "status 410",
+        "/nothing": "status 404",
+        "/paper": "not HTML",
+        "/huge": "too large",
+        "/bomb": "too large",
+        "/strange": "unknown encoding",
+        "/loop": "too many redirects",
+        "/to-file": "invalid URL",
+        "/packed": "read",
+    }
+    assert {path: outcome(fetcher, server.url + path)[0] for path in expected} == expected
+    assert fetcher.fetch(f"{server.url}/packed").html == b"<p>packed</p>"
+    for url in ("ftp://example.org/", "http://", "http://[::1", "http://me:secret@127.0.0.1/", "no url", ""):
+        assert outcome(fetcher, url)[0] == "invalid URL", url
+    assert outcome(fetcher, "http://127.0.0.1:1/")[0] == "robots.txt"  # no connection, so no rules
+
+
+def test_slow_pages(server: WebServer, tmp_path: Path) -> None:
+    release = threading.Event()
+    impatient = PageFetcher(WebCache(tmp_path), replace(LIMITS, timeout=0.3))
+    server.pages["/silent"] = Reply(parts=[release.wait])
+    drips = [part for _ in range(40) for part in (b"<p>drip</p>", lambda: release.wait(0.05))]
+    server.pages["/drip"] = Reply(parts=drips)
+    assert outcome(impatient, f"{server.url}/silent")[0] == "timeout"
+    assert outcome(impatient, f"{server.url}/drip")[0] == "timeout"
+    release.set()
+    impatient.close()
+
+
+def test_private_addresses_are_blocked(server: WebServer, tmp_path: Path) -> None:
+    fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
+    for host in ("127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:10.0.0.1]", "0.0.0.0"):
+        assert outcome(fetcher, f"http://{host}/")[0] == "blocked address", host
+    assert server.requests == []
+
+
+def test_redirects_to_private_addresses(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
+    fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
+    inner = server.url.replace("127.0.0.1", "127.0.0.2")
+    server.pages |= {
+        "/open": page("Open", "Open."),
+        "/to-inner": Reply(status=302, headers={"Location": f"{inner}/secret"}),
+        "/to-metadata": Reply(status=301, headers={"Location": "http://169.254.169.254/latest/meta-data"}),
+    }
+    assert outcome(fetcher, f"{server.url}/open")[0] == "read"
+    assert outcome(fetcher, f"{server.url}/to-inner") == ("blocked address", "127.0.0.2 has the address 127.0.0.2")
+    assert outcome(fetcher, f"{server.url}/to-metadata")[0] == "blocked address"
+    assert "/secret" not in server.paths()
+
+
+def test_the_checked_address_is_used(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def resolve(host: str, port: int, *_: object, **__: object) -> list[object]:
+        asked.append(host)
+        return [(2, 1, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(addresses, "is_public", lambda address: True)
+    server.pages["/a"] = page("A", "A.")
+    fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
+    url = server.url.replace("127.0.0.1", "pages.example.org")
+    assert outcome(fetcher, f"{url}/a")[0] == "read"
+    # Once per request; the connection itself resolves an IP address, which nobody can change.
+    assert [host for host in asked if host != "127.0.0.1"] == ["pages.example.org"] * 2
+    assert server.requests[-1][1]["Host"] == url.removeprefix("http://")
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("100.64.0.1", False),
+        ("192.168.1.1", False),
+        ("224.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("fc00::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b::5db8:d822", True),
+        ("2002:7f00:1::", False),
+    ],
+)
+def test_public_addresses(address: str, public: bool) -> None:
+    assert is_public(address) is public
+
+
+def test_nothing_is_fetched_twice(server: WebServer, tmp_path: Path) -> None:
+    server.pages |= {"/a": page("A", "Text."), "/paper": Reply(b"%PDF", kind="application/pdf")}
+    urls = [f"{server.url}{path}" for path in ("/a", "/paper", "/nothing")]
+    first, second = (PageFetcher(WebCache(tmp_path), LIMITS) for _ in range(2))
+    expected = [first.fetch(url) for url in urls]
+    asked = len(server.requests)
+    assert [second.fetch(url) for url in urls] == expected and len(server.requests) == asked
+    for path in tmp_path.rglob("*.json.gz"):
+        path.write_bytes(path.read_bytes()[:20])  # damaged files are fetched again
+    assert [second.fetch(url) for url in urls] == expected and len(server.requests) == 2 * asked
+
+
+def test_passing_failures_are_tried_again(
+    server: WebServer, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.pages["/busy"] = Reply(status=503, headers={"Retry-After": "0.01"})
+    assert outcome(fetcher, f"{server.url}/busy")[0] == "status 503"
+    assert server.paths().count("/busy") == 2  # repeated once
+    server.pages["/busy"] = page("Busy", "Not any more.")
+    assert outcome(fetcher, f"{server.url}/busy")[0] == "status 503"
+    monkeypatch.setattr(fetch, "DAY", -1.0)
+    assert outcome(fetcher, f"{server.url}/busy")[0] == "read"
+
+
+def test_main_text() -> None:
+    html = page("Tides", "The Moon pulls the sea. " * 5, "Twice a day the water rises.").body
+    text = main_text(html, "utf-8")
+    assert "Moon pulls" in text and "water rises" in text and "newsletters" not in text
+    assert "Größe" in main_text(html.replace(b"Twice", "Größe".encode("latin-1")), "iso-8859-1")
+    for damaged in (b"", b"\0\xff\xfe", b"<" * 5000, b"<div>" * 20000, b"plain"):
+        assert isinstance(main_text(damaged, "no-such-charset"), str)
