@@ -1,0 +1,244 @@
+"""Answers from the web: equal to those of the authors' scripts, executed from the mirror on the same pages."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+pytest.importorskip("trafilatura", reason="needs the extra web")
+
+from expertqa_scripts import Splitter
+from expertqa_web_scripts import Scripts
+
+from qabench.benchmarks.expertqa import official_prompts, prompts
+from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering
+from qabench.benchmarks.expertqa.claims import ClaimedAnswer
+from qabench.benchmarks.expertqa.passages import Found
+from qabench.benchmarks.expertqa.web import WebPassages, official_urls, split_page
+from qabench.errors import InputError
+from qabench.prompts.template import Prompt
+from qabench.retrieval.web.cache import WebCache
+from qabench.retrieval.web.limits import PageLimits
+from qabench.retrieval.web.web import NO_TEXT, READ, WebPage
+
+WORDS = ["tide", "moon", "sun", "sea", "water", "gravity", "spring", "rises", "falls", "coast", "the", "of", "a", "by"]
+REPLY = "The Moon pulls the sea [1]. Tides rise twice a day [2][3].\nSprings are higher [9]! Is that all?"
+
+
+class HashEncoder:
+    """Vectors of word counts: equal texts have equal vectors, and no model is needed."""
+
+    name = "hashes"
+
+    def queries(self, texts: Sequence[str]) -> Any:
+        vectors = np.zeros((len(texts), 64), dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for word in text.lower().split():
+                row[zlib.crc32(word.encode()) % 64] += 1
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+    passages = queries
+
+    def score(self, query: str, passage: str) -> float:
+        first, second = self.queries([query, passage])
+        return round(float(first @ second), 5)
+
+
+class PagesInMemory:
+    """Stands for ``Web``: pages by URL, found by a function of the query."""
+
+    def __init__(self, found: Callable[[str], list[str]], pages: dict[str, str], folder: Path) -> None:
+        self.search = found
+        self.pages = pages
+        self.cache = WebCache(folder)
+        self.extractor = "none"
+        self.provider = SimpleNamespace(name="memory", pages=PageLimits())
+
+    def read(self, urls: Sequence[str]) -> list[WebPage]:
+        return [self._page(url) for url in urls]
+
+    def _page(self, url: str) -> WebPage:
+        if url not in self.pages:
+            return WebPage(url, "connection failed")
+        text = self.pages[url]
+        return WebPage(url, READ if text.strip() else NO_TEXT, text)
+
+
+def pages_of(seed: int) -> dict[str, str]:
+    rng = random.Random(seed)
+    texts = {f"https://e{n}.org/p": " ".join(rng.choices(WORDS, k=rng.randint(0, 900))) for n in range(6)}
+    texts["https://e2.org/p"] = texts["https://e2.org/p"].replace(" sea ", "\nsea ").replace("moon", "moon\n\n")
+    texts["https://e3.org/p"] = texts["https://e1.org/p"]  # a copy: its passages tie
+    texts["https://e4.org/p"] = "Access to this page was Denied " * 50
+    return texts
+
+
+def found_for(query: str) -> list[str]:
+    """What a search engine finds: none for a query about nothing."""
+    if "nothing" in query:
+        return []
+    number = zlib.crc32(query.encode()) % 3
+    return [
+        f"https://e{5 - number}.org/p#part",
+        "https://support.google.com/about",
+        "https://e1.org/paper.pdf",
+        *(f"https://e{n}.org/p" for n in range(1 + number, 5)),
+        "https://e0.org/p",
+        "https://gone.org/",
+    ]
+
+
+def evidence(folder: Path, seed: int = 0) -> WebPassages:
+    web: Any = PagesInMemory(found_for, pages_of(seed), folder)
+    return WebPassages(web, HashEncoder(), 1000, 200)
+
+
+def plain(claims: Any) -> list[tuple[str, list[str]]]:
+    return [(claim["claim_string"], claim["evidence"]) for claim in claims]
+
+
+def upstream_claims(mirror: Path, system: str, answer: dict[str, Any]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The answer and claims after split_ans_to_claims.py."""
+    pytest.importorskip("spacy", reason="needs the extra spacy")
+    (found,) = Splitter(mirror).answers([{"answers": {system: answer}}])
+    claims = [one if isinstance(one, dict) else vars(one) for one in found[system]["claims"]]
+    return found[system]["answer_string"], plain(claims)
+
+
+def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
+    questions = [
+        "Why are there tides?",
+        "When is spring tide at the coast?",
+        "What of nothing?",
+        "Who falls daily by sea",
+    ]
+    for seed in range(4):
+        asked: list[str] = []
+        reply = lambda prompt: asked.append(prompt) or REPLY  # noqa: B023, E731
+        scripts = Scripts(mirror, found_for, pages_of(seed), split_page, HashEncoder().score, reply)
+        rows = [
+            {"question": one, "annotator_id": "1", "answers": {}, "metadata": {"field": "Geography"}}
+            for one in questions
+        ]
+        theirs = scripts.run("retrieve_and_read.py", rows, tmp_path)
+        how = Answering(
+            "retrieve-read-web", official_prompts.read_web(), "official", evidence(tmp_path / str(seed), seed), 5
+        )
+        prompts_sent = iter(asked)
+        for question, row in zip(questions, theirs, strict=True):
+            ((_, answer),) = row["answers"].items()
+            read = how.to_read(question, "Geography")
+            if not read.passages:
+                assert answer == answer | {"answer_string": "I don't know.", "attribution": []}
+                continue
+            assert how.messages(question, "Geography", read.passages) == (("user", next(prompts_sent)),)
+            assert [one["url"] for one in answer["attribution"]] == [one.source for one in read.passages]
+            claimed, _ = how.claimed(REPLY, read)
+            assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "rr_gs_gpt4", answer)
+        assert next(prompts_sent, None) is None
+    compared(f"{4 * len(questions)} questions, prompts, passages and claims of retrieve_and_read.py")
+
+
+def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
+    claims = ["The tide rises [1].", "The moon and the sun [2][3].", "Tiny", "Nobody knows of nothing.", "Sea water!"]
+    scripts = Scripts(mirror, found_for, pages_of(1), split_page, HashEncoder().score)
+    gpt4 = {"answer_string": " ".join(claims), "attribution": [], "claims": [{"claim_string": one} for one in claims]}
+    row = {"question": "Why?", "annotator_id": "1", "answers": {"gpt4": gpt4}, "metadata": {"field": "Geography"}}
+    (theirs,) = scripts.run("post_hoc_cite.py", [row], tmp_path)
+    answer = theirs["answers"]["post_hoc_gs_gpt4"]
+    how = Answering("post-hoc-web", prompts.CLOSED, "official", evidence(tmp_path / "web", 1), 5)
+    assert how.evidence is not None
+    claimed, found = how._cited_afterward(claims, how.evidence)
+    assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "post_hoc_gs_gpt4", answer)
+    assert [bool(claim["evidence"]) for claim in claimed.claims] == [True, True, False, True]
+    assert [search["query"] for search in found.searches] == [one for one in claims if len(one) > 5]
+    compared(f"{len(claims)} claims of post_hoc_cite.py")
+
+
+def test_every_page_is_accounted_for(tmp_path: Path) -> None:
+    (search,) = evidence(tmp_path).find("tides", "tides", 5).searches
+    outcomes = {page["url"]: page["outcome"] for page in search["pages"]}
+    assert outcomes.pop("https://support.google.com/about") == "a page of Google"
+    assert outcomes.pop("https://e1.org/paper.pdf") == "PDF"
+    assert outcomes["https://e4.org/p"] == "access denied" and outcomes["https://gone.org/"] == "connection failed"
+    assert search["passages"] and set(found_for("tides")) >= {url for url in outcomes if url in found_for("tides")}
+
+
+def test_urls_as_the_authors_keep_them() -> None:
+    results = ["https://b.org/x#y", "https://a.org", "https://b.org/x", "https://a.org/f.pdf", "https://google.com/"]
+    scholar = "https://scholar.google.com/scholar_url?url=https://c.org/paper&hl=en"
+    urls, skipped = official_urls([*results, scholar, "https://scholar.google.com/scholar?q=x"])
+    assert urls == ["https://a.org", "https://b.org/x", "https://c.org/paper"]
+    assert [(page.url, page.outcome) for page in skipped] == [
+        ("https://a.org/f.pdf", "PDF"),
+        ("https://google.com/", "a page of Google"),
+        ("https://scholar.google.com/scholar?q=x", "a page of Google"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "overlap", "chunks"),
+    [  # what langchain-text-splitters 1.1.3 returns
+        ("", 5, 2, []),
+        ("   \n ", 5, 2, []),
+        ("a bb ccc dddd", 6, 3, ["a bb", "bb ccc", "dddd"]),
+        ("aaa bbb ccc", 7, 3, ["aaa bbb", "bbb ccc"]),
+        ("  a   b\n c  ", 4, 1, ["a b", "c"]),
+        ("longerthansize a b", 5, 2, ["longerthansize", "a b"]),
+    ],
+)
+def test_pages_are_split_at_spaces(text: str, size: int, overlap: int, chunks: list[str]) -> None:
+    assert split_page(text, size, overlap) == chunks
+
+
+def test_the_splitter_is_langchains() -> None:
+    splitters = pytest.importorskip("langchain_text_splitters", reason="needs langchain-text-splitters")
+    rng = random.Random(0)
+    for _ in range(500):
+        text = "".join(rng.choices(["a", "bb", "ccccc", " ", "  ", "\n", " \n"], k=rng.randint(0, 60)))
+        size = rng.randint(1, 30)
+        overlap = rng.randint(0, size)
+        theirs = splitters.CharacterTextSplitter(separator=" ", chunk_size=size, chunk_overlap=overlap)
+        assert split_page(text, size, overlap) == theirs.split_text(text)
+
+
+def test_missing_options_say_what_to_type() -> None:
+    for method in METHODS[1:]:
+        with pytest.raises(InputError, match="add -T search=searxng" if "web" in method else "add -T corpus=FILE"):
+            answering(method, "qabench")
+    wrongs: list[tuple[str, Options, str]] = [
+        ("retrieve-read", Options(corpus="x.jsonl", ranker="magic"), "-T ranker=dense"),
+        ("retrieve-read", Options(corpus="x.jsonl", ranker="bm25", encoder="e"), "add -T ranker=dense"),
+        ("retrieve-read-web", Options(search="gogle"), "google, searxng"),
+        ("retrieve-read-web", Options(search="searxng"), "export QABENCH_SEARXNG_URL="),
+        ("post-hoc-web", Options(search="searxng", chunk_size=10, overlap=10), "less than the chunk size"),
+    ]
+    for method, options, says in wrongs:
+        with pytest.raises(InputError, match=says):
+            answering(method, "qabench", options=options)
+
+
+def test_a_custom_prompt_ranks_by_the_question_alone(tmp_path: Path) -> None:
+    asked: list[tuple[str, str, int]] = []
+
+    class Recorder:
+        def find(self, query: str, ranked_by: str, k: int) -> Found:
+            asked.append((query, ranked_by, k))
+            return Found(())
+
+        def signature(self) -> dict[str, object]:
+            return {}
+
+    Answering("retrieve-read-web", Prompt("qabench", "{question}"), "qabench", Recorder(), 3).to_read("Why?", "Law")
+    assert asked == [("Why?", "Why?", 3)]
+    how = Answering("post-hoc-web", Prompt("qabench", "{question}"), "qabench", Recorder(), 3)
+    assert how.to_read("Why?", "Law") == Found(()) and len(asked) == 1
+    assert isinstance(how.claimed("It is so.", Found(()))[0], ClaimedAnswer) and asked[1] == ("It is so.",) * 2 + (1,)
