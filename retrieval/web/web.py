@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -60,17 +60,16 @@ class Web:
         self._fetcher.close()
 
     def _read(self, url: str) -> WebPage:
-        return page_of(self._fetcher.fetch(url))
+        fetched = self._fetcher.fetch(url)
+        if fetched.outcome != READ:
+            return WebPage(url, fetched.outcome, detail=fetched.detail)
+        text = self._text(fetched)
+        return WebPage(url, READ if text.strip() else NO_TEXT, text)
 
-
-def page_of(fetched: FetchedPage) -> WebPage:
-    """The page with its text; a page without main text has the outcome "no text"."""
-    if fetched.outcome != READ:
-        return WebPage(fetched.url, fetched.outcome, detail=fetched.detail)
-    text = main_text(fetched.html, fetched.charset)
-    return WebPage(fetched.url, READ if text.strip() else NO_TEXT, text)
-
-
-def outcomes(pages: Sequence[WebPage]) -> dict[str, int]:
-    """How many pages had each outcome, the most frequent first."""
-    return dict(Counter(page.outcome for page in pages).most_common())
+    def _text(self, fetched: FetchedPage) -> str:
+        """The page's text; kept in the cache, as extraction takes seconds for a page of megabytes."""
+        key = f"{self.extractor} {fetched.charset} {hashlib.sha256(fetched.html).hexdigest()}"
+        if (known := self.cache.get("texts", key)) is None:
+            known = {"text": main_text(fetched.html, fetched.charset)}
+            self.cache.put("texts", key, known)
+        return str(known["text"])

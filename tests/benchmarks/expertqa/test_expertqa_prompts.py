@@ -19,7 +19,7 @@ from qabench.errors import InputError
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
-from qabench.benchmarks.expertqa.answers import answering
+from qabench.benchmarks.expertqa.answers import Options, answering
 from qabench.benchmarks.expertqa.passages import Passage
 
 Row = dict[str, Any]
@@ -124,8 +124,8 @@ def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Ca
     reader = Reader(mirror, "corpus")
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"id": "1", "text": "x " * 900}) + "\n")
-    how = answering("retrieve-read", corpus=str(corpus))
-    assert how.passages is not None and len(how.passages.index) == 1  # not split
+    how = answering("retrieve-read", options=Options(corpus=str(corpus)))
+    assert how.evidence is not None and how.evidence.signature()["passages"] == 1  # not split
     for row in rows:
         read = [Passage(str(i), text) for i, text in enumerate(passages_of(row))]
         found = how.messages(row["question"], row["metadata"]["field"], read)
