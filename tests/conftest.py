@@ -60,6 +60,7 @@ SLOW_FILES = {
     "test_felm_same_scores.py",
     "test_tasks_fanoutqa.py",
     "test_tasks_expertqa.py",
+    "test_tasks_expertqa_web.py",
     "test_tasks_fastbook.py",
     "test_felm_tasks.py",
     "test_tasks_parity.py",

@@ -25,7 +25,8 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     Args:
         host: a name or an IP address, without brackets.
         port: the port.
-        private: whether addresses that are not public are allowed.
+        private: whether addresses that are not public are allowed. Link-local ones never are: clouds serve credentials
+            there.
 
     Raises:
         Blocked: one of the host's addresses is not public.
@@ -39,22 +40,28 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     if not addresses:
         raise Unresolved(f"{host}: no address")
     for address in addresses:
-        if not private and not is_public(address):
+        if is_link_local(address) or not (private or is_public(address)):
             raise Blocked(f"{host} has the address {address}")
     return addresses
 
 
 def is_public(address: str) -> bool:
     """Whether an IP address is reachable from everywhere; an IPv4 address inside an IPv6 address counts as well."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    return all(one.is_global and not one.is_multicast for one in [found, *_embedded(found)])
+    return all(one.is_global and not one.is_multicast for one in _with_embedded(address))
 
 
-def _embedded(address: IPAddress) -> list[IPAddress]:
-    if not isinstance(address, ipaddress.IPv6Address):
-        return []
-    inner: list[IPAddress] = [one for one in (address.ipv4_mapped, address.sixtofour) if one is not None]
-    inner += address.teredo or ()
-    if address in NAT64:
-        inner.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return inner
+def is_link_local(address: str) -> bool:
+    """Whether an IP address belongs to the local link, such as 169.254.169.254."""
+    return any(one.is_link_local for one in _with_embedded(address))
+
+
+def _with_embedded(text: str) -> list[IPAddress]:
+    """An address, and the IPv4 addresses inside it."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    found: list[IPAddress] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        found += [one for one in (address.ipv4_mapped, address.sixtofour) if one is not None]
+        found += address.teredo or ()
+        if address in NAT64:
+            found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return found

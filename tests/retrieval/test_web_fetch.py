@@ -122,6 +122,11 @@ def test_private_addresses_are_blocked(server: WebServer, tmp_path: Path) -> Non
     assert server.requests == []
 
 
+def test_link_local_addresses_are_always_blocked(fetcher: PageFetcher) -> None:
+    for host in ("169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]"):
+        assert outcome(fetcher, f"http://{host}/")[0] == "blocked address"
+
+
 def test_redirects_to_private_addresses(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
     fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))

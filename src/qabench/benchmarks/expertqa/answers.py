@@ -127,7 +127,9 @@ class Answering:
             shown.update(dict.fromkeys(found.passages))
             return next(((best.source or best.id, best.text) for best in found.passages), None)
 
-        return cite_afterward(claims, find), Found(list(shown), tuple(searches))
+        made = cite_afterward(claims, find)
+        cited = [source for claim in made.claims for source in claim["evidence"]]
+        return replace(made, attribution=cited), Found(list(shown), tuple(searches))
 
     def signature(self) -> dict[str, object]:
         """The fields of signatures that say how the answers were made."""
@@ -252,4 +254,4 @@ def _stored(found: ClaimedAnswer, passages: Sequence[Passage]) -> dict[str, Any]
         {"id": passage.id, "text": passage.text} | ({"source": passage.source} if passage.source else {})
         for passage in passages
     ]
-    return {"answer": found.answer, "claims": found.claims, "passages": shown}
+    return {"answer": found.answer, "claims": found.claims, "attribution": found.attribution, "passages": shown}

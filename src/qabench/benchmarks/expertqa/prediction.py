@@ -8,9 +8,14 @@ from qabench.evaluation import Record
 
 
 def prediction(record: Record) -> dict[str, Any]:
-    """{"answer"}, and {"claims"} with their evidence and labels if there are any."""
+    """{"answer"}; if there are any, {"claims"} with evidence and labels, and the {"attribution"} that marks cite."""
     claims = [
         {"claim": claim["text"], "evidence": list(claim["evidence"]), "label": claim["label"]}
         for claim in record.detail.get("claims") or ()
     ]
-    return {"answer": record.answer} | ({"claims": claims} if claims else {})
+    found: dict[str, Any] = {"answer": record.answer}
+    if claims:
+        found["claims"] = claims
+    if record.detail.get("attribution"):
+        found["attribution"] = list(record.detail["attribution"])
+    return found

@@ -64,7 +64,7 @@ def expertqa_scorer(
         values = {} if answer is None else _of_claims(answer, claims, labels, attributor != "none")
         rouge, backend = await anyio.to_thread.run_sync(_rouge, state.metadata.get("expected"), answer)
         about: dict[str, Any] = {
-            "detail": {"claims": _shown(claims, labels), "passages": found["passages"]} | _web(state),
+            "detail": _detail(state, found, labels),
             "unasked": bool(state.metadata.get("unasked")),
             "signatures": {
                 AUTOAIS: signatures.autoais(fields | {"unlabeled": "exclude"}, "all with evidence", labeled_by)
@@ -101,10 +101,14 @@ def _shown(claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None]) ->
     ]
 
 
-def _web(state: TaskState) -> dict[str, Any]:
-    """How many pages of the web were read, and how many were not for which reason."""
-    web = state.metadata.get("web")
-    return {"web pages": web["outcomes"]} if web else {}
+def _detail(state: TaskState, found: Mapping[str, Any], labels: Sequence[str | None]) -> dict[str, Any]:
+    """What a report and an export show of an answer; of one from the web also every page, with its outcome."""
+    detail: dict[str, Any] = {"claims": _shown(found["claims"], labels), "passages": found["passages"]}
+    if found.get("attribution"):
+        detail["attribution"] = found["attribution"]
+    if web := state.metadata.get("web"):
+        detail["pages"] = [page for search in web["searches"] for page in search["pages"]]
+    return detail
 
 
 def _numbers(value: Mapping[str, Any]) -> dict[str, float]:

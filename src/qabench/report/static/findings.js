@@ -35,6 +35,7 @@ function findingsOf(record, question, others) {
     ...(detail.claims ? claimParts(detail) : []),
     ...(detail.components ? componentParts(detail) : []),
     ...(detail.passages ? passageParts(detail) : []),
+    ...(detail.pages ? pageParts(detail) : []),
     ...(detail.judge || detail.judge_problem ? judgeParts(detail) : []),
     ...(detail.replies?.length > 1 ? [folded(`Replies (${detail.replies.length})`, detail.replies.map((text) => block(text === null ? "none" : text)))] : []),
   ];
@@ -120,6 +121,13 @@ function passageParts({ passages, components = [] }) {
     );
   });
   return parts.length ? [components.length ? part("Passages retrieved", ...parts) : folded(`Passages (${parts.length})`, parts)] : [];
+}
+
+/** The web pages that were found, with the reason where one was not read. */
+function pageParts({ pages }) {
+  const read = pages.filter((page) => page.outcome === "read").length;
+  const items = pages.map((page) => el("li", {}, source(page.url), el("span", { class: "sub" }, ` ${shown([page.outcome, page.detail].filter(Boolean).join(": "))}`)));
+  return pages.length ? [folded(`Web pages (${read} of ${pages.length} read)`, [el("ul", { class: "evidence" }, items)])] : [];
 }
 
 /** A judge's reply, or why there is none. */
