@@ -1,8 +1,9 @@
 """Writes the generated parts of cards and pages: ``python docs/generate.py [--check] [FILE ...]``.
 
-A generated part is what is between the lines ``<!-- generated: NAME ARGUMENT ... -->`` and ``<!-- end -->``. With
-``--check`` nothing is written, and the exit code is 1 if a file is not current. Parts whose source files are not
-available (set QABENCH_MIRROR) stay as they are.
+A generated part is what is between the lines ``<!-- generated: NAME ARGUMENT ... -->`` and ``<!-- end -->``. In a page
+of the site, the part ``output`` is what the code block before it prints: all code of the page is run, with a scripted
+model. With ``--check`` nothing is written, and the exit code is 1 if a file is not current. Parts whose source files
+are not available (set QABENCH_MIRROR) stay as they are.
 """
 
 from __future__ import annotations
@@ -10,17 +11,29 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
 from cards import card_parts
+from code_blocks import BLOCK, run_blocks, scripted_model
 
 from qabench.errors import SourceError
 
 ROOT = Path(__file__).parents[1]
 CARDS = sorted([*ROOT.glob("loading_scripts/*/README.md"), *ROOT.glob("metrics/*/README.md")])
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if BLOCK.search(path.read_text(encoding="utf-8")))
+OUTPUT = "output"
+# What differs between machines and moments.
+UNSTEADY = {
+    r"http://127\.0\.0\.1:\d+": "http://localhost:8000",
+    r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\S*?_": "DATE_",
+    r"_[0-9A-Za-z]{22}\.eval": "_ID.eval",
+    r"\b\d+(\.\d+)? (s|seconds|ms)\b": "N s",
+}
+VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+")
 PART = re.compile(r"(?<=<!-- generated: )([^\n]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
@@ -43,21 +56,63 @@ def generated(text: str, parts: Mapping[str, Callable[..., str]]) -> str:
 
 
 def current(path: Path) -> str:
-    """A card as it should be."""
-    return generated(path.read_text(encoding="utf-8"), card_parts(path))
+    """A card or page as it should be."""
+    text = path.read_text(encoding="utf-8")
+    return generated(text, card_parts(path)) if path in CARDS else page_with_outputs(text, outputs_of(text))
+
+
+def outputs_of(page: str) -> list[str]:
+    """What each code block of a page prints in an empty folder, with empty caches and no network."""
+    with tempfile.TemporaryDirectory() as folder, scripted_model() as url:
+        offline = {"HF_HUB_OFFLINE": "1", "QABENCH_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+        caches = {"HF_HOME": f"{folder}/huggingface", "QABENCH_CACHE": f"{folder}/cache"}
+        place = Path(folder, "work")
+        place.mkdir()
+        return [steady(text, place) for text in run_blocks(page, place, MODEL_URL=url, **offline, **caches)]
+
+
+def steady(text: str, folder: Path) -> str:
+    """Printed text without paths, ports, dates and durations."""
+    text = text.replace(f"{folder}/", "").strip("\n")
+    for pattern, instead in UNSTEADY.items():
+        text = re.sub(pattern, instead, text)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def page_with_outputs(page: str, outputs: Sequence[str]) -> str:
+    """A page with the outputs of its code blocks in its parts ``output``.
+
+    An output that differs in versions only stays as it is: they change with every installation.
+    """
+
+    def written(found: re.Match[str]) -> str:
+        if found[1] != OUTPUT:
+            return found[0]
+        number = len(BLOCK.findall(page[: found.start()])) - 1
+        made = f"{found[1]}{found[2]}\n```text\n{outputs[number]}\n```\n\n"
+        return found[0] if _without_versions(made) == _without_versions(found[0]) else made
+
+    return PART.sub(written, page)
+
+
+def _without_versions(text: str) -> str:
+    return VERSION.sub("", text)
 
 
 def main() -> None:
     """Writes or checks the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, default=CARDS)
+    parser.add_argument("files", nargs="*", type=Path, default=[*CARDS, *PAGES])
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    stale = [path for path in given.files if current(path.resolve()) != path.read_text(encoding="utf-8")]
-    for path in stale:
-        print(path)
-        if not given.check:
-            path.write_text(current(path.resolve()), encoding="utf-8")
+    stale = 0
+    for path in map(Path.resolve, given.files):
+        made = current(path)
+        if made != path.read_text(encoding="utf-8"):
+            stale += 1
+            print(path.relative_to(ROOT))
+            if not given.check:
+                path.write_text(made, encoding="utf-8")
     sys.exit(bool(stale) and given.check)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
+import generate
 import huggingface_hub
 import pytest
 from huggingface_hub import DatasetCard, SpaceCard
@@ -18,9 +18,6 @@ from qabench.loading_scripts.published import LEADERBOARD
 from qabench.metrics import metric_names
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs"))
-import generate  # noqa: E402
-
 TEMPLATE = Path(huggingface_hub.__file__).parent / "templates" / "datasetcard_template.md"
 # The sections of evaluate's template for metric cards.
 METRIC_SECTIONS = [
