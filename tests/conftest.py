@@ -45,7 +45,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # with --runslow, as in CI. Without it they are not even imported, unless named on the command line.
 SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "report", "runs", "space"}
 SLOW_FILES = {
-    "test_site.py",
     "test_readme.py",
     "test_cli.py",
     "test_cli_fetch.py",
