@@ -81,11 +81,6 @@ class BM25Index(Displayed):
         self._content = build(source, parameters, tokenizer, backend, dtype, progress)
 
     @classmethod
-    def from_texts(cls, texts: Iterable[str], **options: Any) -> Self:
-        """An index of strings; see the class."""
-        return cls(texts, **options)
-
-    @classmethod
     def from_dataset(
         cls, dataset: Any, column: str | Sequence[str] = "text", filters: str | Sequence[str] = (), **options: Any
     ) -> Self:

@@ -12,6 +12,10 @@ from qabench.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.evaluation.scores import Score
+    from qabench.predictions import Predictions
+
+PREDICTIONS = "predictions"
+"""The task and the setting of an evaluation of a file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,6 +57,41 @@ class Evaluation(Displayed):
     problems: Sequence[str] = ()
     available: int | None = None
     origin: str = ""
+
+    @classmethod
+    def of_predictions(
+        cls,
+        predictions: Predictions,
+        benchmark: str,
+        config: str,
+        records: Sequence[Record],
+        signatures: Mapping[str, str],
+        **fields: Any,
+    ) -> Evaluation:
+        """The evaluation of a file of predictions; the file's name stands for the model.
+
+        Args:
+            predictions: what was read.
+            benchmark: such as "fanoutqa".
+            config: such as "dev".
+            records: one per question that is scored.
+            signatures: see the class.
+            **fields: other fields of the class. By default, ``records`` has all questions of the config.
+        """
+        given: dict[str, Any] = {"expected": len(records), "available": len(records)} | fields
+        return cls(
+            path=predictions.path,
+            task=PREDICTIONS,
+            benchmark=benchmark,
+            config=config,
+            setting=PREDICTIONS,
+            model=predictions.system,
+            created=predictions.created,
+            status="success",
+            records=records,
+            signatures=signatures,
+            **given,
+        )
 
     @property
     def answered(self) -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import Benchmark, Setting, benchmark
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.files import check_writable
 from qabench.llm.endpoint import clean_url
@@ -150,12 +150,6 @@ def policy() -> Any:
     from inspect_ai.model import CachePolicy
 
     return CachePolicy(expiry=None)
-
-
-def task_of(name: str, setting: str | None) -> tuple[Benchmark, Setting]:
-    """The benchmark and the setting of these names. Raises InputError with the allowed ones."""
-    found = benchmark(name)
-    return found, found.setting(setting)
 
 
 class _Stop:

@@ -174,7 +174,6 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
         ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "nothing to compute autoais from"),
-        ("sample", [{"answer": "A"}], {"families": ["bleu"]}, "unknown metrics bleu; allowed: rouge"),
         ("sample", [{"id": "x", "answer": "A"}], {}, "none of the 1 predictions"),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
         ("nope", [{"answer": "A"}], {}, "no config 'nope'"),

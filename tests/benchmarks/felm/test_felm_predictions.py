@@ -112,7 +112,6 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"families": ["acc"]}, "FELM has no metrics acc; allowed: felm"),
         ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
         ({"questions": Path("/nowhere")}, "cannot read the questions /nowhere"),
     ],

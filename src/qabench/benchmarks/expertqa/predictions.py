@@ -34,7 +34,6 @@ from qabench.scoring.lfqa import lfqa_rouge
 
 Claims = list[dict[str, Any]]
 Row = Mapping[str, Any]
-Common = dict[str, str]
 
 
 @dataclass
@@ -75,11 +74,9 @@ def evaluate(
         One record per question of the split. ``Record.scores`` has the columns of ``columns.py``.
 
     Raises:
-        InputError: no prediction fits, an unknown family, or one that these predictions have no scores for.
+        InputError: no prediction fits, or a family that these predictions have no scores for.
         SourceError: the data is not available.
     """
-    if unknown := set(families or ()) - set(FAMILIES):
-        raise InputError(f"unknown metrics {', '.join(sorted(unknown))}; allowed: {', '.join(FAMILIES)}")
     loaded = load_questions(config, split, questions)
     joined = join([row.id for row in loaded.rows], predictions)
     items = [_item(question, row) for question, row in zip(loaded.rows, joined.rows, strict=True)]
@@ -89,19 +86,12 @@ def evaluate(
         raise InputError(f"there is nothing to compute {', '.join(absent)} from; {_hint(absent[0], loaded)}")
     if not found:
         raise InputError(f"there is nothing to score in {predictions.path}; {_hint(ROUGE, loaded)}")
-    return Evaluation(
-        path=predictions.path,
-        task="predictions",
-        benchmark="expertqa",
-        config=loaded.config,
-        setting="predictions",
-        model=predictions.system,
-        created=predictions.created,
-        status="success",
-        expected=len(items),
-        available=len(items),
-        records=[_record(item) for item in items],
-        signatures=found,
+    return Evaluation.of_predictions(
+        predictions,
+        "expertqa",
+        loaded.config,
+        [_record(item) for item in items],
+        found,
         problems=_problems(joined, items, unlabeled),
         arguments={"split": loaded.split},
     )

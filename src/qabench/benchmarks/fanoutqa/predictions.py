@@ -8,7 +8,7 @@ from typing import Any
 
 from qabench.answers import UNANSWERED, text_of
 from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
-from qabench.benchmarks.fanoutqa.scores import FAMILIES, Scorers, Scores, official_shape, score_answers
+from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, score_answers
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.llm.client import Progress
@@ -57,13 +57,11 @@ def evaluate(
         judge: all other options of ``judge_for``.
 
     Raises:
-        InputError: unknown families, questions without public answers, or predictions for other questions.
+        InputError: questions without public answers, or predictions for other questions.
         MissingExtra: the lemmatizer or the BLEURT backend is not installed. QabenchError: BLEURT cannot be loaded.
         SourceError: the questions are not available.
     """
     wanted = tuple(families or DEFAULT_FAMILIES)
-    if unknown := [name for name in wanted if name not in FAMILIES]:
-        raise InputError(f"unknown metrics {', '.join(unknown)}; allowed: {', '.join(FAMILIES)}")
     asked = with_answers(read_questions(config, questions))
     joined = _join(asked, predictions, only_score_answered, ignore_unknown)
     options = {"model": judge_model, "base_url": judge_base_url, "prompt": judge_prompt, "max_calls": judge_max_calls}
@@ -79,18 +77,12 @@ def evaluate(
     }
     texts = [asked.by_id[id]["question"] for id in joined.ids]
     scores = score_answers(texts, references, answers, scorers, signed, progress)
-    return Evaluation(
-        path=predictions.path,
-        task="predictions",
-        benchmark="fanoutqa",
-        config=asked.config,
-        setting="predictions",
-        model=predictions.system,
-        created=predictions.created,
-        status="success",
-        expected=len(joined.ids),
-        records=[_record(asked, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
-        signatures=scores.signatures,
+    return Evaluation.of_predictions(
+        predictions,
+        "fanoutqa",
+        asked.config,
+        [_record(asked, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
+        scores.signatures,
         unscored="; ".join(scores.absent.values()) if wanted == ("judge",) and scores.absent else None,
         problems=[*joined.problems(), *_answer_problems(joined, answers), *judge_problems(scores, joined.ids)],
         available=len(asked.rows),

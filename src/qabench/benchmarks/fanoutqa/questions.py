@@ -14,8 +14,6 @@ from qabench.errors import InputError
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 
-GROUPINGS = ("category", "type", "evidence")
-
 
 @dataclass(frozen=True)
 class Questions:

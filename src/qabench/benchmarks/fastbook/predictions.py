@@ -74,12 +74,10 @@ def evaluate(
         k: the cutoffs, as an integer, several integers, or a string such as "1,5,10".
 
     Raises:
-        InputError: an unknown config or family, a cutoff that is not a positive integer, or no prediction that belongs
+        InputError: an unknown config, a cutoff that is not a positive integer, or no prediction that belongs
             to a question.
     """
     chosen = list(families or FAMILIES[:1])
-    if unknown := set(chosen) - set(FAMILIES):
-        raise InputError(f"unknown scores {', '.join(sorted(unknown))}; allowed: {', '.join(FAMILIES)}")
     asked = load_questions(config, questions)
     joined = join([row["id"] for row in asked.rows], _checked(predictions))
     columns: list[Columns] = [{} for _ in asked.rows]
@@ -95,21 +93,8 @@ def evaluate(
         signatures["rouge"] = signature("fastbook_rouge", **fields)
     rows = zip(asked.rows, joined.rows, columns, details, strict=True)
     records = [_record(*row, of_answer=chosen == ["rouge"]) for row in rows]
-    return Evaluation(
-        path=predictions.path,
-        task="predictions",
-        benchmark="fastbook",
-        config=asked.config,
-        setting="predictions",
-        model=predictions.system,
-        created=predictions.created,
-        status="success",
-        expected=len(records),
-        available=len(records),
-        records=records,
-        signatures=signatures,
-        problems=joined.problems(),
-    )
+    problems = joined.problems()
+    return Evaluation.of_predictions(predictions, "fastbook", asked.config, records, signatures, problems=problems)
 
 
 def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:

@@ -20,8 +20,6 @@ from qabench.predictions import Joined, Prediction, Predictions, join, some
 from qabench.scoring.felm import ResponseScore, response_score
 from qabench.scoring.felm_replies import REPLY_FORMATS
 
-FAMILIES = ("felm",)
-
 
 @dataclass(frozen=True, slots=True)
 class Responses:
@@ -75,17 +73,15 @@ def evaluate(
     Args:
         config: "all", a domain, or "sample"; None for the default.
         predictions: see ``qabench.predictions.read_predictions``.
-        families: only "felm" is allowed.
+        families: unused; there is one.
         questions: see ``load_responses``.
         progress: called with the number of responses scored so far, and of all.
         reply_format: "answer" or "vicuna"; see ``qabench.scoring.felm_replies.read_reply``.
 
     Raises:
-        InputError: an unknown config, family or format, or no prediction belongs to the config.
+        InputError: an unknown config or format, or no prediction belongs to the config.
         SourceError: the data is not available.
     """
-    if unknown := set(families or ()) - set(FAMILIES):
-        raise InputError(f"FELM has no metrics {', '.join(sorted(unknown))}; allowed: {', '.join(FAMILIES)}")
     if reply_format not in REPLY_FORMATS:
         raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
     responses = load_responses(config, questions)
@@ -106,19 +102,12 @@ def evaluate(
         "data": responses.digest,
         "replies": reply_format if _has_replies(joined) else "verdicts",
     }
-    return Evaluation(
-        path=predictions.path,
-        task="predictions",
-        benchmark="felm",
-        config=responses.config,
-        setting="predictions",
-        model=predictions.system,
-        created=predictions.created,
-        status="success",
-        expected=len(records),
-        available=len(records),
-        records=records,
-        signatures=signatures(fields),
+    return Evaluation.of_predictions(
+        predictions,
+        "felm",
+        responses.config,
+        records,
+        signatures(fields),
         arguments={"reply_format": reply_format},
         problems=problems,
     )

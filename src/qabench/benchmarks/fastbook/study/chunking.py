@@ -17,7 +17,6 @@ from itertools import pairwise
 from qabench.errors import InputError, MissingExtra
 
 NAME = "sentences-1"  # the number changes when any chunk changes
-SOURCE_NAME = "llama-index"
 LONGEST_ABBREVIATION = 16  # characters, with what must precede it
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from qabench.benchmarks.rivers.score import match
@@ -44,18 +43,6 @@ def evaluate(
                 groups={"continent": (row["continent"],)},
             )
         )
-    return Evaluation(
-        path=predictions.path,
-        task="predictions",
-        benchmark="rivers",
-        config=about.name,
-        setting="predictions",
-        model=Path(predictions.path).stem,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        status="success",
-        expected=len(records),
-        available=len(records),
-        records=records,
-        signatures={"match": signature("river_match", data=file_digest("rivers", file), case="ignored")},
-        problems=joined.problems(),
-    )
+    signatures = {"match": signature("river_match", data=file_digest("rivers", file), case="ignored")}
+    problems = joined.problems()
+    return Evaluation.of_predictions(predictions, "rivers", about.name, records, signatures, problems=problems)
