@@ -165,17 +165,18 @@ class PageFetcher:
         with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
             if (known := self.cache.get("robots", self._key(url), DAY)) is not None:
                 return self._known_rules(known)
+            value = {"rules": "", "reason": "", "detail": ""}
             try:
-                value = {"rules": rules_of(self._following(url, robots=False)), "failure": ""}
+                value["rules"] = rules_of(self._following(url, robots=False))
             except Unread as error:
-                if error.reason in ("blocked address", "invalid URL"):
+                if not error.passing:
                     raise
-                value = {"rules": "", "failure": f"robots.txt could not be read: {error.reason} {error.detail}".strip()}
+                value |= {"reason": error.reason, "detail": f"robots.txt: {error.detail}"}
             self.cache.put("robots", self._key(url), value)
             return self._known_rules(value)
 
     @staticmethod
     def _known_rules(value: dict[str, str]) -> str:
-        if value["failure"]:
-            raise Unread("robots.txt", value["failure"], passing=True)
+        if value["reason"]:  # a host whose rules are unknown is not asked
+            raise Unread(value["reason"], value["detail"], passing=True)
         return value["rules"]

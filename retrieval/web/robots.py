@@ -23,7 +23,7 @@ def rules_of(response: Response) -> str:
         return response.body[:LARGEST].decode("utf-8", "replace")
     if 400 <= response.status < 500 and response.status != 429:
         return ""
-    raise Unread("robots.txt", f"robots.txt: status {response.status}", passing=True)
+    raise Unread("robots.txt", f"status {response.status}", passing=True)
 
 
 def allows(rules: str, url: str) -> bool:

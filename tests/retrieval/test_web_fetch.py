@@ -100,7 +100,7 @@ def test_failures_are_outcomes(server: WebServer, fetcher: PageFetcher) -> None:
     assert fetcher.fetch(f"{server.url}/packed").html == b"<p>packed</p>"
     for url in ("ftp://example.org/", "http://", "http://[::1", "http://me:secret@127.0.0.1/", "no url", ""):
         assert outcome(fetcher, url)[0] == "invalid URL", url
-    assert outcome(fetcher, "http://127.0.0.1:1/")[0] == "robots.txt"  # no connection, so no rules
+    assert outcome(fetcher, "http://127.0.0.1:1/")[0] == "connection failed"
 
 
 def test_slow_pages(server: WebServer, tmp_path: Path) -> None:

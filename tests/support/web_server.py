@@ -37,6 +37,8 @@ def page(title: str, *paragraphs: str) -> Reply:
 class WebServer:
     """Serves ``pages`` (path -> reply) and /search, whose results are ``found`` (query -> paths or URLs).
 
+    ``posted`` (body -> reply) answers every POST; by default, as the page of its path.
+
     Attributes:
         requests: (path, headers) of every request, in order.
     """
@@ -45,6 +47,7 @@ class WebServer:
         self.pages: dict[str, Reply] = {}
         self.found: Callable[[str], list[str]] = lambda query: []
         self.engines: list[Any] = []
+        self.posted: Callable[[str], Reply] | None = None
         self.requests: list[tuple[str, dict[str, str]]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -103,10 +106,11 @@ class WebServer:
                     pass  # the client has read enough
 
             def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                outer.requests.append((f"{self.path} {self.rfile.read(length).decode()}", dict(self.headers)))
-                reply = outer._reply(self.path)
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                outer.requests.append((f"{self.path} {body}", dict(self.headers)))
+                reply = outer.posted(body) if outer.posted else outer._reply(self.path)
                 self.send_response(reply.status)
+                self.send_header("Content-Type", "application/json")
                 self.end_headers()
                 self.wfile.write(reply.body)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_encoder import save_tiny_encoder
 
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.neural import rank_colbert, rank_dense
@@ -28,20 +29,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A BERT of one layer with random weights and a vocabulary of ten words."""
     pytest.importorskip("sentence_transformers", reason="needs the extra dense")
     pytest.importorskip("faiss", reason="needs the extra dense")
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("model")
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
-    vocabulary = {word: i for i, word in enumerate([*special.values(), *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = BertConfig(vocab_size=15, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
-    BertModel(config).save_pretrained(folder)
-    return str(folder)
+    return save_tiny_encoder(tmp_path_factory.mktemp("model"), WORDS)
 
 
 def check(hits: Any, scores: Any, k: int) -> None:

@@ -36,6 +36,11 @@ def _is_official_prompt(value: str) -> bool:
     return value.startswith("official-")
 
 
+def _is_newspaper(value: str) -> bool:
+    """`newspaper3k`"""
+    return value.startswith("newspaper3k")
+
+
 _DATA: dict[str, Field] = {
     "data": Field(_is_pinned, "data: not a file of the dataset (digest {value})", absent=True),
     "references": IRRELEVANT,  # a digest of what a metric was given; data says whether it is the dataset's
@@ -59,7 +64,7 @@ _SYSTEM: dict[str, Field] = {
     ),
     "web": Field(("google",), "web search: {value} instead of Google", absent=True),
     "results": Field(("10",), "{value} search results instead of {official}", absent=True),
-    "pages": Field((), "web pages read with {value} instead of newspaper3k", absent=True),
+    "pages": Field(_is_newspaper, "web pages read with {value} instead of newspaper3k", absent=True),
     "chunks": Field(("1000/200",), "web pages split into {value} characters instead of {official}", absent=True),
     "page_ranker": Field(
         ("text-embedding-ada-002",), "passages of web pages ranked by {value} instead of {official}", absent=True

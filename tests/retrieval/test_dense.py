@@ -1,0 +1,110 @@
+"""Retrieval by vectors: an encoder by function, one behind an API, and a tiny one of sentence-transformers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from web_server import Reply, WebServer
+
+from qabench.benchmarks.expertqa.passages import load_passages
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval.dense import DenseIndex
+
+TEXTS = ["moon tide sea", "sun", "moon moon", "", "sun"]
+WORDS = ["moon", "tide", "sun", "sea"]
+
+
+class Counting:
+    """Counts words; ``encoded`` lists the passages that were encoded."""
+
+    name = "counts"
+
+    def __init__(self) -> None:
+        self.encoded: list[str] = []
+
+    def queries(self, texts: Sequence[str]) -> Any:
+        rows = np.array([[text.split().count(word) for word in WORDS] for text in texts], dtype=np.float32)
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)
+
+    def passages(self, texts: Sequence[str]) -> Any:
+        self.encoded += texts
+        return self.queries(texts)
+
+
+def test_ranks_by_cosine_with_ties_in_order() -> None:
+    index = DenseIndex(TEXTS, Counting())
+    assert len(index) == 5 and index.search("sun", 3).positions == [1, 4, 0]
+    hits = index.search("moon", 2)
+    assert hits.positions == [2, 0] and hits.scores == pytest.approx([1.0, 0.57735], abs=1e-5)
+    assert index.search("zzz", 9).positions == [0, 1, 2, 3, 4]
+    assert DenseIndex([], Counting()).search("sun", 3).positions == []
+
+
+def test_vectors_are_kept_on_disk(cache: Path) -> None:
+    first, second, third = Counting(), Counting(), Counting()
+    expected = DenseIndex(TEXTS, first, keep=True).search("moon", 5)
+    assert DenseIndex(TEXTS, second, keep=True).search("moon", 5) == expected
+    assert first.encoded == TEXTS and second.encoded == []
+    (path,) = (cache / "vectors").iterdir()
+    path.write_bytes(path.read_bytes()[:60])  # damaged
+    assert DenseIndex(TEXTS, third, keep=True).search("moon", 5) == expected and third.encoded == TEXTS
+
+
+def test_vectors_from_an_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai", reason="needs the extra judge")
+    from qabench.llm.embeddings import ApiEncoder
+
+    def reply(body: str) -> Reply:
+        texts = json.loads(body)["input"]
+        vectors = [{"index": i, "embedding": [float(len(text)), 3.0]} for i, text in enumerate(texts)]
+        document = {"object": "list", "model": "m", "data": vectors[::-1], "usage": {}}
+        return Reply(json.dumps(document).encode())
+
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY", raising=False)
+    with pytest.raises(QabenchError, match="set FANOUTQA_OPENAI_API_KEY"):
+        ApiEncoder()
+    with WebServer() as server:
+        server.posted = reply
+        encoder = ApiEncoder("m", f"{server.url}/v1")
+        vectors = encoder.passages(["a" * 4] * 300 + [""])
+        assert vectors.shape == (301, 2) and vectors[0].tolist() == pytest.approx([0.8, 0.6])
+        assert vectors[-1].tolist() == pytest.approx([0.0, 1.0]) and len(server.requests) == 2
+        server.posted = lambda body: Reply(b'{"error": {"message": "no such model"}}', 404)
+        with pytest.raises(QabenchError, match="no such model"):
+            encoder.queries(["x"])
+
+
+def test_a_corpus_ranked_by_an_encoder(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.benchmarks.expertqa.passages.encoder_of", lambda ranker, encoder: Counting())
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(TEXTS)))
+    found = load_passages(str(corpus), ranker="dense", encoder="counts")
+    assert [one.id for one in found.find("moon", "", 2).passages] == ["2", "0"]
+    assert found.signature()["ranker"] == "counts"
+    with pytest.raises(InputError, match="leave out -T index"):
+        load_passages(str(corpus), "an-index", ranker="dense")
+
+
+@pytest.mark.slow
+def test_an_encoder_on_this_machine(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
+    from sentence_transformers import SentenceTransformer
+    from tiny_encoder import save_tiny_encoder
+
+    from qabench.neural.encoder import SentenceEncoder
+
+    folder = save_tiny_encoder(tmp_path / "model", WORDS)
+    encoder = SentenceEncoder(folder, "cpu")
+    texts = [text for text in TEXTS if text]
+    expected = SentenceTransformer(folder).encode(texts, normalize_embeddings=True)
+    assert np.allclose(encoder.passages(texts), expected, atol=1e-6)
+    assert encoder.name.startswith(f"{folder}@") and "on cpu" in encoder.source
+    hits = DenseIndex(texts, encoder).search(texts[0], 4)
+    assert hits.positions[0] == 0 and hits.scores[0] == pytest.approx(1.0, abs=1e-4)
+    with pytest.raises(QabenchError, match="model"):
+        SentenceEncoder(str(tmp_path), "cpu")
