@@ -8,6 +8,7 @@ blocks that it reads.
 
 from __future__ import annotations
 
+import glob
 import json
 import mmap
 import os
@@ -54,7 +55,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array], bl
         place += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     text = json.dumps({**header, "arrays": table, "bytes": place}, ensure_ascii=False).encode()
     text += b" " * (-(START + len(text)) % ALIGNMENT)
-    sweep(path.parent, path.name)
+    sweep(path.parent, glob.escape(path.name))
     with replacing(path) as file:
         file.write(MAGIC + bytes([VERSION]))
         file.write(len(text).to_bytes(8, "little") + _checksum(text).to_bytes(8, "little"))

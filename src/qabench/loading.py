@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 
 if TYPE_CHECKING:
     from datasets import (
@@ -42,6 +43,18 @@ if TYPE_CHECKING:
 
 
 _SPLIT = re.compile(r"[^\[+]+")  # the name in "validation[:10]", "train" and "test" in "train+test"
+
+
+@contextmanager
+def _cache_errors() -> Iterator[None]:
+    """Turns an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says which folder to change."""
+    try:
+        yield
+    except OSError as error:
+        raise QabenchError(
+            f"the cache of Hugging Face's libraries cannot be used: {error}. Free some space, or set HF_HOME to a "
+            "folder that you can write to"
+        ) from error
 
 
 def builder(
@@ -112,6 +125,7 @@ def load_dataset(
 ) -> IterableDataset: ...
 
 
+@_cache_errors()
 def load_dataset(
     path: str,
     name: str | None = None,
@@ -151,6 +165,7 @@ def load_dataset(
         SourceUnavailable: the data is neither in a mirror nor in the cache, and cannot be downloaded.
         DigestMismatch: a source file is not the pinned one.
         DataError: a row does not fit the schema; the message names file, row and field.
+        QabenchError: HF_HOME or ``cache_dir`` cannot be written.
     """
     from datasets.exceptions import DatasetGenerationError
 
@@ -161,7 +176,7 @@ def load_dataset(
     try:
         made.download_and_prepare(num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode)
     except DatasetGenerationError as error:
-        # datasets raises its own exception, with the exception for the row as its cause.
+        # datasets raises its own exception, with the exception for the row, or of the disk, as its cause.
         if error.__cause__ is not None:
             raise error.__cause__ from None
         raise
@@ -171,6 +186,7 @@ def load_dataset(
         raise InputError(f"split {split!r} of {path} {made.config.name}: {error}") from None
 
 
+@_cache_errors()
 def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
     """Loads a metric of this package as an ``evaluate`` module, without the Hub or a network.
 
@@ -180,6 +196,7 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
 
     Raises:
         InputError: there is no such metric.
+        QabenchError: HF_HOME cannot be written.
     """
     import evaluate
 

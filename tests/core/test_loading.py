@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import rlcompleter
+import subprocess
+import sys
 import typing
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import pytest
 from datasets import DownloadMode, ReadInstruction, Split, VerificationMode
 
 import qabench
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.loading_scripts import FOLDER
 
 SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
@@ -94,3 +97,18 @@ def test_files_of_a_user(tmp_path: Path) -> None:
     assert [row["id"] for row in streamed] == whole["id"][:5]
     first.write_text(json.dumps(questions[:4]), encoding="utf-8")
     assert len(qabench.load_dataset("fanoutqa", data_files=first, split="validation")) == 4
+
+
+@pytest.mark.parametrize("load", ['load_dataset("fanoutqa", "sample")', 'load_metric("fanout_acc")'])
+def test_an_unusable_cache_folder_is_one_error(load: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code = f"import qabench\ntry: qabench.{load}\nexcept qabench.errors.QabenchError as error: print(error)"
+    environment = os.environ | {"HF_HOME": str(tmp_path / "file")}
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment)
+    assert "HF_HOME" in done.stdout, done.stderr
+
+
+def test_a_cache_folder_argument_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(QabenchError, match="cannot be used"):
+        qabench.load_dataset("fanoutqa", "sample", cache_dir=tmp_path / "file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -15,6 +16,9 @@ from typing import Any
 import pytest
 
 import qabench
+import qabench.loading_scripts
+import qabench.metrics
+import qabench.retrieval
 
 PARTS = [*" \nA1.!\"')(<{-*_|`:[é²", "a", "[1]", "{}", "a1", "1a", "a.", "a b", "1,", "1.", ". ", ".\n", "\n ", " \n"]
 PARTS += ["n't", "'s", "a'", "\ud800", "\u0663", "<search>", "</search>", "https://a", "?a", "segment ", "claim 1."]
@@ -62,6 +66,37 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 FOUND = dict(patterns())
 
+# Their text is put together at run time, from names of this package.
+COMPUTED = {"card.re.sub", "official.re.fullmatch", "submission_metadata.re.search"}
+
+
+def calls_of_re() -> Iterator[tuple[str, ast.Call]]:
+    """Every call such as ``re.search(...)`` in the package that does not define a module's or class's attribute."""
+    packages = [qabench.__path__, qabench.retrieval.__path__, qabench.loading_scripts.__path__, qabench.metrics.__path__]
+    for path in sorted({file for (folder, *_) in packages for file in Path(folder).rglob("*.py")}):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+        named = {id(node.value) for body in bodies for node in body if isinstance(node, ast.Assign | ast.AnnAssign)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and id(node) not in named and re.fullmatch(r"re\.\w+", ast.unparse(node.func)):
+                yield f"{path.stem}.{ast.unparse(node.func)}", node
+
+
+def literals() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The patterns of these calls, by name. Raises AssertionError for one that is not a literal."""
+    for name, call in calls_of_re():
+        if name.endswith(".escape"):
+            continue
+        if not isinstance(call.args[0], ast.Constant):
+            assert name in COMPUTED, f"{name}, line {call.lineno}: test this pattern here, or use a literal"
+            continue
+        flags = [ast.unparse(given.value) for given in call.keywords if given.arg == "flags"]
+        flags += [text for text in map(ast.unparse, call.args[1:]) if re.fullmatch(r"re\.[A-Z]+( \| re\.[A-Z]+)*", text)]
+        yield f"{name} {call.args[0].value}", re.compile(call.args[0].value, eval(flags[0]) if flags else 0)
+
+
+LITERALS = dict(literals())
+
 
 def uses(name: str, pattern: re.Pattern[str]) -> list[Callable[[str], object]]:
     """The methods of a pattern that its module calls; all, if it calls none by the pattern's name."""
@@ -73,9 +108,13 @@ def uses(name: str, pattern: re.Pattern[str]) -> list[Callable[[str], object]]:
     calls |= {"fullmatch": pattern.fullmatch}
     scans = called - set(calls)
     if scans or not called:
-        calls["finditer"] = lambda text: deque(pattern.finditer(text), maxlen=0)
+        calls["finditer"] = scan(pattern)
         called |= {"finditer"}
     return [call for kind, call in calls.items() if kind in called]
+
+
+def scan(pattern: re.Pattern[str]) -> Callable[[str], object]:
+    return lambda text: deque(pattern.finditer(text), maxlen=0)
 
 
 def seconds(calls: list[Callable[[str], object]], part: str, size: int, end: str) -> float:
@@ -95,13 +134,25 @@ def fastest(calls: list[Callable[[str], object]], part: str, size: int, end: str
 
 
 def test_the_patterns_are_found() -> None:
-    assert len(FOUND) > 30
+    assert len(FOUND) > 30 and len(LITERALS) > 15
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FOUND.keys() - OWN_FILES))
 def test_linear_time(name: str) -> None:
-    calls = uses(name, FOUND[name])
+    check_time(uses(name, FOUND[name]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(LITERALS))
+def test_linear_time_of_literals(name: str) -> None:
+    pattern = LITERALS[name]
+    method = name.partition(" ")[0].rpartition(".")[2]
+    call = getattr(pattern, method) if method in ("search", "match", "fullmatch") else scan(pattern)
+    check_time([call])
+
+
+def check_time(calls: list[Callable[[str], object]]) -> None:
     short = {(part, end): seconds(calls, part, 10_000, end) for part in PARTS for end in ENDS}
     for part, end in sorted(short, key=short.__getitem__, reverse=True)[:SLOWEST]:
         first = min(short[part, end], fastest(calls, part, 10_000, end, SLOW))

@@ -301,6 +301,8 @@ def test_a_log_of_some_questions_is_unofficial(tmp_path: Path) -> None:
         (("--setting=x", "--source-name=logs"), "--source-url"),
         (("--setting=x", "--date=today"), "the date is 'today'"),
         (("--setting=x", "--dataset=a"), "the dataset is 'a'"),
+        (("--setting=x", "--dataset=../x"), "the dataset is '../x'"),
+        (("--setting=x", "--dataset=a/.."), "the dataset is 'a/..'"),
         (("--setting=x", "--push=a b"), "is not the name of a model"),
     ],
 )

@@ -297,3 +297,15 @@ def test_mirror_from_the_network(server: FaultServer, tmp_path: Path, monkeypatc
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
     monkeypatch.setenv("QABENCH_OFFLINE", "1")
     assert sources.local_path(SOURCE) == tmp_path / "mirror" / SOURCE.mirror_path
+
+
+def test_the_remains_of_a_killed_mirror_are_deleted(server: FaultServer, tmp_path: Path) -> None:
+    target = tmp_path / SOURCE.mirror_path
+    target.parent.mkdir(parents=True)
+    old, new, foreign = (target.with_name(f".{name}") for name in (f"{target.name}.a1", f"{target.name}.b2", "x.json"))
+    for path in (old, new, foreign):
+        path.write_bytes(b"x")
+    for path in (old, foreign):
+        os.utime(path, (0, 0))
+    assert [result.state for result in sources.write_mirror([SOURCE], tmp_path)] == ["ok"]
+    assert not old.exists() and new.exists() and foreign.exists()

@@ -30,6 +30,7 @@ class Caller:
     max_calls: int | None = None
     max_tokens: int | None = None
     prices: Prices | None = None
+    max_reply_bytes: int | None = None
 
     def client(self, cache: ReplyCache | None = None) -> ChatClient:
         """A client with these limits."""
@@ -41,6 +42,7 @@ class Caller:
             timeout=self.timeout,
             max_calls=self.max_calls,
             max_tokens=self.max_tokens,
+            max_reply_bytes=self.max_reply_bytes,
         )
 
 

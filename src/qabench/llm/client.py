@@ -13,6 +13,8 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Outcome, Reply, read_reply
 from qabench.llm.retry import Failure, RetryPolicy, failure_of
+from qabench.llm.transport import limited_client
+from qabench.llm.transport import max_reply_bytes as most_bytes
 
 Progress = Callable[[int, int], None]
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -30,6 +32,7 @@ class ChatClient:
         timeout: seconds for one call, from sending to the last byte.
         max_calls: the maximum number of calls; see ``Meter``.
         max_tokens: the maximum number of tokens; see ``Meter``.
+        max_reply_bytes: the maximum size of a reply, checked while it is read; None for ``transport.max_reply_bytes``.
 
     Raises:
         InputError: an option is out of range.
@@ -45,6 +48,7 @@ class ChatClient:
         timeout: float = 120.0,
         max_calls: int | None = None,
         max_tokens: int | None = None,
+        max_reply_bytes: int | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
             raise InputError(f"concurrency is {concurrency} and timeout {timeout}; both must be above 0")
@@ -54,6 +58,7 @@ class ChatClient:
         self.retry = retry or RetryPolicy()
         self.timeout = timeout
         self.meter = Meter(max_calls, max_tokens)
+        self.max_reply_bytes = most_bytes() if max_reply_bytes is None else max_reply_bytes
         self.retried = 0
         self._fatal: str | None = None
         self._not_before = 0.0
@@ -107,7 +112,7 @@ class ChatClient:
         """An openai client; the claims in the cache are renewed while it is open."""
         renewal = asyncio.create_task(self._renew_claims())
         try:
-            async with _openai_client(self.endpoint) as session:
+            async with _openai_client(self.endpoint, self.max_reply_bytes) as session:
                 yield session
         finally:
             renewal.cancel()
@@ -196,10 +201,10 @@ class ChatClient:
         # The package's timeout applies to each read: a server that sends single bytes would never exceed it.
         async with asyncio.timeout(self.timeout):
             response = await session.chat.completions.with_raw_response.create(**request.body(), timeout=self.timeout)
-        return read_reply(response.text)
+        return read_reply(response.text, self.max_reply_bytes)
 
 
-def _openai_client(endpoint: Endpoint) -> Any:
+def _openai_client(endpoint: Endpoint, most: int) -> Any:
     try:
         from openai import AsyncOpenAI
     except ImportError:
@@ -213,6 +218,7 @@ def _openai_client(endpoint: Endpoint) -> Any:
         webhook_secret="",
         base_url=endpoint.base_url,
         max_retries=0,
+        http_client=limited_client(most),
         default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
     )
     client.organization = client.project = None

@@ -87,7 +87,7 @@ class Outcome:
     calls: int = 0
 
 
-def read_reply(body: str) -> Reply:
+def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     """The reply in the body of a response.
 
     The ``openai`` package accepts any JSON as a completion and any other body as a string, so the format is checked
@@ -97,7 +97,7 @@ def read_reply(body: str) -> Reply:
         UnreadableReply: the body is not JSON, or not a chat completion; the message says which.
     """
     try:
-        document = json_of(body, MAX_REPLY_CHARACTERS)
+        document = json_of(body, longest)
     except TooLarge as error:
         raise UnreadableReply(f"the reply is too large: {error}") from None
     except ValueError:

@@ -70,6 +70,8 @@ def failure_of(error: Exception, timeout: float) -> Failure | None:
     if isinstance(error, openai.APIStatusError):
         return _status_failure(error.status_code, error.code, error.message, error.response.headers)
     if isinstance(error, openai.APIConnectionError):
+        if isinstance(error.__cause__, UnreadableReply):
+            return Failure(str(error.__cause__), retry=True, may_cost=True)
         never_sent = "Connect" in type(error.__cause__).__name__
         return Failure(f"the connection failed: {error.__cause__ or error!r}", retry=True, may_cost=not never_sent)
     if isinstance(error, openai.OpenAIError):

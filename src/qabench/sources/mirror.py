@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import glob
 import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from qabench.errors import DigestMismatch, SourceError
+from qabench.errors import DigestMismatch, QabenchError, SourceError
+from qabench.files import replacing, sweep
 from qabench.sources.digest import find_mismatch
 from qabench.sources.download import Progress
 from qabench.sources.resolve import NotProvided, Where, available, damage_advice, find_local, local_path
@@ -69,6 +69,7 @@ def write_mirror(
 
     Files with different content are replaced. Each file is written atomically. Returns one result per file, in order,
     including failures, which do not stop the others.
+    Temporary files that killed processes left of these files are deleted.
     """
     return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
 
@@ -93,6 +94,7 @@ def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
 
 def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) -> FileResult:
     target = directory / source.mirror_path
+    sweep(target.parent, glob.escape(target.name))
     try:
         there = target.is_file()
         if there and find_mismatch(target, source) is None:
@@ -101,24 +103,14 @@ def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) 
         _copy(local_path(source, progress=progress, ignore_mirror=directory), target)
     except SourceError as error:
         return _failure(source, error)
-    except OSError as error:
-        return FileResult(source, "failed", detail=f"{target} cannot be written: {error}")
+    except (OSError, QabenchError) as error:
+        return FileResult(source, "failed", detail=str(error))
     return FileResult(source, "ok", "mirror", target, "replaced" if there else "written")
 
 
 def _copy(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as copy, path.open("rb") as original:
-            shutil.copyfileobj(original, copy, 1 << 20)
-            copy.flush()
-            os.fsync(copy.fileno())
-        temporary.chmod(0o644)  # mkstemp's 0600 would make a shared mirror unreadable for other users
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(target) as copy, path.open("rb") as original:
+        shutil.copyfileobj(original, copy, 1 << 20)
 
 
 def _failure(source: SourceFile, error: SourceError) -> FileResult:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".eval_results"
 SOURCE = "https://github.com/qabench/qabench"
+# The Hub's rule for names: no path such as "../x".
+REPO_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[\w.-]*\w)?/[A-Za-z0-9_](?:[\w.-]*\w)?", re.ASCII)
 FROM_A_FILE = "predictions"  # the setting of an evaluation of a file, which does not say how the model was asked
 
 
@@ -180,7 +182,7 @@ def _date(report: Report, about: About) -> str:
 
 def _dataset(report: Report, about: About) -> str:
     dataset = about.dataset or f"qabench/{report['benchmark']}"
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
+    if not REPO_ID.fullmatch(dataset):
         raise InputError(
             f"the dataset is {dataset!r}; allowed: a name on the Hub such as qabench/{report['benchmark']}"
         )

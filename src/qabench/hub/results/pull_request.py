@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qabench.errors import InputError, QabenchError
 from qabench.hub.errors import explained, no_token
-from qabench.hub.results.entries import to_yaml
+from qabench.hub.results.entries import REPO_ID, to_yaml
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry, HfApi
@@ -38,7 +37,7 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     """
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
 
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", model):
+    if not REPO_ID.fullmatch(model):
         raise InputError(f"{model!r} is not the name of a model on the Hub; allowed: names such as ORG/NAME")
     api = HfApi()
     if not get_token():
