@@ -165,20 +165,20 @@ class Blocks:
         self._name = name
         self._width = array.dtype.itemsize
         self._bytes = as_bytes(array)
-        self._checksums = checksums
+        self._checksums = as_bytes(checksums).cast("Q")  # gives Python's integers, faster than an array of numpy
         self._open = bytearray(b"\1") * -(-len(self._bytes) // BLOCK)  # 1: not checked yet
         if len(checksums) != len(self._open):
             raise stored.damaged(f"the array {name!r} has {len(checksums)} checksums")
 
     def check(self, start: int, end: int) -> None:
         """Checks the elements from ``start`` to before ``end``. Raises InputError if a block of theirs has changed."""
-        last = -(-end * self._width // BLOCK)
-        block = self._open.find(1, start * self._width // BLOCK, last)
-        while block >= 0:
-            if _checksum(self._bytes[block * BLOCK : (block + 1) * BLOCK]) != self._checksums[block]:
-                raise self._stored.damaged(f"the array {self._name!r} has changed")
-            self._open[block] = 0
-            block = self._open.find(1, block + 1, last)
+        first, last = start * self._width // BLOCK, -(-end * self._width // BLOCK)
+        unchecked, data, checksums = self._open, self._bytes, self._checksums
+        for block in range(first, last):
+            if unchecked[block]:
+                if _checksum(data[block * BLOCK : (block + 1) * BLOCK]) != checksums[block]:
+                    raise self._stored.damaged(f"the array {self._name!r} has changed")
+                unchecked[block] = 0
 
 
 def as_bytes(array: Array) -> memoryview:
@@ -192,8 +192,7 @@ def _block_checksums(array: Array) -> Array:
     return np.array(checksums, dtype=np.uint64)
 
 
-def _checksum(data: bytes | memoryview) -> int:
-    return xxhash.xxh3_64_intdigest(data)
+_checksum = xxhash.xxh3_64_intdigest
 
 
 def _is_count(value: Any) -> bool:

@@ -72,13 +72,22 @@ COMPUTED = {"card.re.sub", "official.re.fullmatch", "submission_metadata.re.sear
 
 def calls_of_re() -> Iterator[tuple[str, ast.Call]]:
     """Every call such as ``re.search(...)`` in the package that does not define a module's or class's attribute."""
-    packages = [qabench.__path__, qabench.retrieval.__path__, qabench.loading_scripts.__path__, qabench.metrics.__path__]
+    packages = [
+        qabench.__path__,
+        qabench.retrieval.__path__,
+        qabench.loading_scripts.__path__,
+        qabench.metrics.__path__,
+    ]
     for path in sorted({file for (folder, *_) in packages for file in Path(folder).rglob("*.py")}):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
         named = {id(node.value) for body in bodies for node in body if isinstance(node, ast.Assign | ast.AnnAssign)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and id(node) not in named and re.fullmatch(r"re\.\w+", ast.unparse(node.func)):
+            if (
+                isinstance(node, ast.Call)
+                and id(node) not in named
+                and re.fullmatch(r"re\.\w+", ast.unparse(node.func))
+            ):
                 yield f"{path.stem}.{ast.unparse(node.func)}", node
 
 
@@ -91,7 +100,9 @@ def literals() -> Iterator[tuple[str, re.Pattern[str]]]:
             assert name in COMPUTED, f"{name}, line {call.lineno}: test this pattern here, or use a literal"
             continue
         flags = [ast.unparse(given.value) for given in call.keywords if given.arg == "flags"]
-        flags += [text for text in map(ast.unparse, call.args[1:]) if re.fullmatch(r"re\.[A-Z]+( \| re\.[A-Z]+)*", text)]
+        flags += [
+            text for text in map(ast.unparse, call.args[1:]) if re.fullmatch(r"re\.[A-Z]+( \| re\.[A-Z]+)*", text)
+        ]
         yield f"{name} {call.args[0].value}", re.compile(call.args[0].value, eval(flags[0]) if flags else 0)
 
 

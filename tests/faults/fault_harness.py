@@ -25,6 +25,7 @@ class Campaign:
         expected: what must be observed, in words.
         case: runs one case in an empty folder and returns what was observed. It raises for anything unexpected.
         short: how many cases CI runs.
+        needs: says why the campaign cannot run here; None if it can.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Campaign:
     expected: str
     case: Case
     short: int = 25
+    needs: Callable[[], str | None] = lambda: None
 
 
 @dataclass

@@ -36,6 +36,9 @@ def main() -> int:
     print("| campaign | fault | tries | expected | observed |\n|---|---|--:|---|---|")
     failed = False
     for name in options.names or known:
+        if missing := known[name].needs():
+            print(f"{name}: skipped, {missing}", file=sys.stderr)
+            continue
         result = run(known[name], options.cases, options.minutes * 60, options.seed)
         print(result.row(), flush=True)
         for seed, what in result.wrong[:5]:

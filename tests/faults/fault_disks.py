@@ -1,0 +1,265 @@
+"""Full and read-only disks, as small tmpfs mounts: one error, no half-written file, and success with more space."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fault_child import Child, command
+from fault_harness import Campaign
+from fault_kills import (
+    CONTENT,
+    SAMPLE,
+    SOURCES,
+    TEXTS,
+    corpus,
+    expected_scores,
+    expected_searches,
+    expected_tree,
+    offline,
+    searches,
+    small_indexes,
+    tree,
+)
+from openai_server import OpenAIServer
+
+from qabench.retrieval import BM25Index
+
+ENOUGH = "64m"
+
+
+@functools.cache
+def no_mounts() -> str | None:
+    """Why no tmpfs can be mounted here; None if it can."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not shutil.which("mount"):
+        return "needs root and mount, for small tmpfs disks"
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", folder], capture_output=True)
+        if done.returncode:
+            return "this container may not mount a tmpfs"
+        subprocess.run(["umount", folder], check=True, capture_output=True)
+    return None
+
+
+@contextmanager
+def disk(folder: Path, size: int) -> Iterator[Path]:
+    """A disk of so many KiB."""
+    place = folder / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "none", place], check=True, capture_output=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True, capture_output=True)
+
+
+def remount(place: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", place], check=True, capture_output=True)
+
+
+class Score:
+    """Results and caches on the disk."""
+
+    largest = 400
+
+    def child(self, folder: Path, place: Path) -> Child:
+        answers = next((SAMPLE / "generations").glob("*.jsonl"))
+        outputs = ["-o", place / "out.json", "--per-item", place / "items.jsonl"]
+        options = ["--config", "sample", "--lemmatizer", "simplemma", "--json", "--quiet", *outputs]
+        return Child(command("score", "fanoutqa", answers, *options), folder, **offline(place))
+
+    def whole(self, place: Path) -> bool:
+        found = [place / name for name in ("out.json", "items.jsonl")]
+        for path, expected in zip(found, expected_scores(), strict=True):
+            if path.exists() and path.read_bytes() != expected:
+                raise AssertionError(f"{path.name} is not whole")
+        return all(path.exists() for path in found)
+
+
+class Index:
+    """``BM25Index.save`` over an older index."""
+
+    largest = 1600
+
+    def child(self, folder: Path, place: Path) -> Child:
+        def work() -> int:
+            from qabench.errors import QabenchError
+
+            try:
+                BM25Index.from_dataset([{"text": text} for text in TEXTS]).save(place / "index.bm25")
+            except QabenchError:
+                return 1
+            return 0
+
+        return Child(work, folder)
+
+    def whole(self, place: Path) -> bool:
+        path = place / "index.bm25"
+        if path.exists() and path.read_bytes() != small_indexes()[1]:
+            raise AssertionError("a part of an index")
+        return path.exists()
+
+
+class Sharded:
+    """``index build``."""
+
+    largest = 2500
+
+    def child(self, folder: Path, place: Path) -> Child:
+        source = corpus()
+
+        def work() -> int:
+            from qabench.retrieval.bm25 import sharded_build
+
+            sharded_build.LEAST_PER_SHARD = 640
+            return command("index", "build", source, "--output", place / "index", "--workers", 1)()
+
+        return Child(work, folder, **offline(place))
+
+    def whole(self, place: Path) -> bool:
+        from qabench.errors import QabenchError
+
+        try:
+            found = searches(place / "index")
+        except QabenchError:
+            return False
+        if found != expected_searches():
+            raise AssertionError("another ranking")
+        return True
+
+
+class Build:
+    """``build``: the repository and the caches of datasets."""
+
+    largest = 600
+
+    def child(self, folder: Path, place: Path) -> Child:
+        arguments = ["build", place / "out", "fanoutqa", "--config", "sample", "--quiet"]
+        return Child(command(*arguments), folder, **offline(place))
+
+    def whole(self, place: Path) -> bool:
+        out = place / "out/fanoutqa"
+        if out.exists() and tree(out) != expected_tree():
+            raise AssertionError("a part of a repository")
+        return out.exists()
+
+
+class Mirror:
+    """``fetch --mirror``, from a folder."""
+
+    largest = 250
+
+    def child(self, folder: Path, place: Path) -> Child:
+        source = folder / "from"
+        for one in SOURCES:
+            path = source / one.mirror_path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(CONTENT[one.path])
+
+        def work() -> int:
+            from qabench.sources import write_mirror
+
+            return int(not all(result.ok for result in write_mirror(SOURCES, place / "mirror")))
+
+        variables = {**offline(place), "QABENCH_MIRROR": str(source)}
+        return Child(work, folder, **variables)
+
+    def whole(self, place: Path) -> bool:
+        found = 0
+        for one in SOURCES:
+            path = place / "mirror" / one.mirror_path
+            if path.exists() and path.read_bytes() != CONTENT[one.path]:
+                raise AssertionError("a part of a file")
+            found += path.exists()
+        return found == len(SOURCES)
+
+
+class Judge:
+    """The cache of replies. Without space, replies are kept in memory: the run has all of them."""
+
+    largest = 120
+
+    def __init__(self, server: OpenAIServer) -> None:
+        self.server = server
+
+    def child(self, folder: Path, place: Path) -> Child:
+        url = self.server.base_url
+
+        def work() -> int:
+            from qabench.llm.cache import ReplyCache
+            from qabench.llm.client import ChatClient
+            from qabench.llm.endpoint import Endpoint
+            from qabench.llm.exchange import ChatRequest
+            from qabench.llm.running import run_sync
+
+            client = ChatClient(Endpoint(url, "k"), ReplyCache(place / "replies.sqlite"), concurrency=8)
+            outcomes = run_sync(client.complete([ChatRequest("m", (("user", f"{i}" * 50),)) for i in range(40)]))
+            if any(outcome.reply is None or not outcome.reply.text.endswith("C") for outcome in outcomes):
+                raise AssertionError("a reply is lost in memory")
+            return 0
+
+        return Child(work, folder)
+
+    def whole(self, place: Path) -> bool:
+        return True
+
+
+@functools.cache
+def server() -> OpenAIServer:
+    running = OpenAIServer()
+    running.__enter__()
+    return running
+
+
+OPERATIONS: list[Callable[[], Score | Index | Sharded | Build | Mirror | Judge]] = [
+    Score,
+    Index,
+    Sharded,
+    Build,
+    Mirror,
+    lambda: Judge(server()),
+]
+
+
+def full_disk(chance: random.Random, folder: Path) -> str:
+    return _case(chance, folder, lambda place: None, chance.randrange(4, 100) / 100)
+
+
+def read_only_disk(chance: random.Random, folder: Path) -> str:
+    return _case(chance, folder, lambda place: remount(place, "ro"), 40.0, "rw,")
+
+
+def _case(
+    chance: random.Random, folder: Path, prepare: Callable[[Path], None], share: float, writable: str = ""
+) -> str:
+    operation = chance.choice(OPERATIONS)()
+    with disk(folder, max(16, int(operation.largest * share))) as place:
+        prepare(place)
+        child = operation.child(folder, place)
+        code = child.wait()
+        lines = [line for line in child.errors.splitlines() if line.startswith("qabench:")]
+        if code not in (0, 1) or len(lines) > 1:
+            raise AssertionError(f"exit code {code}, {child.errors[-300:]}")
+        whole = operation.whole(place)
+        if code == 0 and not whole:
+            raise AssertionError("exit code 0 without the files")
+        remount(place, f"{writable}size={ENOUGH}")
+        again = operation.child(folder, place)
+        if again.wait() != 0 or not operation.whole(place):
+            raise AssertionError(f"not finished with space: {again.errors[-300:]}")
+    return "one error, then finished with space" if code else "finished"
+
+
+CAMPAIGNS = [
+    Campaign(
+        "disk-full", "disk full at a random point", "one error or success, no partial file", full_disk, 6, no_mounts
+    ),
+    Campaign("disk-read-only", "read-only disk", "one error or success, no file", read_only_disk, 5, no_mounts),
+]
