@@ -24,6 +24,7 @@ USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
 IN_FLIGHT = 2
 MOST_REDIRECTS = 5
 LARGEST_ANSWER = 64 << 20  # bytes
+LONGEST_ANSWER = 300.0  # seconds; the read timeout alone never ends a server that sends single bytes
 RETRY = Retry(attempts=6, first_wait=1.0, longest_wait=120.0, connect_timeout=10.0, read_timeout=60.0)
 RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -137,8 +138,11 @@ class PoliteClient:
         if response.status_code != 200:
             raise Refused(f"{response.url}: {reason}", response.status_code)
         body = bytearray()
+        give_up = time.monotonic() + LONGEST_ANSWER
         for chunk in response.iter_bytes():
             body += chunk
+            if time.monotonic() > give_up:
+                raise TryAgain(f"the answer takes longer than {LONGEST_ANSWER:.0f} s")
             if len(body) > LARGEST_ANSWER:
                 raise WikiError(f"{response.url}: the answer is larger than {LARGEST_ANSWER >> 20} MiB")
         text = body.decode(response.encoding or "utf-8", "replace")

@@ -66,7 +66,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 FOUND = dict(patterns())
 
-# Their text is put together at run time, from names of this package.
+# The text of these is put together at run time, from names of this package.
+FLAGS = re.compile(r"re\.[A-Z]+( \| re\.[A-Z]+)*")
 COMPUTED = {"card.re.sub", "official.re.fullmatch", "submission_metadata.re.search"}
 
 

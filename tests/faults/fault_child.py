@@ -11,6 +11,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 TRACEBACK = 99  # the exit code of a child that raised
@@ -65,7 +66,9 @@ class Child:
             time.sleep(min(left, 0.005))
         if self._poll():
             return False
-        os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has not called setsid yet
+            os.killpg(self.pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         self._code = os.waitstatus_to_exitcode(status)
         return self._code == -signal.SIGKILL
@@ -131,5 +134,4 @@ def _redirect(errors: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for number, target in ((0, null), (1, null), (2, errors)):
         os.dup2(target, number)
-    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115: until the process ends
-    sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)

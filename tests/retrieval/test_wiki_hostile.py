@@ -180,3 +180,10 @@ def test_html_takes_no_quadratic_time(part: str) -> None:
             to_markdown(html)
         seconds.append(time.perf_counter() - start)
     assert seconds[1] < 15 * seconds[0] + 1.0
+
+
+def test_an_answer_that_takes_too_long(server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LONGEST_ANSWER", 0.0)
+    with pytest.raises(WikiError, match="takes longer than 0 s"):
+        wiki.content(server.row(1))
+    assert wiki.cache.read(1) is None

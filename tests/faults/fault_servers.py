@@ -1,0 +1,333 @@
+"""Hostile servers and lost connections: the right content or one error, within the limits of time and size."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+from fault_harness import Campaign
+from fault_kills import COMMIT
+from openai_server import completion
+from scripted_wiki import IMPATIENT
+
+from qabench.errors import QabenchError
+from qabench.llm.cache import ReplyCache
+from qabench.llm.client import ChatClient
+from qabench.llm.endpoint import Endpoint
+from qabench.llm.exchange import ChatRequest
+from qabench.llm.retry import RetryPolicy
+from qabench.llm.running import run_sync
+from qabench.retrieval.wiki import http as wiki_http
+from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.mediawiki import MediaWiki
+from qabench.sources import SourceFile, local_path
+from qabench.sources import download as download_module
+from qabench.sources.download import Retry
+from qabench.terminal import printable
+
+KEY = "sk-hostile-0123456789"
+LIMIT = 1 << 20  # bytes of a reply or page
+TIMEOUT = 0.4  # seconds of a call
+MOST_SECONDS = 20.0  # of a case, on a loaded machine
+Bytes = Iterator[bytes | float]  # what is sent, and the pauses in between; a negative pause resets the connection
+RESET = -1.0
+
+
+class RawServer:
+    """Answers each connection with the bytes that ``script(request)`` yields. Counts what clients took."""
+
+    def __init__(self, script: Callable[[bytes], Bytes]) -> None:
+        self.script, self.taken, self.requests = script, 0, 0
+        self._closed = False
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._closed = True
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                connection.settimeout(5)
+                request = _request(connection)
+                self.requests += 1
+                for piece in self.script(request):
+                    if self._closed:
+                        return
+                    if isinstance(piece, float):
+                        if piece < 0:
+                            linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
+                            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                            return
+                        time.sleep(piece)
+                        continue
+                    connection.sendall(piece)
+                    self.taken += len(piece)
+        except OSError:  # the client went away
+            pass
+
+
+def _request(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (more := connection.recv(65536)):
+            return data
+        data += more
+    head, _, body = data.partition(b"\r\n\r\n")
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            while len(body) < int(line.partition(b":")[2]):
+                body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def head(status: str = "200 OK", length: int | None = None, **headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", "Connection: close", "Content-Type: application/json"]
+    lines += [] if length is None else [f"Content-Length: {length}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
+
+
+def behaviors(chance: random.Random, good: bytes) -> dict[str, Callable[[bytes], Bytes]]:
+    """Hostile answers by name. ``good`` is the body of a right answer."""
+    bomb = gzip.compress(b" " * (40 * LIMIT))
+    cut = chance.randrange(len(good))
+    junk = chance.randbytes(chance.choice((1, 50, 5000)))
+
+    def endless(piece: bytes, begin: bytes) -> Callable[[bytes], Bytes]:
+        def script(_: bytes) -> Bytes:
+            yield begin
+            for _ in range(2000):
+                yield piece * 65536
+
+        return script
+
+    def drip(_: bytes) -> Bytes:
+        yield head(length=len(good))
+        size = -(-len(good) // 15)
+        for i in range(0, len(good), size):
+            yield good[i : i + size]
+            yield 0.1
+
+    def echo(request: bytes) -> Bytes:
+        body = json.dumps({"error": {"message": request.decode("latin-1")}}).encode()
+        yield head(f"400 {KEY}", len(body), X_Key=KEY) + body
+
+    def redirect(target: str) -> Callable[[bytes], Bytes]:
+        return lambda _: iter([head("302 Found", 0, Location=target)])
+
+    def just(*pieces: bytes | float) -> Callable[[bytes], Bytes]:
+        return lambda _: iter(pieces)
+
+    return {
+        "slow": drip,
+        "silent": just(3.0),
+        "endless body": endless(b" ", head()),
+        "endless body with a length": endless(b" ", head(length=1 << 40)),
+        "endless headers": endless(b"a", b"HTTP/1.1 200 OK\r\nX: "),
+        "endless status line": endless(b"a", b"HTTP/1.1 200 "),
+        "gzip bomb": just(head(length=len(bomb), Content_Encoding="gzip"), bomb),
+        "gzip bomb as an error": just(head("500 Oops", len(bomb), Content_Encoding="gzip"), bomb),
+        "wrong coding": just(head(length=len(good), Content_Encoding="gzip"), good),
+        "too long a length": just(head(length=len(good) + 100), good),
+        "too short a length": just(head(length=cut), good),
+        "odd length": just(head(length=None, Content_Length=chance.choice(("-1", "x", "9" * 30))), good),
+        "malformed status": just(chance.choice((b"HTTP/9.9 abc\r\n\r\n", b"\r\n\r\n", junk + b"\r\n\r\n"))),
+        "malformed body": just(head(length=len(junk)), junk),
+        "malformed chunks": just(head(Transfer_Encoding="chunked"), b"zz\r\n" + good),
+        "deep body": just(head(length=30_000), b'{"a":' * 6000),
+        "control characters": just(head("418 \x1b[31m\x07", 5), b"\x1b]0;x"),
+        "redirect elsewhere": redirect("http://127.0.0.2:9/x"),
+        "redirect to itself": redirect("/again"),
+        "redirect to a file": redirect("file:///etc/passwd"),
+        "key in the error": echo,
+        "reset": just(RESET),
+        "reset in the reply": just(head(length=len(good)), good[:cut], RESET),
+        "end in the reply": just(head(length=len(good)), good[:cut]),
+        "good": just(head(length=len(good)), good),
+    }
+
+
+@contextmanager
+def hostile(chance: random.Random, good: bytes) -> Iterator[tuple[str, RawServer]]:
+    found = behaviors(chance, good)
+    name = chance.choice(list(found))
+    server = RawServer(found[name])
+    begin = time.monotonic()
+    variables = {"FANOUTQA_OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1,127.0.0.2"}
+    try:
+        with mock.patch.dict(os.environ, variables):
+            yield name, server
+    finally:
+        server.close()
+    if time.monotonic() - begin > MOST_SECONDS:
+        raise AssertionError(f"{name}: {time.monotonic() - begin:.0f} s")
+    if server.taken > 64 * LIMIT:
+        raise AssertionError(f"{name}: {server.taken >> 20} MiB were read")
+
+
+def check_message(name: str, message: str) -> None:
+    shown = printable(message)
+    if KEY in shown or any(ord(character) < 32 and character not in "\n\t" for character in shown):
+        raise AssertionError(f"{name}: {shown[:200]!r}")
+
+
+CHAT = json.dumps(completion("the reply")).encode()
+
+
+def hostile_chat(chance: random.Random, folder: Path) -> str:
+    with hostile(chance, CHAT) as (name, server):
+        outcome = ask(server, folder, RetryPolicy(1, base=0.01))
+        if outcome.reply is None:
+            check_message(name, outcome.reason or "")
+            return "one reason"
+        if name != "good" or outcome.reply.text != "the reply":
+            raise AssertionError(f"{name}: {outcome.reply!r:.100}")
+        return "right reply"
+
+
+def ask(server: RawServer, folder: Path, retry: RetryPolicy):  # type: ignore[no-untyped-def]
+    cache = ReplyCache(folder / "replies.sqlite")
+    endpoint = Endpoint(f"http://127.0.0.1:{server.port}/v1", KEY)
+    client = ChatClient(endpoint, cache, retry=retry, timeout=TIMEOUT, max_reply_bytes=LIMIT)
+    return run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
+
+
+PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
+ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
+PATIENT = Retry(attempts=9, first_wait=0.005, longest_wait=0.5, connect_timeout=2.0, read_timeout=TIMEOUT)
+
+
+@contextmanager
+def wiki_at(server: RawServer, folder: Path, retry: Retry) -> Iterator[MediaWiki]:
+    client = wiki_http.PoliteClient(retry=retry)
+    api = f"http://127.0.0.1:{server.port}/w/api.php"
+    variables = {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0"}
+    with mock.patch.dict(os.environ, variables), mock.patch.object(wiki_http, "LARGEST_ANSWER", LIMIT):
+        wiki = MediaWiki(api, cache=WikiCache(folder / "pages", []), client=client)
+        try:
+            yield wiki
+        finally:
+            client.close()
+
+
+def hostile_wiki(chance: random.Random, folder: Path) -> str:
+    with hostile(chance, PAGE) as (name, server), wiki_at(server, folder, IMPATIENT) as wiki:
+        try:
+            text = wiki.content(ROW)
+        except QabenchError as error:
+            check_message(name, str(error))
+            if list((folder / "pages").glob("*.md")):
+                raise AssertionError(f"{name}: something is cached") from None
+            return "one error"
+        if text.strip() != "The text.":
+            raise AssertionError(f"{name}: {text!r:.100}")
+        return "right page"
+
+
+CONTENT = random.Random(3).randbytes(50_000)
+SOURCE = SourceFile(
+    "felm", "owner/repo", COMMIT, "data/x.json", "MIT", sha256=hashlib.sha256(CONTENT).hexdigest(), size=len(CONTENT)
+)
+
+
+@contextmanager
+def downloads(server: RawServer, folder: Path, attempts: int) -> Iterator[None]:
+    variables = {"QABENCH_SOURCE_URL": f"http://127.0.0.1:{server.port}", "QABENCH_CACHE": str(folder / "cache")}
+    variables |= {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0", "QABENCH_MIRROR": ""}
+    retry = Retry(attempts=attempts, first_wait=0.005, longest_wait=0.05, connect_timeout=2.0, read_timeout=TIMEOUT)
+    with (
+        mock.patch.dict(os.environ, variables),
+        mock.patch.object(download_module, "RETRY", retry),
+        mock.patch.object(download_module, "_unreachable", {}),
+    ):
+        yield
+
+
+def hostile_download(chance: random.Random, folder: Path) -> str:
+    with hostile(chance, CONTENT) as (name, server), downloads(server, folder, 2):
+        try:
+            path = local_path(SOURCE)
+        except QabenchError as error:
+            check_message(name, str(error))
+            if any(path.name == "x.json" for path in folder.rglob("*") if path.is_file()):
+                raise AssertionError(f"{name}: an unverified file has its final name") from None
+            return "one error"
+        if path.read_bytes() != CONTENT:
+            raise AssertionError(f"{name}: wrong content")
+        return "right file"
+
+
+def flaky(chance: random.Random, good: bytes, losses: int) -> Callable[[bytes], Bytes]:
+    """Loses the connection at a random byte, so many times; then all is well. Ranges are served."""
+    left = [losses]
+
+    def script(request: bytes) -> Bytes:
+        start = 0
+        for line in request.lower().split(b"\r\n"):
+            if line.startswith(b"range: bytes="):
+                start = int(line.removeprefix(b"range: bytes=").rstrip(b"-"))
+        body = good[start:]
+        more = {"Content_Range": f"bytes {start}-{len(good) - 1}/{len(good)}"} if start else {}
+        answer = head("206 Partial Content" if start else "200 OK", len(body), **more) + body
+        if left[0] > 0:
+            left[0] -= 1
+            yield answer[: chance.randrange(len(answer))]
+            yield chance.choice((RESET, 0.0, 2 * TIMEOUT))
+            return
+        yield answer
+
+    return script
+
+
+def lost_network(chance: random.Random, folder: Path) -> str:
+    """The network is lost in the middle of replies, up to four times in a row, and comes back."""
+    kind, losses = chance.choice(("chat", "wiki", "download")), chance.randint(1, 4)
+    good = {"chat": CHAT, "wiki": PAGE, "download": CONTENT}[kind]
+    server = RawServer(flaky(chance, good, losses))
+    try:
+        with mock.patch.dict(os.environ, {"NO_PROXY": "127.0.0.1"}):
+            if kind == "chat":
+                reply = ask(server, folder, RetryPolicy(5, base=0.005)).reply
+                right = reply is not None and reply.text == "the reply"
+            elif kind == "wiki":
+                with wiki_at(server, folder, PATIENT) as wiki:
+                    right = wiki.content(ROW).strip() == "The text."
+            else:
+                with downloads(server, folder, 6):
+                    right = local_path(SOURCE).read_bytes() == CONTENT
+    finally:
+        server.close()
+    if not right or server.requests != losses + 1:
+        raise AssertionError(f"{kind}: {server.requests} requests after {losses} losses")
+    return f"right {kind}"
+
+
+CAMPAIGNS = [
+    Campaign("hostile-chat", "hostile server of a model", "right reply or one reason", hostile_chat, 15),
+    Campaign("hostile-wiki", "hostile wiki", "right page or one error, nothing cached", hostile_wiki, 15),
+    Campaign("hostile-download", "hostile server of files", "verified file or one error", hostile_download, 15),
+    Campaign(
+        "network-loss", "connection lost 1-4 times in a reply", "right content, no request too many", lost_network, 10
+    ),
+]

@@ -1,0 +1,258 @@
+"""A long run under faults: ``run``, ``judge`` and ``score`` of many questions, killed many times.
+
+python tests/faults/soak.py [--questions 10000] [--kills 10]
+
+A loopback server answers; every fifth call meets a fault (an error, a lost connection, half a reply). The commands are
+killed with SIGKILL at even distances and started again. Prints a table: answers lost, calls paid twice, whether all
+scores equal those of the same answers without any disturbance, and memory and file handles at the start and the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+
+from openai_server import Fault, OpenAIServer  # noqa: E402
+
+from qabench.loading_scripts import FOLDER  # noqa: E402
+from qabench.runs.log import read_run  # noqa: E402
+
+CONNECTIONS = 40
+FAULT_EVERY = 5
+FAULTS = (
+    Fault(500, body={"error": {"message": "oops"}}),
+    Fault(429, headers={"Retry-After": "0"}, body={"error": {"message": "slow down"}}),
+    Fault(503, body="<html>down</html>"),
+    Fault(drop=True),
+    Fault(body={"choices": []}, truncate=7),
+)
+
+
+@dataclass
+class Watched:
+    """One command, from its first start to its end, with all its kills.
+
+    Attributes:
+        calls: how many calls the server got.
+        twice: how many were answered in full more than once.
+        memory: resident MiB of the last process, per second.
+        handles: its open files, per second.
+    """
+
+    name: str
+    kills: int = 0
+    calls: int = 0
+    twice: int = 0
+    seconds: float = 0.0
+    memory: list[float] = field(default_factory=list)
+    handles: list[int] = field(default_factory=list)
+
+    def row(self) -> str:
+        memory, handles = self._change(self.memory, "MiB"), self._change(self.handles, "")
+        return f"| {self.name} | {self.kills} | {self.calls:,} | {self.twice} | {memory} | {handles} | {self.seconds:.0f} |"
+
+    def _change(self, values: Sequence[float], unit: str) -> str:
+        """The largest value of the second quarter and of the last: the first quarter is the start."""
+        if len(values) < 8:
+            return "too short"
+        quarter = len(values) // 4
+        early, late = max(values[quarter : 2 * quarter]), max(values[-quarter:])
+        return f"{early:.0f} to {late:.0f} {unit}".strip()
+
+
+class Soak:
+    """The files and the server of one soak."""
+
+    def __init__(self, folder: Path, count: int, kills: int) -> None:
+        self.folder, self.count, self.kills = folder, count, kills
+        self.questions = folder / "questions.json"
+        self.answers = folder / "undisturbed.jsonl"
+        self.texts = self._write()
+        self.environment = {
+            **os.environ,
+            "QABENCH_CACHE": str(folder / "cache"),
+            "HF_HOME": str(folder / "hf"),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "INSPECT_CACHE_DIR": str(folder / "inspect"),
+            "FANOUTQA_OPENAI_API_KEY": "k",
+            "NO_PROXY": "127.0.0.1",
+            "QABENCH_OFFLINE": "1",
+            "HF_HUB_OFFLINE": "1",
+        }
+
+    def _write(self) -> list[str]:
+        sample = json.loads((FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
+        rows = [{**sample[i % len(sample)], "id": f"q{i:06}"} for i in range(self.count)]
+        for i, row in enumerate(rows):
+            row["question"] = f"{row['question']} (number {i})"
+        self.questions.write_text(json.dumps(rows), encoding="utf-8")
+        lines = [json.dumps({"id": row["id"], "answer": answer_to(row["question"])}) for row in rows]
+        self.answers.write_text("\n".join(lines), encoding="utf-8")
+        return [row["question"] for row in rows]
+
+    def watched(
+        self, name: str, server: OpenAIServer, command: Callable[[], list[str]], done: Callable[[], int]
+    ) -> Watched:
+        """Starts a command, kills it at even distances of ``done()``, and starts it until it ends."""
+        result = Watched(name)
+        begin = time.monotonic()
+        for kill in range(1, self.kills + 2):
+            goal = self.count * kill // (self.kills + 1) if kill <= self.kills else None
+            errors = (self.folder / f"{name}.log").open("ab")
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "qabench", *command()],
+                env=self.environment,
+                stdout=subprocess.PIPE if goal is None else subprocess.DEVNULL,
+                stderr=errors,
+            )
+            errors.close()
+            self._until(process, goal, done, result)
+            if process.stdout:
+                self.output = process.stdout.read()
+                process.stdout.close()
+        result.seconds = time.monotonic() - begin
+        result.calls = len(server.calls)
+        result.twice = sum(times - 1 for times in server.paid.values())
+        return result
+
+    def _until(
+        self, process: subprocess.Popen[bytes], goal: int | None, done: Callable[[], int], result: Watched
+    ) -> None:
+        result.memory, result.handles = [], []
+        while process.poll() is None:
+            if goal is not None and done() >= goal:
+                process.kill()
+                process.wait()
+                result.kills += 1
+                return
+            self._measure(process.pid, result)
+            time.sleep(0.05)
+        if process.returncode:
+            log = (self.folder / f"{result.name}.log").read_text(errors="replace")
+            raise AssertionError(f"{result.name}: exit code {process.returncode}: {log[-600:]}")
+
+    def _measure(self, pid: int, result: Watched) -> None:
+        try:
+            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            result.handles.append(len(os.listdir(f"/proc/{pid}/fd")))
+            result.memory.append(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
+        except (OSError, IndexError):
+            pass
+
+
+def answer_to(question: str) -> str:
+    """A deterministic answer: words of the question, more or fewer of them."""
+    words = question.split()
+    number = int.from_bytes(hashlib.sha256(question.encode()).digest()[:4], "little")
+    return " ".join([*words[number % len(words) :], str(number % 100)])
+
+
+def letter(body: dict[str, Any]) -> str:
+    """A deterministic verdict of the judge."""
+    asked = str(body["messages"][-1]["content"])
+    return "Because.\n" + "ABCDEF"[hashlib.sha256(asked.encode()).digest()[0] % 6]
+
+
+def faults(number: int, body: dict[str, Any]) -> Fault | None:
+    return FAULTS[number // FAULT_EVERY % len(FAULTS)] if number % FAULT_EVERY == FAULT_EVERY - 1 else None
+
+
+def asked_question(texts: set[str], body: dict[str, Any]) -> str:
+    content = str(body["messages"][-1]["content"])
+    return next((part for part in (content, *content.split("\n")) if part in texts), content)
+
+
+def soak_run(soak: Soak) -> Watched:
+    texts = set(soak.texts)
+    logs = soak.folder / "logs"
+    with OpenAIServer() as server:
+        server.reply = lambda body: answer_to(asked_question(texts, body))
+        server.fault = faults
+        server.delay = 0.01
+        options = ["--base-url", server.base_url, "--max-connections", str(CONNECTIONS), "--json", "--no-cache"]
+        first = ["-T", f"questions={soak.questions}", "-T", "lemmatizer=simplemma", "-T", "prompt=qabench"]
+
+        def newest() -> Path | None:
+            found = sorted(logs.glob("*.eval"), key=lambda path: path.stat().st_mtime)
+            return found[-1] if found else None
+
+        def command() -> list[str]:
+            if log := newest():
+                return ["run", "--resume", str(log), *options[:-1]]
+            return ["run", "fanoutqa", "--model", "m", "--log-dir", str(logs), *first, *options]
+
+        result = soak.watched("run", server, command, lambda: sum(call.completed for call in server.calls))
+        log = newest()
+        assert log is not None
+        counts = read_run(log).counts()
+        assert counts["answered"] == soak.count and not counts["missing"], counts
+        return result
+
+
+def soak_judge(soak: Soak) -> Watched:
+    with OpenAIServer() as server:
+        server.reply, server.fault, server.delay = letter, faults, 0.01
+        options = ["--base-url", server.base_url, "--concurrency", str(CONNECTIONS), "--prompt", "qabench", "--json"]
+        command = ["fanoutqa", "judge", str(soak.answers), "--questions", str(soak.questions), "--model", "m", *options]
+        judge = functools.partial(soak.watched, "judge", server, lambda: command)
+        return judge(lambda: sum(call.completed for call in server.calls))
+
+
+def soak_score(soak: Soak, what: Path) -> Watched:
+    """Scores a file or log; killed at even distances of time."""
+    with OpenAIServer() as server:
+        options = ["--json"] if what.suffix == ".eval" else ["--questions", str(soak.questions), "--json"]
+        options += [] if what.suffix == ".eval" else ["--lemmatizer", "simplemma"]
+        ticks = iter(range(0, 1 << 30, max(1, soak.count // 40)))
+        return soak.watched("score", server, lambda: ["score", "fanoutqa", str(what), *options], lambda: next(ticks))
+
+
+def scores(output: bytes) -> Any:
+    return json.loads(output)["scores"]
+
+
+def soak(count: int, kills: int) -> list[str]:
+    """The lines of the table. Raises AssertionError if anything is lost, wrong or paid too often."""
+    with tempfile.TemporaryDirectory(prefix="qabench-soak-") as name:
+        one = Soak(Path(name), count, kills)
+        results = []
+        run = soak_run(one)
+        results.append(run)
+        from_run = scores(one.output)
+        results.append(soak_judge(one))
+        judged = json.loads(one.output)
+        results.append(soak_score(one, one.answers))
+        undisturbed = scores(one.output)
+        assert from_run == undisturbed, (from_run, undisturbed)
+        for result in results:
+            assert result.twice <= result.kills * CONNECTIONS, f"{result.twice} calls paid twice"
+        lines = [
+            "| command | kills | calls | paid twice | memory | handles | seconds |",
+            "|---|--:|--:|--:|--:|--:|--:|",
+        ]
+        lines += [result.row() for result in results]
+        lines.append(f"{count:,} questions, 0 answers lost; judge: {judged.get('counts')}; scores of `run` and of the")
+        lines.append("same answers without any disturbance are equal.")
+        return lines
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=10_000)
+    parser.add_argument("--kills", type=int, default=10)
+    options = parser.parse_args()
+    print("\n".join(soak(options.questions, options.kills)))
