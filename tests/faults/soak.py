@@ -63,7 +63,8 @@ class Watched:
 
     def row(self) -> str:
         memory, handles = self._change(self.memory, "MiB"), self._change(self.handles, "")
-        return f"| {self.name} | {self.kills} | {self.calls:,} | {self.twice} | {memory} | {handles} | {self.seconds:.0f} |"
+        counts = f"{self.kills} | {self.calls:,} | {self.twice}"
+        return f"| {self.name} | {counts} | {memory} | {handles} | {self.seconds:.0f} |"
 
     def _change(self, values: Sequence[float], unit: str) -> str:
         """The largest value of the second quarter and of the last: the first quarter is the start."""
