@@ -16,7 +16,7 @@ from qabench.errors import InputError
 from qabench.sources import SourceTable, load_table, local_path
 
 FOLDER = Path(__file__).parent
-SHIPPED = "./"  # the prefix of a file in the benchmark's folder here, not in its upstream repository
+SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, not in the upstream repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Config:
 
     @property
     def files(self) -> list[str]:
-        """The upstream files of all splits, in order, each once; empty for a config that ships with the package."""
+        """The upstream files of all splits, in order, without duplicates; none if they ship with qabench."""
         paths = dict.fromkeys(path for files in self.splits.values() for path in files)
         return [path for path in paths if not path.startswith(SHIPPED)]
 
@@ -39,7 +39,7 @@ class Config:
 class DatasetTable:
     """The content of a benchmark's ``configs.json``: its title, its default config and its configs by name.
 
-    ``restriction`` is the reason why rows of the upstream files must not be published; None if they may be.
+    ``restriction`` says why rows of the upstream files must not be published; None if they may be.
     """
 
     name: str
@@ -69,11 +69,11 @@ def dataset_table(name: str) -> DatasetTable:
         name: "fanoutqa", or its Hub name "qabench/fanoutqa".
 
     Raises:
-        InputError: there is no such benchmark.
+        InputError: the benchmark does not exist.
     """
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
-        raise InputError(f"there is no benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
+        raise InputError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
     table = json.loads((FOLDER / name / "configs.json").read_text(encoding="utf-8"))
     configs = {
         config: Config(

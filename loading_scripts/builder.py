@@ -36,8 +36,8 @@ def configs_of(name: str) -> list[datasets.BuilderConfig]:
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     """A builder whose splits are files of its folder's tables.
 
-    A subclass sets ``BENCHMARK`` (its folder), ``BUILDER_CONFIGS = configs_of(...)``, ``DEFAULT_CONFIG_NAME``, and
-    has ``_info`` and ``_rows(path, split)``, which yields a file's rows as they are in the dataset.
+    A subclass sets ``BENCHMARK`` (its folder), ``BUILDER_CONFIGS = configs_of(...)`` and ``DEFAULT_CONFIG_NAME``, and
+    defines ``_info`` and ``_rows(path, split)``, which yields the dataset's rows of a file.
     """
 
     BENCHMARK: ClassVar[str]
@@ -60,7 +60,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return file if self._own_files is not None else open_path(self.BENCHMARK, file)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        if not dl_manager.is_streaming:  # streaming needs the files of one split only, when it is read
+        if not dl_manager.is_streaming:  # streaming opens only the files of the split that is read
             for files in self._files().values():
                 for file in files:
                     self._path(file)
@@ -81,8 +81,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     """The 40 hex digits that name a config's folder in the cache of ``datasets``.
 
-    They depend on the digests of its files and of the code that reads them. ``datasets`` alone knows only the version,
-    and would return rows of other data or of older code.
+    They depend on the digests of its files and of the code that reads them. The hash of ``datasets`` depends only on
+    the version, so its cache would return rows of other data or of older code.
     """
     total = hashlib.sha1(usedforsecurity=False)
     for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():

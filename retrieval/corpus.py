@@ -38,14 +38,14 @@ class Corpus:
         normalizer: turns chunks and queries into terms; by default ``Normalizer()``. Official scores need spaCy's
             ``en_core_web_sm``.
         content: returns the text of a document; by default ``wiki_content``.
-        skip_missing: skip pages that Wikipedia did not have at the epoch and list them in ``missing``, instead of
-            raising ``PageMissing``. (The official class treats them as empty pages.)
+        skip_missing: skip pages that did not exist at the epoch and list them in ``missing``, instead of raising
+            ``PageMissing``. (The official class treats them as empty pages.)
 
     Attributes:
         missing: the pages that were skipped.
 
     Raises:
-        InputError: there is no document, or all documents are missing.
+        InputError: there are no documents, or all of them are missing.
         PageMissing: a page is missing and ``skip_missing`` is not set.
         MissingExtra: the lemmatizer is not installed.
 
@@ -76,7 +76,7 @@ class Corpus:
             self._chunks += ((title, chunk) for chunk in chunk_text(text, doc_len))
         if not self._chunks:
             raise InputError(f"a corpus needs at least one available page ({self._reasons()})")
-        # All at once: the lemmatizer is much faster on many texts.
+        # All at once: the lemmatizer is much faster in batches.
         self._forms = self.normalizer.batch(chunk for _, chunk in self._chunks)
         self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=self._terms)
         self._forms = {}

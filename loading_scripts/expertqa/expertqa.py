@@ -14,8 +14,8 @@ from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collec
 from qabench.rows import Row, read_json_lines
 
 DESCRIPTION = (
-    "Questions of experts from 32 fields, answers of six systems split into claims, and the experts' judgment of each "
-    "claim: its support, correctness, relevance, need of a citation and the reliability of its source."
+    "Questions by experts from 32 fields, answers of six systems split into claims, and the experts' judgment of each "
+    "claim: its support, correctness, relevance, need for a citation, and the reliability of its source."
 )
 TEXT = datasets.Value("string")
 NUMBER = datasets.Value("float64")
@@ -55,10 +55,10 @@ LFQA = {"example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT
 
 
 class ExpertQA(BenchmarkBuilder):
-    """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample (split train), random,
+    """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample (split train); random,
     domain, lfqa_random and lfqa_domain (splits train, validation, test).
 
-    ``answers`` is a list of structs with the system's name; ``questions`` has none, and the ``lfqa`` configs are flat.
+    ``answers`` is a list of structs with the system's name; ``questions`` and the ``lfqa`` configs do not have it.
     """
 
     BENCHMARK = "expertqa"

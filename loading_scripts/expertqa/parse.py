@@ -1,4 +1,4 @@
-"""Rows of ExpertQA's files as rows of the dataset. Pure: no files, no ``datasets``."""
+"""Rows of ExpertQA's files as rows of the dataset. This module does not open files or import ``datasets``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLAIM_KEYS = (
     "revised_claim",
     "revised_evidence",
 )
-OPTIONAL_KEYS = (  # of a claim: some files have them, or some claims of a file
+OPTIONAL_KEYS = (  # fields of a claim that only some files, or some claims of a file, have
     "atomic_claims",
     "atomic_evidences",
     "fact_score",
@@ -68,7 +68,7 @@ def parse_collected(row: Row) -> dict[str, Any]:
 def parse_question(row: Row) -> dict[str, Any]:
     """A question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
     if row.get("answers", dict):
-        raise DataError(f"{row.where}, field 'answers': expected an empty object, which this file has throughout")
+        raise DataError(f"{row.where}, field 'answers': expected an empty object, as in all rows of this file")
     return _question(row)
 
 
@@ -77,7 +77,7 @@ def parse_lfqa(row: Row) -> dict[str, Any]:
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
     if not 0 <= number < 2**63:
-        raise DataError(f"{row.where}, field 'example_id': expected a position from 0 on, got {number}")
+        raise DataError(f"{row.where}, field 'example_id': expected an integer of at least 0, got {number}")
     return {"example_id": number} | {key: row.get(key, str) for key in ("context", "question", "answer")}
 
 

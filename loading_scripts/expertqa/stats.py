@@ -1,4 +1,4 @@
-"""ExpertQA's statistics, counted from rows of the dataset. Pure.
+"""Statistics of ExpertQA, computed from the dataset's rows.
 
 Sources of the published numbers: the README of the authors' repository, the paper (Malaviya et al., NAACL 2024), and
 the sizes of the published splits.
@@ -34,7 +34,7 @@ EXPERTS_FIELDS = (
     *("support", "reason_missing_support", "informativeness", "worthiness", "correctness", "reliability"),
     *("revised_claim", "revised_evidence"),
 )
-REVISED = {True: "a text", False: "a list", None: "null"}
+REVISED = {True: "is text", False: "is a list", None: "is null"}
 Counts = Counter[tuple[str, str, str]]  # (table, row, column) -> count
 
 
@@ -46,8 +46,8 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
         splits: the rows of each split, read once, in order.
 
     Returns:
-        Tables of counts: rows by split; questions by field and by type (not for the ``lfqa`` configs); and for configs
-        with answers also answers and claims by system, labels of claims, and oddities of the claims.
+        Tables of counts: rows by split; questions by field and by type (not for the ``lfqa`` configs); for configs with
+        answers, also answers and claims by system, labels of claims, and oddities.
     """
     counts: Counts = Counter()
     for split, rows in splits.items():
@@ -81,7 +81,7 @@ def _count_answer(counts: Counts, answer: Mapping[str, Any], split: str) -> None
     if answer["annotation_time"] is None:
         counts["oddity", "answers without annotation_time", split] += 1
     if answer["revised_answer_string"] == "":
-        counts["oddity", "answers whose revision is empty", split] += 1
+        counts["oddity", "answers with an empty revision", split] += 1
     for claim in claims:
         _count_claim(counts, claim, split)
 
@@ -91,9 +91,9 @@ def _count_claim(counts: Counts, claim: Mapping[str, Any], split: str) -> None:
         counts[key, claim[key] or "null", split] += 1
     oddity = {
         "claims": True,
-        f"claims with revised_evidence {REVISED[claim['revised_evidence_is_text']]}": True,
-        "claims with a null label of the experts": any(claim[key] is None for key in EXPERTS_FIELDS if key in LABELS),
-        "claims with null in every field of the experts": all(claim[key] is None for key in EXPERTS_FIELDS),
+        f"claims whose revised_evidence {REVISED[claim['revised_evidence_is_text']]}": True,
+        "claims without one of the experts' labels": any(claim[key] is None for key in EXPERTS_FIELDS if key in LABELS),
+        "claims without any annotation": all(claim[key] is None for key in EXPERTS_FIELDS),
         "claims with source_reliability and revised_claim_string": "source_reliability" in claim["optional_fields"],
         "claims with a fact score": claim["fact_score"] is not None,
     }
@@ -105,9 +105,7 @@ def _rows_table(config: str, counts: Counts, splits: list[str]) -> Table:
     rows = [[split, counts["row", "", split], PUBLISHED_ROWS.get((config, split))] for split in splits]
     notes = []
     if config == "lfqa_random":
-        notes = [
-            "validation has one row less than that of random: the question whose revised answer is empty was left out."
-        ]
+        notes = ["validation has one row fewer than in random: the question with an empty revised answer is missing."]
     return Table("Rows", ["split", "here", "published"], rows, notes)
 
 
@@ -116,17 +114,17 @@ def _fields_table(config: str, counts: Counts, splits: list[str]) -> Table:
     table.rows.append(["different fields", *[sum(map(bool, column)) for column in _columns(table)]])
     if config == "questions":
         table.notes.append(
-            f"The paper speaks of {PUBLISHED_FIELDS} fields; this file has Medicine beside Healthcare / Medicine, and "
-            "Other. In the annotated files such questions stand under another field."
+            f"The paper has {PUBLISHED_FIELDS} fields; this file also has Medicine, next to Healthcare / Medicine, and "
+            "Other. The annotated files list such questions under another field."
         )
     elif config != "sample":
-        table.notes.append(f"The paper speaks of {PUBLISHED_FIELDS} fields over all annotated questions.")
+        table.notes.append(f"The paper has {PUBLISHED_FIELDS} fields, over all annotated questions.")
     return table
 
 
 def _types_table(counts: Counts, splits: list[str]) -> Table:
     table = _by_split("Questions by type", "type", counts, _names(counts, "type"), splits)
-    table.notes.append("A question may be of several types.")
+    table.notes.append("A question may have several types.")
     return table
 
 
@@ -145,14 +143,14 @@ def _systems_table(counts: Counts) -> Table:
 def _labels_table(counts: Counts, splits: list[str]) -> Table:
     labels = [(key, value) for key in CLAIM_LABELS for value in (*LABELS[key], "null")]
     rows = [[f"{key}: {value}", *_cells(counts, key, value, splits)] for key, value in labels]
-    notes = ["autoais_label is the verdict of a model, not of the experts; null stands for absent, too."]
+    notes = ["autoais_label is the verdict of a model, not of the experts; null includes missing fields."]
     return Table("Labels of claims", ["label", *_headings(splits)], rows, notes)
 
 
 def _oddities_table(counts: Counts, splits: list[str]) -> Table:
     names = ["claims", *sorted(name for name in _names(counts, "oddity") if name != "claims")]
-    table = _by_split("Oddities", "of the answers and claims", counts, names, splits, key="oddity")
-    table.notes.append("A claim with a null label of the experts may still have its support and reliability.")
+    table = _by_split("Oddities", "count", counts, names, splits, key="oddity")
+    table.notes.append("A claim without one of the experts' labels may still have the others.")
     return table
 
 

@@ -15,7 +15,7 @@ from qabench.loading_scripts.fanoutqa.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
 
 DESCRIPTION = (
-    "Questions that need facts from many Wikipedia pages at once, with the pages and, for the development questions, "
+    "Questions that need facts from several Wikipedia pages, with the pages and, for the development questions, "
     "the answers and the human decomposition into sub-questions."
 )
 PAGE = {

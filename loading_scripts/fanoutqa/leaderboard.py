@@ -16,10 +16,10 @@ MEASURES = ("precision", "recall", "fscore")
 
 
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
-    """One row per setting of the system whose results the file holds, in the order of the settings.
+    """One row per setting of the system in the file, in the order of the settings.
 
     Raises:
-        DataError: the file is not as the leaderboard writes it; names file, field and what was expected.
+        DataError: the file is not in the leaderboard's format; names file, field and what was expected.
     """
     file = Row.of(read_json(path), str(path)).only("_submission_hash", "_results_hash", "metadata", *SETTINGS)
     about = Row.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
@@ -37,7 +37,7 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
         "file": path.name,
     }
     for key, setting in SETTINGS.items():
-        if file.fields.get(key) is not None:  # a submission may leave a setting out
+        if file.fields.get(key) is not None:  # a submission may lack a setting
             yield {**common, "setting": setting, **_scores(Row.of(file.get(key, dict), f"{path}, field {key!r}"))}
 
 

@@ -35,7 +35,7 @@ def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
     published = PUBLISHED_QUESTIONS.get(config)
     notes = []
     if config == "test_nov23":
-        notes.append("The corrections of 2026 removed question 36146d2306ce9ca3, so test has one question less.")
+        notes.append("The corrections of 2026 removed question 36146d2306ce9ca3, so test has one question fewer.")
     return Table(
         f"FanOutQA {config}: questions and evidence",
         ["count", "published", "here"],

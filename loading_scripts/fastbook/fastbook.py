@@ -22,8 +22,8 @@ from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_qu
 from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
-    "191 end-of-chapter questions of the fastai book on seven of its chapters, their answers split into components, "
-    "and for each component the passages of the chapter that contain it: a test of retrieval, chapter by chapter."
+    "191 end-of-chapter questions from seven chapters of the fastai book, with their answers split into components, "
+    "and for each component the passages of the chapter that contain it: retrieval with one corpus per chapter."
 )
 STRING, INTEGER, BOOL = (datasets.Value(dtype) for dtype in ("string", "int64", "bool"))
 NUMBERED = {"chapter": INTEGER, "question_number": INTEGER}
@@ -86,7 +86,7 @@ class Fastbook(BenchmarkBuilder):
 
     @property
     def _kind(self) -> str:
-        """Which of the schemas the config has: "sample_corpus" is another corpus, "sample" other questions."""
+        """The schema of the config: "sample_corpus" has that of "corpus", "sample" that of "questions"."""
         name = str(self.config.name)
         return "questions" if name == "sample" else name.removeprefix("sample_")
 

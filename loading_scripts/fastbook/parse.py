@@ -1,7 +1,7 @@
-"""Rows of fastbook-benchmark's files as rows of the dataset. Pure: no files, no ``datasets``.
+"""Rows of fastbook-benchmark's files as rows of the dataset. This module does not open files or import ``datasets``.
 
 Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and an answer component
-that is one string becomes a list of one (the source's lists have two strings or more). Of a notebook, the types and
+that is one string becomes a list with one element (the source's lists have at least two). Of a notebook, the types and
 sources of the cells are kept; outputs, execution counts, attachments and metadata are not.
 """
 
@@ -95,7 +95,7 @@ def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
 
     Returns:
         chapter, title (the first top-level heading of a markdown cell), file, text (see ``chapter_text``), and cells:
-        all of them, those from the questionnaire on too, each with position (from 0), cell_type and source.
+        all of them, including the questionnaire, each with position (from 0), cell_type and source.
 
     Raises:
         DataError: names file, field and what was expected.
@@ -103,7 +103,7 @@ def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
     notebook.only("cells", "metadata", "nbformat", "nbformat_minor")
     name = _FILE_NAME.fullmatch(file)
     if not name:
-        raise DataError(f"{notebook.where}: expected a name such as 01_intro.ipynb, to know the chapter's number")
+        raise DataError(f"{notebook.where}: expected a name with the chapter's number, such as 01_intro.ipynb")
     cells = [_cell(row, position) for position, row in enumerate(notebook.rows("cells"))]
     return {
         "chapter": int(name[1]),
@@ -120,7 +120,7 @@ def chapter_text(cells: Iterable[Mapping[str, Any]]) -> str:
 
 
 def chapter_cells(cells: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The cells before the first markdown cell with "## Questionnaire" in a line; all where there is none."""
+    """The cells before the first markdown cell with "## Questionnaire" in a line; all cells if there is none."""
     return takewhile(lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells)
 
 
@@ -134,7 +134,7 @@ def _component(row: Row) -> dict[str, Any]:
     answer = row.get("answer_component", str, list)
     if isinstance(answer, list) and len(row.texts("answer_component")) < 2:
         # It could not be distinguished from a component that is one string.
-        raise DataError(f"{row.where}, field 'answer_component': expected string or a list of two strings or more")
+        raise DataError(f"{row.where}, field 'answer_component': expected a string or a list of at least two strings")
     return {
         "answer_component": [answer] if isinstance(answer, str) else list(answer),
         "scoring_type": row.get("scoring_type", str),
@@ -152,21 +152,21 @@ def _question_context(row: Row) -> dict[str, Any]:
 def _flag(row: Row, key: str) -> bool:
     value = row.get(key, str)
     if value not in FLAGS:
-        raise DataError(f'{row.where}, field {key!r}: expected the text "true" or "false", got {value!r:.60}')
+        raise DataError(f'{row.where}, field {key!r}: expected the string "true" or "false", got {value!r:.60}')
     return FLAGS[value]
 
 
 def _number(row: Row, key: str) -> int:
     value = row.get(key, int)
     if not 0 <= value <= _LARGEST:
-        raise DataError(f"{row.where}, field {key!r}: expected an integer of 0 to {_LARGEST}")
+        raise DataError(f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}")
     return int(value)
 
 
 def _number_in_text(row: Row, key: str) -> int:
     value = row.get(key, str)
     if not _INTEGER.fullmatch(value) or int(value) > _LARGEST:
-        raise DataError(f"{row.where}, field {key!r}: expected an integer of 0 to {_LARGEST}, got {value!r:.60}")
+        raise DataError(f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}, got {value!r:.60}")
     return int(value)
 
 
@@ -175,7 +175,7 @@ def _cell(row: Row, position: int) -> dict[str, Any]:
     kind = row.get("cell_type", str)
     if kind not in CELL_TYPES:
         raise DataError(f"{row.where}, field 'cell_type': expected {', '.join(CELL_TYPES)}, got {kind!r:.60}")
-    source = row.get("source", str, list)  # nbformat's two forms: a text, or its lines with their line ends
+    source = row.get("source", str, list)  # nbformat's two forms: a string, or a list of lines with line endings
     if isinstance(source, list):
         source = "".join(row.texts("source"))
     return {"position": position, "cell_type": kind, "source": source}

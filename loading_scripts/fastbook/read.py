@@ -15,7 +15,7 @@ def read_questions(path: Path) -> Iterator[Row]:
     """The questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0.
 
     Raises:
-        DataError: not UTF-8, not JSON (with line and column), or not an object whose one field is a list of objects.
+        DataError: not UTF-8, not JSON (with line and column), or not an object whose only field is a list of objects.
     """
     for i, value in enumerate(read_object(path).only("questions").get("questions", list)):
         yield Row.of(value, f"{path}, row {i}")

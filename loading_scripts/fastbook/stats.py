@@ -20,7 +20,7 @@ PUBLISHED = {
     "extraneous": (7, 2, 8, 1, 0, 0, 1),
 }
 PUBLISHED_MEANS = {1: 2.6, 2: 2.2, 4: 2.4, 8: 1.3, 9: 1.8, 10: 1.4, 13: 1.2, "all": 1.9}
-PUBLISHED_CHARACTERS = 503_769  # of all seven texts; the source has no numbers by chapter
+PUBLISHED_CHARACTERS = 503_769  # of all seven chapters; the source does not have them by chapter
 TITLES = {
     "questions": "Questions by chapter",
     "components": "Answer components by chapter",
@@ -88,7 +88,7 @@ def _others(rows: Rows) -> Table:
     components = [item for row in rows for item in row["answer_context"]]
     lines: list[list[Any]] = [
         ["contexts", sum(len(item["context"]) for item in components)],
-        ["components of several strings", sum(len(item["answer_component"]) > 1 for item in components)],
+        ["components with several strings", sum(len(item["answer_component"]) > 1 for item in components)],
         ["components whose scoring_type is simple", sum(item["scoring_type"] == "simple" for item in components)],
         ["questions with one component", sum(len(row["answer_context"]) == 1 for row in rows)],
         [
@@ -111,7 +111,7 @@ def _corpus(rows: Rows, official: bool) -> list[Table]:
         cells.append([row["chapter"], row["title"], *(kinds[kind] for kind in CELL_TYPES), before, len(row["cells"])])
     if cells:
         cells.append(["all", "", *(sum(column) for column in zip(*(line[2:] for line in cells), strict=True))])
-    note = "Published is the length of all texts together; they end before the questionnaire."
+    note = "Only the total length is published. The text of a chapter ends before the questionnaire."
     columns = ["chapter", "title", *CELL_TYPES, "before the questionnaire", "all cells"]
     return [
         _by_chapter("Characters of the text by chapter", characters, published, note if official else None),
@@ -137,7 +137,7 @@ def _qrels(rows: Rows, official: bool) -> list[Table]:
     if official:
         whole, empty = _published("components"), _published("empty")
         published = {key: whole[key] - empty[key] for key in whole}
-    note = "Published is the number of components minus those without context, which have no row here."
+    note = "The published number is that of the components with context; the others have no row here."
     return [
         _by_chapter("Passages by chapter", contexts, {}),
         _by_chapter("Answer components with a passage, by chapter", components, published, note if official else None),

@@ -15,7 +15,7 @@ from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
     "Responses of ChatGPT in five domains, split into segments that people have labeled as factual or not, with error "
-    "types, comments and references: a benchmark of programs that judge whether a text is factual."
+    "types, comments and references: a benchmark for programs that judge whether a text is factual."
 )
 TEXT = datasets.Value("string")
 TEXTS = datasets.List(TEXT)

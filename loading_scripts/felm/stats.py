@@ -1,4 +1,4 @@
-"""FELM's tables of statistics, recomputed from the rows of the dataset. Pure."""
+"""Statistics of FELM, computed from the dataset's rows."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _segments(columns: Tally, *, published: bool) -> Table:
         pairs = list(zip(("segments", "true", "errors"), ours, theirs, strict=True))
         rows.append([name, tally["responses"], responses, *(cell for _, *pair in pairs for cell in pair)])
         if differences := [f"{got} {what} (README: {given})" for what, got, given in pairs if given not in (None, got)]:
-            notes.append(f"{name}: the data file holds {', '.join(differences)}.")
+            notes.append(f"{name}: the data file has {', '.join(differences)}.")
     if notes:
         notes.append("Scores are computed on the data file, so its numbers are the relevant ones.")
     names = [cell for what in ("responses", "segments", "true", "errors") for cell in (what, f"{what} (published)")]
@@ -133,7 +133,7 @@ def _responses(columns: Tally) -> Table:
         if lengths:
             cells[3:] = [round(tally["segments"] / tally["responses"], 2), min(lengths), max(lengths)]
         rows.append([name, *cells])
-    names = ["responses", "all segments true", "with an error", "segments each: mean", "fewest", "most"]
+    names = ["responses", "all segments true", "with an error", "segments per response: mean", "minimum", "maximum"]
     return Table("Responses by domain", ["domain", *names], rows)
 
 

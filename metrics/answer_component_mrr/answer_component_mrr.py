@@ -19,7 +19,7 @@ Args:
     predictions: for each question the list of its passages (strings), best first; None if nothing was retrieved.
     references: the dataset's `answer_context` column: for each question the list of its components, dicts with
         `context` (list of strings), `explicit_context` and `extraneous_answer` (booleans); or the same as JSON.
-    k: the cutoff, or a list of several; 10 by default.
+    k: the cutoff, or a list of cutoffs; 10 by default.
     skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
     skip_extraneous: unofficial: leave out components that go beyond the question.
     explicit_only: unofficial: leave out components that their contexts only imply.
@@ -29,7 +29,7 @@ Returns:
     mrr@10 (and so on for each k): float in [0, 1].
     signature: everything the score depends on, in one line.
     deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
-    skipped: how many questions the options leave without a component; they are not in the means.
+    skipped: the number of questions without any component left by the options; they are not in the means.
     per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input; None: skipped.
 Raises:
     InputError (a ValueError): nothing to score, lists of different lengths, an item of another shape, k not a positive

@@ -23,7 +23,7 @@ Args:
     references: the dataset's `answer` column (JSON text), or the answers as Python objects.
     questions: the text of each question (the dataset's `question` column); needed unless all are unanswered.
     ids: the questions' ids, which name the unreadable ones; by default they are named by position.
-    model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official one.
+    model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
     base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models. By default FANOUTQA_OPENAI_API_BASE, or
         OpenAI.
     api_key: by default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY; for "huggingface" the Hub's token.
@@ -83,7 +83,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         given, answers = decoded(predictions, references, references_format)
         if questions is None:
             if any(map(is_judged, given)):
-                raise InputError("questions missing: give the questions' texts, one each, as questions=[...]")
+                raise InputError("the judge needs the questions: pass the text of each question as questions=[...]")
             questions = [""] * len(given)
         questions = list(questions)
         named = {"model": model, "base_url": base_url, "api_key": api_key, "prompt": prompt}

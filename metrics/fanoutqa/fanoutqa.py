@@ -24,7 +24,7 @@ Args:
     references: the dataset's `answer` column (JSON text), or the answers as Python objects.
     questions: the text of each question, for the judge; without them there is no judge score.
     ids: the questions' ids, for `raw` and for unreadable verdicts; by default positions.
-    lemmatizer: of the accuracy: "auto", "spacy" or "simplemma"; see the metric fanout_acc.
+    lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma"; see the metric fanout_acc.
     bleurt: a function (references, candidates) -> scores, two lists of strings to one float for each pair.
     judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
         False to leave the judge out. No call is made unless there are questions and a key.
@@ -33,7 +33,7 @@ Args:
 Returns:
     acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2", "rougeL"}.
     bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric fanout_judge.
-    absent: {"bleurt" or "gpt": why it is absent}; empty if nothing is.
+    absent: {"bleurt" or "gpt": the reason}; empty if no score is absent.
     judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.

@@ -11,14 +11,14 @@ from qabench.scoring.felm import felm_scores
 from qabench.signature import digest
 
 _DESCRIPTION = """
-How well an evaluator of factuality finds the segments of a response that contain errors: F1, precision and recall of
+How well a factuality evaluator finds the segments of a response that contain errors: F1, precision and recall of
 errors and balanced accuracy, over segments and over whole responses, overall and by domain, as FELM scores them.
 """
 _KWARGS_DESCRIPTION = """
 Args:
     predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
         string), which names the wrong segments after "Answer: " or says ALL_CORRECT; or a list of replies, of which the
-        majority counts for each segment, the earliest of equally frequent verdicts; or None if there is no reply.
+        majority counts for each segment (the first of equally frequent verdicts); or None if there is no reply.
     references: the dataset's `labels` column: for each response a list of labels, True = factual.
     domains: the dataset's `domain` column, for scores by domain.
     reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.

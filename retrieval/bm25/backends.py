@@ -17,7 +17,7 @@ from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 BACKENDS = ("qabench", "bm25s", "rank_bm25")
 # Method -> class of rank_bm25.
 RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
-# bm25s has no okapi, and its bm25l is the formula of the paper, while ours is that of rank_bm25.
+# bm25s does not have okapi, and its bm25l is the formula of the paper, while ours is that of rank_bm25.
 BM25S = ("bm25+", "lucene", "atire", "robertson")
 
 
@@ -104,8 +104,8 @@ class RankBm25Scorer(_ScoringAll):
 
 def _check(backend: str, method: str, methods: Any) -> None:
     if method not in methods:
-        raise InputError(f"the backend {backend} has no method {method!r} of our formula; it has {', '.join(methods)}")
+        raise InputError(f"the backend {backend} does not support the method {method!r}; allowed: {', '.join(methods)}")
 
 
 def _missing(package: str) -> MissingExtra:
-    return MissingExtra(f"the backend {package} needs that package: pip install 'qabench[retrieval]'")
+    return MissingExtra(f"the backend {package} is not installed: pip install 'qabench[retrieval]'")

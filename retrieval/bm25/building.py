@@ -22,7 +22,7 @@ class Origin:
 
     Attributes:
         size: the number of documents.
-        digest: the fingerprint of the texts and filter values.
+        digest: the fingerprint of the documents and filter values.
         columns: the text columns of the dataset; None for strings that are not from a dataset.
         filters: the filter columns.
         cache_key: the fingerprint of the dataset in ``datasets``.

@@ -40,7 +40,7 @@ class CorpusFile:
         """Opens a file and counts its documents.
 
         Raises:
-            InputError: the file cannot be read, has another format, is empty, or has no such column.
+            InputError: the file cannot be read, has another format, is empty, or does not have the column.
         """
         if path.suffix not in SUFFIXES:
             raise InputError(f"{path} is neither a .jsonl nor a .parquet file")
@@ -81,7 +81,7 @@ def _field(line: bytes, column: str, where: str) -> Any:
     try:
         row = json_of(line)
     except ValueError as error:
-        raise InputError(f"{where} is not JSON that can be read ({error})") from None
+        raise InputError(f"{where} is not valid JSON ({error})") from None
     return row.get(column) if isinstance(row, dict) else None
 
 

@@ -117,9 +117,10 @@ class Parameters:
         delta = DELTAS.get(method, 0.0) if delta is None else delta
         for name, value, most in (("k1", k1, math.inf), ("b", b, 1), ("delta", delta, math.inf)):
             if not 0 <= value <= most or math.isinf(value):
-                raise InputError(f"{name} is {value}; it is a number from 0{'' if most == math.inf else f' to {most}'}")
+                allowed = "at least 0" if most == math.inf else f"from 0 to {most}"
+                raise InputError(f"{name} is {value}; it must be {allowed}")
         if not math.isfinite(epsilon):
-            raise InputError(f"epsilon is {epsilon}; it is a finite number, 0.25 unless told")
+            raise InputError(f"epsilon is {epsilon}; it must be a finite number (default 0.25)")
         return cls(method, float(k1), float(b), float(delta), float(epsilon))
 
     def as_dict(self) -> dict[str, str | float]:

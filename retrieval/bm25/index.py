@@ -36,28 +36,28 @@ class BM25Index(Displayed):
     Documents with equal scores are ordered by ascending position. ``rank_bm25`` leaves that order to NumPy's unstable
     argsort, which differs between processors.
 
-    A document without terms scores like a document that has none of the query's terms. A query term that no document
-    has counts 0. A query without known terms gives every document the score 0, so the first k are returned. If k is
-    larger than the collection, all documents are returned.
+    A document without terms scores like a document without any term of the query. A query term that is in no document
+    adds 0. A query without known terms gives every document the score 0, so the first k are returned. If k is larger
+    than the collection, all documents are returned.
 
     Args:
-        texts: the documents, in any iterable. They are read once, in blocks, and not kept.
+        texts: an iterable of strings, the documents. It is read once, in blocks; the strings are not stored.
         method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of ``rank_bm25``, whose BM25L
             multiplies the paper's weight by the term's count), or "lucene", "atire" or "robertson" (as in bm25s).
         k1: saturation of repeated terms, 0 or more.
         b: weight of length normalization, 0 to 1.
-        delta: the constant of bm25+ (default 1) and bm25l (default 0.5); other methods have none.
-        epsilon: the floor of okapi for terms with negative idf, as a fraction of the mean idf.
+        delta: the constant of bm25+ (default 1) and bm25l (default 0.5); not used by the other methods.
+        epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
             also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
-        backend: "qabench"; or "bm25s" or "rank_bm25" to let that package compute, which is slower.
+        backend: "qabench"; or "bm25s" or "rank_bm25" to compute scores with that package, which is slower.
         dtype: "float64", equal to ``rank_bm25`` to the last bit; or "float32", with two thirds of the memory and
             relative differences of about 1e-7.
         progress: called with the number of documents processed, after each block.
 
     Raises:
         InputError: an unknown method, backend or dtype, a parameter out of range, a document that is not a string, no
-            document, or no term in any of them.
+            documents, or no terms in the documents.
         MissingExtra: the package of another backend is not installed.
     """
 
@@ -93,7 +93,7 @@ class BM25Index(Displayed):
             **options: see the class.
 
         Raises:
-            InputError: a row lacks the column, or has something other than a string in it.
+            InputError: a row does not have the column, or its value is not a string.
         """
         return cls(Source.of_dataset(dataset, column, filters), **options)
 
@@ -145,7 +145,7 @@ class BM25Index(Displayed):
         Args:
             query: a string.
             k: the number of documents, at least 1.
-            mask: one boolean per document: whether it may be returned. Scores stay those of the whole collection.
+            mask: one boolean per document: whether it may be returned. Scores are still those of the whole collection.
             where: filter column -> the allowed value, or a list of allowed values, such as ``{"chapter": 3}``.
 
         Raises:
@@ -183,7 +183,7 @@ class BM25Index(Displayed):
 
         Raises:
             InputError: the backend is another package, or the tokenizer has no name (a lambda).
-            QabenchError: it cannot be written. An existing file stays as it was.
+            QabenchError: it cannot be written. An existing file is not changed.
         """
         save(self._content, Path(path))
 
@@ -201,22 +201,23 @@ class BM25Index(Displayed):
 
         Args:
             path: the file.
-            dataset: the dataset or the texts that the index must belong to; None skips this check. A dataset with the
-                fingerprint that ``datasets`` gave the indexed one is not read; any other is read in full.
+            dataset: the dataset or the strings that the index must belong to; None skips this check. The dataset is
+                not read if its fingerprint in ``datasets`` is that of the indexed dataset.
             tokenizer: needed if the index was built with a custom function; must have the same name.
             memory_map: False reads and checks the whole file now.
             verify: check all postings now, which reads the whole file.
 
         Raises:
             InputError: not an index, another format, another dataset or tokenizer, or damaged. Header, vocabulary and
-                tables are checked here; the postings of a term when a search first uses it, so that the search raises.
+                tables are checked here. The postings of a term are checked by the first search that uses them, which
+                raises this error.
         """
         index = cls.__new__(cls)
         index._content = load(Path(path), dataset, tokenizer, memory_map, verify)
         return index
 
     def check_belongs(self, dataset: Any) -> None:
-        """Raises InputError unless the index was made of this dataset's rows, or of these texts; see ``load``."""
+        """Raises InputError unless the index was built from this dataset, or from these strings; see ``load``."""
         check_belongs(self._content, dataset)
 
     def _hits(self, terms: Sequence[str], k: int, mask: Mask | None) -> Hits:
@@ -230,9 +231,7 @@ class BM25Index(Displayed):
             return chosen
         given = np.asarray(mask)
         if given.dtype != bool or given.shape != (self.size,):
-            raise InputError(
-                f"the mask has type {given.dtype} and shape {given.shape}; expected {self.size} truth values"
-            )
+            raise InputError(f"the mask has type {given.dtype} and shape {given.shape}; expected {self.size} booleans")
         return given if chosen is None else given & chosen
 
 
@@ -247,16 +246,16 @@ def _enough_memory(documents: int) -> Iterator[None]:
 def checked_k(k: int) -> int:
     """``k``. Raises InputError if it is below 1."""
     if k < 1:
-        raise InputError(f"k is {k}; it is the number of documents to give, at least 1")
+        raise InputError(f"k is {k}; it must be at least 1")
     return k
 
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """The queries in a list. Raises InputError if one is not a string."""
     if isinstance(queries, str):
-        raise InputError("one query was given where a list of queries is expected: put it in a list")
+        raise InputError("expected a list of queries, got a single string: put it in a list")
     found = list(queries)
     for number, query in enumerate(found):
         if not isinstance(query, str):
-            raise InputError(f"query {number} is {query!r:.60}; expected a text")
+            raise InputError(f"query {number} is {query!r:.60}; expected a string")
     return found

@@ -1,4 +1,4 @@
-"""Counts the terms of blocks of texts for the inverted index, with numpy and Arrow instead of Python loops."""
+"""Counts the terms of documents for the inverted index, with numpy and Arrow instead of Python loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_DOCUMENTS = 2**31 - 1
 
 
 class TermCounter:
-    """Counts the terms of documents, block by block. It stores the counts, not the texts.
+    """Counts the terms of documents, block by block. It stores the counts, not the documents.
 
     It needs 12 bytes of memory per posting (a term in a document), and the vocabulary.
     """
@@ -75,7 +75,7 @@ class TermCounter:
         documents = np.empty(starts[-1], dtype=np.int32)
         counts = np.empty(starts[-1], dtype=np.int32)
         self._blocks.reverse()
-        while self._blocks:  # the memory of each block is freed as soon as it was copied
+        while self._blocks:  # frees the memory of each block after it is copied
             terms, runs, block_documents, block_counts = self._blocks.pop()
             shifts = free[terms] - (np.cumsum(runs) - runs)
             places = np.repeat(shifts, runs) + np.arange(len(block_documents))

@@ -10,7 +10,7 @@ import numpy as np
 from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.formulas import Parameters
 
-POSTINGS_PER_STEP = 1 << 18  # computed at a time, so that temporary arrays stay in the processor's cache
+POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Postings:
         return int(self.starts[term + 1] - self.starts[term])
 
     def check_source(self) -> None:
-        """Raises InputError if the arrays are in a file that has changed so that it cannot be read any more."""
+        """Raises InputError if the arrays are in a file that changed and can no longer be read."""
 
     def of(self, term: int) -> tuple[Positions, Array]:
         """The documents that contain ``term``, and its weights in them."""

@@ -15,7 +15,7 @@ import numpy as np
 from qabench.retrieval.bm25.arrays import Array, Floats, Mask, Positions
 from qabench.retrieval.bm25.postings import Postings
 
-LONG = 10_000  # postings of a term; for fewer, pruning does not pay
+LONG = 10_000  # postings of a term; for fewer, pruning is not faster
 FEW = 4  # candidates per requested document; with fewer, they are all scored
 LOOKUP_COST = 8  # the cost of looking up one candidate in a term's postings, in postings read
 

@@ -1,4 +1,4 @@
-"""Reads the texts to index in blocks from lists, generators, datasets and streams; fingerprints and row filters."""
+"""Reads documents in blocks from lists, generators, datasets and streams; fingerprints and row filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Source:
     """Documents to index, and their origin.
 
     Attributes:
-        rows: texts and filter values, which can be read once.
+        rows: documents and filter values; can be read once.
         columns: the text columns of the dataset; None for strings that are not from a dataset.
         filters: the filter columns.
         cache_key: the fingerprint of the content in ``datasets``, if there is one.
@@ -131,7 +131,7 @@ def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 class Fingerprint:
-    """A digest of texts and filter values in order; it does not depend on how they are split into blocks."""
+    """A digest of documents and filter values in order; it does not depend on how they are split into blocks."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -193,7 +193,9 @@ class Filters:
     def _column_mask(self, column: str, wanted: Any) -> Mask:
         if column not in self.codes:
             known = ", ".join(self.codes) or "none"
-            raise InputError(f"the index cannot filter by {column!r}; its filters are: {known} (filters=[...])")
+            raise InputError(
+                f"{column!r} is not a filter of the index; its filters are: {known} (set by filters=[...])"
+            )
         known_values = self.values[column]
         chosen = []
         for value in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:

@@ -31,8 +31,8 @@ QUERIES_PER_PROCESS = 250  # of a collection of a hundred thousand documents
 class QueryPostings(Postings):
     """The postings of a query's terms in one shard. A term is its number in the query.
 
-    ``base`` has the value of all terms, also of those that no document of the shard contains: a document's score has a
-    part of each term that the collection knows.
+    ``base`` has a value for each term, including terms that are not in the shard: every term of the collection adds to
+    a document's score.
     """
 
     shard: Postings
@@ -55,7 +55,7 @@ class QueryPostings(Postings):
         return (self.documents[:0], self.weights[:0]) if number is None else self.shard.of(number)
 
     def lookup(self, term: int, documents: Positions) -> Floats:
-        """What ``term`` adds to each of ``documents``."""
+        """The addend of ``term`` to the score of each of ``documents``."""
         number = self.numbers[term]
         return np.full(len(documents), self.base[term]) if number is None else self.shard.lookup(number, documents)
 
@@ -75,8 +75,8 @@ class ShardedIndex:
         self.folder = Path(folder)
         plan = read_plan(self.folder)
         if plan is None or not plan.get("complete"):
-            state = "no index" if plan is None else "an unfinished index; run the same `qabench index build` again"
-            raise InputError(f"{self.folder} has {state}")
+            state = "not an index" if plan is None else "an unfinished index; run the same `qabench index build` again"
+            raise InputError(f"{self.folder} is {state}")
         try:
             self.size, per_shard = int(plan["documents"]), int(plan["documents_per_shard"])
             self._source = (Path(plan["source"]), str(plan["column"]), tuple(plan["stamp"]))
@@ -89,7 +89,7 @@ class ShardedIndex:
         paths = [shard_path(self.folder, shard) for shard in range(len(self._starts))]
         self._shards = [BM25Index.load(path, tokenizer=tokenizer) for path in paths]
         if sum(map(len, self._shards)) != self.size or any(len(shard) > per_shard for shard in self._shards):
-            raise InputError(f"the shards of {self.folder} do not fit together; build the index again")
+            raise InputError(f"the shards of {self.folder} are from different builds; build the index again")
         self.tokenizer, self.parameters = self._shards[0].tokenizer, self._shards[0].parameters
 
     def __len__(self) -> int:
@@ -97,12 +97,12 @@ class ShardedIndex:
         return self.size
 
     def search(self, query: str, k: int = 10, workers: int = 1) -> Hits:
-        """The k best documents; equal scores by ascending position. ``workers``: threads, each searches some shards."""
+        """The k best documents; equal scores by ascending position. ``workers``: threads that search the shards."""
         (terms,) = tokenize(self.tokenizer, checked_queries([query]))
         return self._search(terms, checked_k(k), workers)
 
     def search_batch(self, queries: Iterable[str], k: int = 10, workers: int | None = None) -> list[Hits]:
-        """``search`` for each query, in several processes if there are many; None is one per processor."""
+        """``search`` for each query, in ``workers`` processes if there are many queries; None: one per processor."""
         k = checked_k(k)
         terms = tokenize(self.tokenizer, checked_queries(queries))
         least = QUERIES_PER_PROCESS * 100_000 // self.size
@@ -133,7 +133,7 @@ class ShardedIndex:
             BM25Index.load(shard_path(self.folder, shard), tokenizer=self.tokenizer, verify=True)
 
     def texts(self, positions: Sequence[int]) -> list[str] | None:
-        """The texts of documents, from the source; None if the source is not there any more or has changed."""
+        """The texts of documents, from the source; None if the source no longer exists or has changed."""
         path, column, stamp = self._source
         try:
             status = path.stat()
@@ -157,7 +157,7 @@ class ShardedIndex:
         return Hits(positions[order].tolist(), scores[order].tolist())
 
     def _known(self, terms: Sequence[str]) -> tuple[list[str], Floats]:
-        """The terms that the collection has, in the query's order, and what each adds to a document without it."""
+        """The terms that are in the collection, in the query's order, and the base of each; see ``Postings.base``."""
         numbers = {term: self._vocabulary.get(term) for term in terms}
         known = [term for term in terms if numbers[term] is not None]
         return known, self.parameters.base(self._idf[[cast(int, numbers[term]) for term in known]])

@@ -5,7 +5,7 @@
    single index; document frequencies and lengths are added up.
 3. Each shard's weights are computed with these statistics and written as an ordinary index file (``shard-00000.bm25``).
 
-A build that was killed continues at the first file that is missing.
+A killed build continues with the first missing file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 FORMAT = 1
 PLAN, TERMS = "index.json", "terms.bm25"
 SAMPLE = 1000  # documents from which the memory of a shard is estimated
-BYTES_PER_POSTING = 72  # at the most, while a shard is counted and weighed
+BYTES_PER_POSTING = 72  # an upper bound, while a shard is counted and weighed
 BYTES_PER_CHARACTER = 2
 LEAST_PER_SHARD = 1000  # documents
 COUNTS = ("documents", "counts")
@@ -89,7 +89,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Merged:
-    """Statistics of all shards. ``numbers``: for each shard the number of each of its terms."""
+    """Statistics of all shards. ``numbers``: for each shard, the numbers of its terms."""
 
     vocabulary: dict[str, int]
     frequencies: Array
@@ -118,7 +118,9 @@ def build(
     Args:
         corpus: the documents.
         folder: where the files are written; created if it does not exist.
-        parameters, tokenizer, dtype: as for ``BM25Index``.
+        parameters: as for ``BM25Index``.
+        tokenizer: as for ``BM25Index``.
+        dtype: as for ``BM25Index``.
         memory: bytes for all processes together, without the vocabulary of all terms (about 150 bytes per term).
         workers: processes; None for one per processor.
         progress: called with the step, the number of shards done, and of all shards.
@@ -164,8 +166,8 @@ def _begin(job: Build) -> bool:
         write_json(job.folder / PLAN, job.plan() | {"complete": False})
     elif differing := [name for name, value in job.plan().items() if found.get(name) != value]:
         raise InputError(
-            f"{job.folder} has another index, which differs in {', '.join(differing)}: name another folder, or delete "
-            "this one (a build continues only with the same source, options, memory and number of workers)"
+            f"{job.folder} contains another index, which differs in {', '.join(differing)}: use another folder, or "
+            "delete this one (a build continues only with the same source, options, memory and number of workers)"
         )
     sweep(job.folder, "*")
     return found is None or not found.get("complete")

@@ -43,7 +43,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array], bl
         blockwise: the names of arrays that get a checksum for each block.
 
     Raises:
-        QabenchError: it cannot be written (no space, no permission); what was there stays.
+        QabenchError: it cannot be written (no space, no permission); an existing file is not changed.
     """
     checksums = {name + CHECKSUMS: _block_checksums(arrays[name]) for name in blockwise}
     arrays = {**arrays, **checksums}
@@ -68,14 +68,14 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Array], bl
 class StoredArrays:
     """The header and the arrays of a file, read-only.
 
-    Everything but the block-wise arrays is checked when the file is opened.
+    Everything except the block-wise arrays is checked when the file is opened.
 
     Args:
         path: the file.
-        memory_map: leave the arrays on the disk until they are used.
+        memory_map: whether arrays are read from the disk when they are used.
 
     Raises:
-        InputError: no such file, not an index, of another version, cut short, or damaged.
+        InputError: the file does not exist, is not an index, has another version, or is truncated or damaged.
     """
 
     def __init__(self, path: Path, memory_map: bool) -> None:
@@ -93,13 +93,13 @@ class StoredArrays:
         self.header, start = self._read_header(data)
         table, length = self.header.pop("arrays", None), self.header.pop("bytes", None)
         if not isinstance(table, dict) or not _is_count(length):
-            raise self.damaged("its header has no table of arrays")
+            raise self.damaged("its header does not have a table of arrays")
         if size != start + length:
             raise self.damaged(f"{size} bytes instead of {start + length}")
         self._arrays = {name: self._read_array(name, entry, data, start) for name, entry in table.items()}
 
     def array(self, name: str, *types: str) -> Array:
-        """The array ``name``. Raises InputError unless it is there and of one of the types."""
+        """The array ``name``. Raises InputError if it is missing or does not have one of the types."""
         array = self._arrays.get(name)
         if array is None or array.dtype.str not in types:
             raise self.damaged(f"it has no array {name!r} of the type {' or '.join(types)}")
@@ -110,9 +110,9 @@ class StoredArrays:
         return Blocks(self, name, self._arrays[name], self.array(name + CHECKSUMS, "<u8"))
 
     def check_size(self) -> None:
-        """Raises InputError if the mapped file was cut short since: reading its end would kill the process."""
+        """Raises InputError if the mapped file was truncated: reading beyond its end would kill the process."""
         if self._map is not None and self._map.size() < self._size:
-            raise self.damaged("it was cut short after it was opened")
+            raise self.damaged("it was truncated after it was opened")
 
     def damaged(self, detail: str) -> InputError:
         """The error for a damaged file."""
@@ -123,7 +123,7 @@ class StoredArrays:
         if begin[: len(MAGIC)] != MAGIC[: len(begin)] or not begin:
             raise InputError(f"{self.path} is not a BM25 index of qabench")
         if len(begin) < START:
-            raise self.damaged(f"only {len(begin)} bytes are left of it")
+            raise self.damaged(f"it has only {len(begin)} bytes")
         if (version := begin[len(MAGIC)]) != VERSION:
             raise InputError(
                 f"the index {self.path} has format {version}; this qabench reads {VERSION}. Build it again"
@@ -147,7 +147,7 @@ class StoredArrays:
             or entry[0] not in TYPES
             or not all(map(_is_count, entry[1:3]))
         ):
-            raise self.damaged(f"its header describes no array {name!r}")
+            raise self.damaged(f"its header does not describe the array {name!r}")
         dtype, length, place, checksum = np.dtype(entry[0]), entry[1], entry[2], entry[3]
         if start + place + length * dtype.itemsize > self._size or place % ALIGNMENT:
             raise self.damaged(f"the array {name!r} is not inside the file")
@@ -182,7 +182,7 @@ class Blocks:
 
 
 def as_bytes(array: Array) -> memoryview:
-    """The bytes of a one-dimensional array, without a copy where it is contiguous."""
+    """The bytes of a one-dimensional array, without a copy if it is contiguous."""
     return np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
 
 

@@ -22,11 +22,11 @@ from qabench.retrieval.bm25.storage import BLOCK, Blocks, StoredArrays, write
 from qabench.retrieval.bm25.tokenizers import Tokenizer, from_spec, name_of
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 
-POSTINGS = ("documents", "weights")  # the arrays that grow with the texts
+POSTINGS = ("documents", "weights")  # the arrays that grow with the collection
 
 
 BLOCKS_PER_LOOKUP = 4  # above, it is faster to check single blocks of a term's postings
-PARTIAL_CHECKS = 3  # of a term's postings; the next time all of them are checked, so that lookups become faster
+PARTIAL_CHECKS = 3  # of a term's postings; the next search checks all of them, so that lookups become faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StoredPostings(Postings):
     partly_checked: Counter[int] = field(default_factory=Counter)
 
     def check_source(self) -> None:
-        """Raises InputError if the file was cut short since it was opened."""
+        """Raises InputError if the file was truncated after it was opened."""
         self.stored.check_size()
 
     def of(self, term: int) -> tuple[Positions, Array]:
@@ -52,7 +52,7 @@ class StoredPostings(Postings):
         return self.documents[start:end], self.weights[start:end]
 
     def lookup(self, term: int, documents: Positions) -> Floats:
-        """What ``term`` adds to each of ``documents``. Of a long list only the blocks with the answer are checked."""
+        """See ``Postings.lookup``. For a long list of postings, only the blocks that are read are checked."""
         start, end = int(self.starts[term]), int(self.starts[term + 1])
         long = (end - start) * self.documents.itemsize > BLOCKS_PER_LOOKUP * len(documents) * BLOCK
         if term in self.checked or not long or self.partly_checked[term] == PARTIAL_CHECKS:
@@ -68,7 +68,7 @@ class StoredPostings(Postings):
         self._check(0, len(self.documents))
 
     def _check_places(self, start: int, having: Positions, documents: Positions, places: Array) -> None:
-        """Checks that ``places`` are right, even if the search for them read damaged blocks on its way."""
+        """Checks that ``places`` are correct, even if the binary search read damaged blocks."""
         last = len(having) - 1
         before, after = np.maximum(places - 1, 0), np.minimum(places, last)
         for place in (start + np.concatenate((before, after))).tolist():
@@ -94,7 +94,7 @@ def save(content: Content, path: Path) -> None:
     name = name_of(content.tokenizer)
     if "<" in name:
         raise InputError(
-            f"the tokenizer {name} has no name by which it could be recognized: use a function of a module, or an "
+            f"the tokenizer {name} cannot be saved, because it does not have a name: use a function of a module, or an "
             "object with a name"
         )
     postings = content.scorer.postings
@@ -130,7 +130,7 @@ def load(path: Path, dataset: Any, tokenizer: Tokenizer | None, memory_map: bool
         name, spec = stored.header["tokenizer"], stored.header["tokenizer_spec"]
         tokenizer = _tokenizer(path, name, spec, tokenizer)
     except (KeyError, TypeError, AttributeError) as error:
-        raise stored.damaged(f"its header lacks a field or has one of another type: {error!r:.100}") from None
+        raise stored.damaged(f"a field of its header is missing or has another type: {error!r:.100}") from None
     postings = _postings(stored, origin.size)
     if verify or not memory_map:
         postings.check_all()
@@ -156,14 +156,14 @@ def check_vocabulary(stored: StoredArrays, terms: int) -> StoredVocabulary:
     text, starts = stored.array("vocabulary_text", "|u1"), stored.array("vocabulary_starts", "<i8")
     numbers = stored.array("vocabulary_numbers", "<i4")
     if len(starts) != terms + 1 or len(numbers) != terms or numbers.view(np.uint32).max() >= terms:
-        raise stored.damaged("its vocabulary does not fit its postings")
+        raise stored.damaged("its vocabulary does not match its postings")
     _check_starts(stored, starts, len(text))
     return StoredVocabulary(text, starts, numbers)
 
 
 def _check_starts(stored: StoredArrays, starts: Array, end: int) -> None:
     if starts[0] != 0 or starts[-1] != end or (np.diff(starts) < 0).any():
-        raise stored.damaged("its parts are not one after the other")
+        raise stored.damaged("its parts are not consecutive")
 
 
 def _origin(fields: Mapping[str, Any]) -> Origin:
@@ -183,19 +183,19 @@ def _filters(stored: StoredArrays, origin: Origin) -> Filters:
     for name, column in codes.items():
         _expect(_are_strings(values[name]), "filters")
         if len(column) != origin.size or column.view(np.uint32).max() >= len(values[name]):
-            raise stored.damaged(f"the filter {name!r} does not fit the documents")
+            raise stored.damaged(f"the filter {name!r} does not match the documents")
     return Filters(values, codes)
 
 
 def _tokenizer(path: Path, name: Any, spec: Any, given: Tokenizer | None) -> Tokenizer:
     _expect(isinstance(name, str), "tokenizer")
     if given is None and spec is None:
-        raise InputError(f"the index {path} was built with the tokenizer {name}: give it as tokenizer=")
+        raise InputError(f"the index {path} was built with the tokenizer {name}: pass it as tokenizer=")
     tokenizer = from_spec(spec) if given is None else given
     if name_of(tokenizer) != name:
         raise InputError(
-            f"the index {path} was built with the tokenizer {name}, and here it is {name_of(tokenizer)}, which can "
-            "give other terms. Give that tokenizer, or build the index again"
+            f"the index {path} was built with the tokenizer {name}, but tokenizer= is {name_of(tokenizer)}, which can "
+            "return other terms: pass the original tokenizer, or build the index again"
         )
     return tokenizer
 

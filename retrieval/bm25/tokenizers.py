@@ -80,8 +80,8 @@ class Words:
         """``self(text)`` for many texts, as numbers. Arrow encodes the words; each distinct word is stemmed once.
 
         Returns:
-            The number of each word, for all texts one after the other; the start of each text in it, and the end of the
-            last; and the terms by number, in the order of first occurrence (None for a stop word).
+            The number of each word, for all texts one after the other; the start of each text in this array, and the
+            end of the last; and the terms by number, in the order of first occurrence (None for a stop word).
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -107,13 +107,13 @@ words = Words()
 
 
 class FanOutQAWords:
-    """The terms of FanOutQA's retriever: the official normal form of the text, split at each space.
+    """The terms of FanOutQA's retriever: the officially normalized text, split at each space.
 
-    As upstream, a space at the beginning or end of the normal form gives an empty term, and so does an empty text.
+    As upstream, a space at the beginning or end of the normalized text gives an empty term, and so does an empty text.
 
     Args:
         lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's en_core_web_sm.
-        cache: a ``NormalizedTextCache`` of normal forms between runs; None for no cache.
+        cache: a ``NormalizedTextCache`` of normalized texts; None for no cache.
     """
 
     def __init__(self, lemmatizer: Any = "auto", cache: Any = None) -> None:
@@ -149,7 +149,7 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     for terms in found:
         if not all(type(term) is str for term in terms):
             wrong = next(term for term in terms if type(term) is not str)
-            raise InputError(f"the tokenizer {name_of(tokenizer)} gave {wrong!r:.60} among its terms; they are texts")
+            raise InputError(f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string")
     return found
 
 
@@ -170,7 +170,7 @@ def from_spec(spec: Any) -> Tokenizer:
         case {"kind": "words", "stop_words": list() as stop_words, "stemmer": str() | None as stemmer}:
             if all(isinstance(word, str) for word in stop_words):
                 return Words(stop_words, stemmer)
-    raise InputError(f"not the description of a tokenizer: {spec!r:.100}")
+    raise InputError(f"not a description of a tokenizer: {spec!r:.100}")
 
 
 def _spaced(text: str) -> bytes:

@@ -14,7 +14,7 @@ from qabench.retrieval.bm25.arrays import Array
 class StoredVocabulary:
     """Terms in arrays: their UTF-8 in ascending order, the start of each, and the number of each.
 
-    Terms that were found are remembered.
+    Terms that were looked up are cached.
     """
 
     def __init__(self, text: Array, starts: Array, numbers: Array) -> None:
@@ -54,4 +54,4 @@ class StoredVocabulary:
         try:
             return [(self[place].decode("utf-8", "surrogatepass"), int(n)) for place, n in enumerate(self._numbers)]
         except UnicodeDecodeError as error:
-            raise InputError(f"the index has a damaged vocabulary ({error.reason}); build it again") from None
+            raise InputError(f"the vocabulary of the index is damaged ({error.reason}); build it again") from None

@@ -43,7 +43,7 @@ class WikiCache:
     def path(self, pageid: int) -> Path:
         """The file of a page. Raises InputError for an id that is not a positive integer."""
         if valid_id(pageid) is None:
-            raise InputError(f"{pageid!r:.80} is not a page id; it must be a positive integer")
+            raise InputError(f"{pageid!r:.80} is not a page id, which is a positive integer")
         return self.folder / f"{pageid}-dated.md"
 
     def read(self, pageid: int) -> str | None:
@@ -85,7 +85,7 @@ class WikiCache:
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
 
     def sweep(self) -> int:
-        """Deletes the temporary files that killed processes left, and returns how many."""
+        """Deletes the temporary files of killed processes, and returns their number."""
         return sweep(self.folder, "*-dated.md") + sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:

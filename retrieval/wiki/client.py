@@ -67,7 +67,7 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
         Pages with title, pageid (None from a Kiwix server) and url; an empty list if nothing is found.
 
     Raises:
-        InputError: an empty query, ``results`` out of range, or wrong environment variables.
+        InputError: an empty query, ``results`` out of range, or invalid environment variables.
         WikiError: the request failed.
 
     Source: ``fanoutqa.wiki_search``, https://github.com/zhudotexe/fanoutqa.
@@ -91,7 +91,7 @@ def wiki_content(evidence: Any) -> str:
     Raises:
         PageMissing: there was no such page at the epoch. (The official package returns "" and caches it.)
         WikiError: the page is not in a cache, and the request failed.
-        InputError: the evidence has no page id or title, or environment variables are wrong.
+        InputError: the evidence has neither a page id nor a title, or environment variables are invalid.
 
     Source: ``fanoutqa.wiki_content``, https://github.com/zhudotexe/fanoutqa.
     """
@@ -119,7 +119,7 @@ def _chosen(_: tuple[str | None, ...]) -> Wikipedia:
     if not base or not book:
         missing = ", ".join(name for name, value in zip(names, (base, book), strict=True) if not value)
         raise InputError(
-            f"{TYPE_VARIABLE} is kiwix, and {missing} is not set: set the server, such as http://localhost:8888, and "
+            f"{TYPE_VARIABLE} is kiwix, but {missing} is not set: set the server, such as http://localhost:8888, and "
             "the name of the book in the URLs of its pages"
         )
     return Kiwix(base, book)

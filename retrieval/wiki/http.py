@@ -40,7 +40,7 @@ class Answer:
 
 
 class TryAgain(Exception):
-    """A failed attempt that may succeed when repeated. ``asked``: the server's Retry-After in seconds."""
+    """A failed attempt that may succeed if repeated. ``asked``: the server's Retry-After in seconds."""
 
     def __init__(self, reason: str, asked: float | None = None) -> None:
         super().__init__(reason)
@@ -123,10 +123,10 @@ class PoliteClient:
                         return self._read(response)
                     request = _same_host(request, response.next_request)
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, ValueError) as error:
-            raise WikiError(f"{url} cannot be asked: {type(error).__name__}: {error}") from error
+            raise WikiError(f"cannot request {url}: {type(error).__name__}: {error}") from error
         except httpx2.RequestError as error:
             raise TryAgain(f"{type(error).__name__}: {error or 'no details'}") from error
-        raise WikiError(f"{url} cannot be asked: more than {MOST_REDIRECTS} redirects")
+        raise WikiError(f"cannot request {url}: more than {MOST_REDIRECTS} redirects")
 
     def _request(self, client: httpx2.Client, url: str, params: Mapping[str, Any]) -> httpx2.Request:
         return client.build_request("GET", url, params=dict(params))
@@ -144,7 +144,7 @@ class PoliteClient:
             if time.monotonic() > give_up:
                 raise TryAgain(f"the answer takes longer than {LONGEST_ANSWER:.0f} s")
             if len(body) > LARGEST_ANSWER:
-                raise WikiError(f"{response.url}: the answer is larger than {LARGEST_ANSWER >> 20} MiB")
+                raise WikiError(f"{response.url}: the response is larger than {LARGEST_ANSWER >> 20} MiB")
         text = body.decode(response.encoding or "utf-8", "replace")
         return Answer(str(response.url.copy_with(query=None)), response.headers, bytes(body), text)
 
@@ -173,7 +173,7 @@ class PoliteClient:
     def _pause(self, error: TryAgain, failures: int, url: str) -> float:
         """The seconds to wait before the next attempt. If the server set this time, the other threads wait too."""
         if error.asked is not None and error.asked > self.retry.longest_wait:
-            raise WikiError(f"{url}: {error.reason}, and wants no request for {error.asked:.0f} s: try again then")
+            raise WikiError(f"{url}: {error.reason}; it asks for a wait of {error.asked:.0f} s: try again after that")
         if failures >= self.retry.attempts:
             raise WikiError(f"{url}: {error.reason} (tries: {failures})") from error
         seconds = self.retry.wait(failures, error.asked)
@@ -192,5 +192,5 @@ def _same_host(request: httpx2.Request, following: httpx2.Request) -> httpx2.Req
     old, new = request.url, following.url
     upgraded = (old.scheme, new.scheme, old.port, new.port) == ("http", "https", None, None)
     if old.host != new.host or not (upgraded or (old.scheme, old.port) == (new.scheme, new.port)):
-        raise WikiError(f"{old.copy_with(query=None)} redirects to another host, which is not asked: {new!s:.200}")
+        raise WikiError(f"{old.copy_with(query=None)} redirects to another host, which is not allowed: {new!s:.200}")
     return following

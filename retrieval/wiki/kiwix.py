@@ -37,7 +37,7 @@ class Kiwix:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """The book's full-text search; see ``wiki_search``."""
         if not query.strip() or results < 1:
-            raise InputError(f"query {query!r}, results {results}: needs a query and at least 1 result")
+            raise InputError(f"query {query!r}, results {results}: the query must not be empty, results at least 1")
         # Without "format" the server returns HTML.
         asked: dict[str, str | int] = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book}
         try:
@@ -67,7 +67,7 @@ class Kiwix:
             except Refused as error:
                 if error.status != 404:
                     raise
-        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page of this title. {self._books()}")
+        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page with this title. {self._books()}")
 
     def _addresses(self, page: WikiPage) -> list[str]:
         if page.url and page.url.startswith(("/", f"{self.base}/")):
@@ -96,11 +96,11 @@ def _read_xml(response: Answer) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(response.content)
     except ElementTree.ParseError as error:
-        raise TryAgain(f"the answer is not XML ({error}): {response.text[:80]!r}") from error
+        raise TryAgain(f"the response is not XML ({error}): {response.text[:80]!r}") from error
 
 
 def _read_feed(response: Answer) -> list[WikiPage]:
-    """The results of a search. Servers send RSS; Atom, with or without a namespace, is read by the official package."""
+    """The results of a search: RSS, which servers send, or Atom (which the official package reads)."""
     feed = _read_xml(response)
     rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     atom = [

@@ -1,4 +1,4 @@
-"""Converts the HTML of a Wikipedia page to the Markdown that FanOutQA gives to models."""
+"""Converts the HTML of a Wikipedia page to Markdown as in FanOutQA's prompts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qab
 
 
 MOST_CHARACTERS = 16_000_000
-# For each occurrence, the parser or the converter scans the rest of the page, or all items of the list.
+# For each occurrence of these, the parser or the converter scans the rest of the page, or all items of a list.
 EFFORTS = (
     ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
     ("comments and declarations", re.compile(r"<[!?]"), 5_000),
@@ -85,7 +85,7 @@ def _check_effort(html: str) -> None:
 
 @functools.cache
 def _converter_class() -> Any:
-    """Defined on first use, because markdownify and its HTML parser are slow to import."""
+    """The converter, defined on first use because markdownify and its HTML parser are slow to import."""
     try:
         from markdownify import MarkdownConverter
     except ImportError:

@@ -45,7 +45,9 @@ class MediaWiki:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """The wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
         if not query.strip() or not 1 <= results <= MOST_RESULTS:
-            raise InputError(f"query {query!r}, results {results}: needs a query and 1 to {MOST_RESULTS} results")
+            raise InputError(
+                f"query {query!r}, results {results}: the query must not be empty, results from 1 to {MOST_RESULTS}"
+            )
         found = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
         return [_hit(hit) for hit in _member(found, list, "query", "search")]
 
@@ -60,7 +62,7 @@ class MediaWiki:
             return WikiPage(title, known)
         asked = WikiPage(title)
         if "|" in title:
-            raise PageMissing(asked, "no page's title has a '|'")
+            raise PageMissing(asked, "a title cannot contain '|'")
         which: dict[str, str | int] = {"titles": title, "redirects": 1}
         page = self._first_page({"prop": "pageprops", "ppprop": "disambiguation", **which})
         if page.get("missing") or page.get("invalid") or "pageid" not in page:
@@ -100,7 +102,7 @@ class MediaWiki:
         For a page that was a redirect at the epoch, this is its own id and the Markdown of the target at that time.
 
         Raises:
-            PageMissing: the wiki does not have the page, did not have it at the epoch, or hides it, or it was blank.
+            PageMissing: the page does not exist, did not exist at the epoch, is hidden, or was blank.
             WikiError: the request failed.
         """
         found = page if page.pageid and page.revid else self._at_epoch(page)
@@ -112,7 +114,7 @@ class MediaWiki:
                 break
             found = self._at_epoch(WikiPage(target), asked=page)
         else:
-            raise PageMissing(page, f"it was a redirect at the epoch, and led to more than {MAX_REDIRECTS} others")
+            raise PageMissing(page, f"it was the start of more than {MAX_REDIRECTS} redirects at the epoch")
         text = to_markdown(html)
         if not text.strip():
             raise PageMissing(page, f"its revision {found.revid}, the newest at the epoch {EPOCH}, is blank")
@@ -121,7 +123,7 @@ class MediaWiki:
     def _at_epoch(self, page: WikiPage, asked: WikiPage | None = None) -> WikiPage:
         """The page with its id and its newest revision at the epoch."""
         if "|" in page.title and not page.pageid:  # the API would split it into several titles
-            raise PageMissing(asked or page, "no page's title has a '|'")
+            raise PageMissing(asked or page, "a title cannot contain '|'")
         which: dict[str, str | int] = {"pageids": page.pageid} if page.pageid else {"titles": page.title}
         answer = self._revision(which)
         if not answer.get("revisions") and not page.pageid:
@@ -141,7 +143,7 @@ class MediaWiki:
         answer = self._ask({"action": "query", **which})
         pages = _member(answer, dict, "query").get("pages", [])
         if not isinstance(pages, list) or not all(isinstance(one, dict) for one in pages):
-            raise WikiError(f"the wiki's answer has no list of pages: {answer!r:.200}")
+            raise WikiError(f"the wiki's response has no list of pages: {answer!r:.200}")
         return pages[0] if pages else {"invalid": True, "invalidreason": "the title leads to another wiki"}
 
     def _html(self, asked: WikiPage, found: WikiPage) -> str:
@@ -156,8 +158,8 @@ class MediaWiki:
     def _ask(self, params: dict[str, str | int]) -> dict[str, Any]:
         if variable := offline_variable():
             raise WikiError(
-                f"{self.api} is not asked, because {variable} is set. Pages in the cache can be read: fill it with "
-                "`qabench wiki prefetch` on a machine with network access, or with `qabench wiki import-cache`"
+                f"cannot request {self.api}, because {variable} is set. Only cached pages are available: fill the "
+                "cache with `qabench wiki prefetch` on a machine with network access, or `qabench wiki import-cache`"
             )
         common: dict[str, str | int] = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
         return self.client.get(self.api, common | params, _read_answer)
@@ -178,11 +180,11 @@ def _read_answer(response: Answer) -> dict[str, Any]:
     try:
         answer = json_of(response.content)
     except TooLarge as error:
-        raise WikiError(f"{response.url}: the answer is {error}") from None
+        raise WikiError(f"{response.url}: the response is {error}") from None
     except ValueError as error:
-        raise TryAgain(f"the answer is not JSON: {response.text[:80]!r}") from error
+        raise TryAgain(f"the response is not JSON: {response.text[:80]!r}") from error
     if not isinstance(answer, dict):
-        raise TryAgain(f"the answer is not a JSON object: {response.text[:80]!r}")
+        raise TryAgain(f"the response is not a JSON object: {response.text[:80]!r}")
     if "error" in answer:
         given = answer["error"] if isinstance(answer["error"], dict) else {}
         code, info = str(given.get("code", "unknown")), str(given.get("info", "no details"))
@@ -198,7 +200,7 @@ def _member(answer: Any, kind: type[T], *path: str) -> T:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, kind):
-        raise WikiError(f"the wiki's answer has no {'.'.join(path)} of the type {kind.__name__}: {answer!r:.200}")
+        raise WikiError(f"the wiki's response has no {'.'.join(path)} of type {kind.__name__}: {answer!r:.200}")
     return value
 
 
@@ -206,7 +208,7 @@ def _id(answer: Any, name: str) -> int:
     """The id of a page or a revision. Ids become parts of file names and requests."""
     number = valid_id(answer.get(name)) if isinstance(answer, dict) else None
     if number is None:
-        raise WikiError(f"the wiki's answer has no {name} that is a positive number: {answer!r:.200}")
+        raise WikiError(f"the wiki's response has no {name} that is a positive number: {answer!r:.200}")
     return number
 
 
@@ -231,7 +233,7 @@ def _options(html: str) -> list[str]:
 
 def _why_missing(answer: dict[str, Any], page: WikiPage) -> str:
     if answer.get("invalid"):
-        return str(answer.get("invalidreason", "the title is not one that a page can have"))
+        return str(answer.get("invalidreason", "the title is invalid"))
     if answer.get("missing"):
         return f"the wiki has no page with this {'id' if page.pageid else 'title'}"
     return f"it has no revision at or before the epoch {EPOCH}"

@@ -1,4 +1,4 @@
-"""A Wikipedia page as FanOutQA identifies it, and the errors of getting it."""
+"""A Wikipedia page as FanOutQA identifies it, and the errors of reading pages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class WikiPage:
             title, pageid, url = (getattr(evidence, key, None) for key in keys)
         title = title if isinstance(title, str) else ""
         if not title.strip() and valid_id(pageid) is None:
-            raise InputError(f"{evidence!r:.200} names no page: it needs a title or a page id (a positive number)")
+            raise InputError(f"{evidence!r:.200} does not identify a page: a title or a positive page id is required")
         return cls(title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None)
 
     @property

@@ -40,11 +40,11 @@ def prefetch(
 ) -> Prefetched:
     """Downloads pages into the cache, ``wiki.client.in_flight`` at once.
 
-    Pages in the cache are not requested again, so another call continues after an interruption. A page that was missing
+    Pages in the cache are not requested again, so a second call continues an interrupted one. A page that was missing
     or failed is requested again.
 
     Args:
-        evidences: as for ``wiki_content``; each page counts once, however often it is named.
+        evidences: as for ``wiki_content``; duplicates are ignored.
         wiki: by default Wikipedia with the default cache.
         progress: called after each page with the number of pages processed and of all pages.
 
@@ -87,7 +87,7 @@ class _Fetching:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         self._count(running.pop(future), future)
             except BaseException:
-                self.wiki.client.close()  # ends the waits between attempts, so that this ends at once
+                self.wiki.client.close()  # ends the waits between attempts
                 raise
 
     def _one(self, page: WikiPage) -> None:

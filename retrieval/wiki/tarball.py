@@ -19,10 +19,10 @@ from qabench.retrieval.wiki.cache import WikiCache
 
 PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
 LARGEST_PAGE = 64 << 20
-# The authors' tarball has about 9 GB compressed. Anything that unpacks to more than this is refused.
+# The authors' tarball has about 9 GB compressed. A tarball that unpacks to more than this is refused.
 LARGEST_IN_ALL = 256 << 30
 LARGEST_HEADER = 1 << 20  # bytes of a long name or of extended attributes, which are read into memory
-# Including the exceptions that invalid numbers in headers cause.
+# Includes the exceptions that invalid numbers in headers cause.
 DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
 EXTENSIONS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, *tarfile.GNU_TYPES)
 OPENERS: list[tuple[bytes, Callable[[Any], Any]]] = [
@@ -48,8 +48,8 @@ class Imported:
     Attributes:
         written: pages written to the cache.
         present: pages that were in the cache already.
-        blank: pages without text, which are not written. The official package creates them for pages that it could
-            not get.
+        blank: pages without text, which are not written. The official package creates them for pages that it cannot
+            download.
         ignored: folders and files that are not pages.
         refused: (name, reason) of suspicious members, which are not written.
     """
@@ -186,5 +186,5 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, page
 def _damaged(tarball: Path, error: Exception, done: Imported) -> QabenchError:
     return QabenchError(
         f"{tarball} is damaged or ends too early ({error}) after {done.written + done.present} pages, which are kept. "
-        "Download the tarball again, then run this again: it continues where it stopped."
+        "Download the tarball again and repeat the import: it continues where it stopped."
     )

@@ -1,7 +1,7 @@
 """Answers of FanOutQA questions: their JSON text, their strings, and the tree of sub-questions.
 
 An answer is a dict, a list, a string, an int, a float or a bool. Datasets store it as JSON text written by the standard
-library, the only form that preserves types and digits: ``datasets.Json()`` reads 1.14 as 1.1400000000000001 and the
+library, the only format that preserves types and digits: ``datasets.Json()`` reads 1.14 as 1.1400000000000001 and the
 string "1998" as a number.
 """
 
@@ -23,7 +23,7 @@ Answer = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 
 class Unanswered(Enum):
-    """The type of ``UNANSWERED``; an enum so that type checkers can tell it apart."""
+    """The type of ``UNANSWERED``; an enum so that type checkers can distinguish it."""
 
     UNANSWERED = "unanswered"
 
@@ -48,7 +48,7 @@ def dumps(answer: Answer) -> str:
     if not text.isascii():
         try:
             text.encode("utf-8")
-        except UnicodeEncodeError:  # a lone surrogate, which neither Arrow nor a UTF-8 file can hold
+        except UnicodeEncodeError:  # a lone surrogate, which neither Arrow nor UTF-8 can represent
             text = json.dumps(plain, ensure_ascii=True)
             if SURROGATE_PAIR.search(json.dumps(plain, ensure_ascii=False)):
                 raise InputError(
@@ -110,7 +110,7 @@ def strings_of(answer: Any) -> Iterator[str]:
 
 
 def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
-    """The parts that a container's score is averaged over: a list's items, or a dict's keys and then its values."""
+    """The parts over which a container's score is averaged: a list's items, or a dict's keys and then its values."""
     return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
 
 

@@ -1,4 +1,4 @@
-"""What to cite, in BibTeX: benchmarks, metrics, and qabench."""
+"""BibTeX entries of benchmarks, metrics and qabench."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ QABENCH = """@software{{qabench,
 
 
 def bibtex(names: Iterable[str] = ()) -> str:
-    """BibTeX entries, each once, with that of this version of qabench at the end.
+    """BibTeX entries without duplicates, followed by that of this version of qabench.
 
     Args:
-        names: benchmarks and metrics, such as "felm" or "fanout_bleurt"; empty for all benchmarks. A metric brings its
-            benchmark's entry and those of its own sources.
+        names: benchmarks and metrics, such as "felm" or "fanout_bleurt"; empty for all benchmarks. A metric has the
+            entry of its benchmark and those of its additional sources.
 
     Raises:
-        InputError: there is no benchmark and no metric of that name.
+        InputError: unknown name.
     """
     entries = dict.fromkeys(entry for name in (list(names) or benchmark_names()) for entry in _entries(name))
     return "\n".join([*entries, QABENCH.format(version=version())])
@@ -45,7 +45,7 @@ def _entries(name: str) -> Iterator[str]:
             yield kind.CITATION.strip() + "\n"
     else:
         raise InputError(
-            f"there is no benchmark or metric {name!r}; benchmarks: {', '.join(benchmark_names())}; "
+            f"unknown benchmark or metric {name!r}; benchmarks: {', '.join(benchmark_names())}; "
             f"metrics: {', '.join(metric_names())}"
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 SECONDS_BETWEEN_TRIES = 0.02
 CHECKSUM_BYTES = 8
-# All exceptions that were seen with damaged files (a damaged length causes a MemoryError).
+# All exceptions that damaged files were seen to cause (a damaged length causes a MemoryError).
 DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError, MemoryError)
 
 

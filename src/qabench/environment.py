@@ -1,4 +1,4 @@
-"""Every environment variable that qabench reads, and the versions, models and caches of this installation."""
+"""All environment variables that qabench reads, and the versions, models and caches of this installation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Variable:
     Attributes:
         name: such as "QABENCH_CACHE".
         about: its meaning and its allowed values, in one or two sentences.
-        default: what holds if it is not set.
-        secret: whether its value is never shown.
+        default: what applies if it is not set.
+        secret: whether its value must not be shown.
     """
 
     name: str
@@ -54,7 +54,7 @@ ENVIRONMENT = (
         "Name or folder of the spaCy model for FanOutQA's accuracy. Only en_core_web_sm is official.",
         "en_core_web_sm",
     ),
-    Variable("QABENCH_TEXT_CACHE", "0: do not keep normalized strings on disk.", "they are kept"),
+    Variable("QABENCH_TEXT_CACHE", "0: do not cache normalized strings on disk.", "they are cached"),
     Variable(
         "QABENCH_BLEURT_MODEL",
         "Name or folder of the BLEURT weights. Only BLEURT-20 is official.",
@@ -102,7 +102,7 @@ PACKAGES = (
 
 
 def environment() -> dict[str, Any]:
-    """What a bug report needs, as JSON data: versions, models, folders with sizes, and the variables that are set."""
+    """Information for a bug report, as JSON data: versions, models, folders with sizes, and the variables set."""
     from qabench.paths import cache_dir
     from qabench.signature import version
 

@@ -12,7 +12,7 @@ class InputError(QabenchError, ValueError):
 
 
 class DataError(InputError):
-    """A row of a data file does not fit the benchmark's schema; the message names file, row and field."""
+    """A row of a data file does not match the benchmark's schema; the message names file, row and field."""
 
 
 class SourceError(QabenchError):

@@ -29,14 +29,14 @@ def evaluate_predictions(
         config: such as "dev"; None for the benchmark's default.
         predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard input, or a list of
             objects with an "id" and the benchmark's fields, such as "answer".
-        metrics: families of scores, such as ("acc", "rouge"); None for the benchmark's default ones.
-        questions: a file of questions in the benchmark's official format, to be scored instead of a config.
-        progress: called with the number of units processed so far and in all.
+        metrics: families of scores, such as ("acc", "rouge"); None for the benchmark's default families.
+        questions: a file of questions in the benchmark's official format, used instead of those of a config.
+        progress: called with the number of units processed, and of all units.
         **options: options of the benchmark; ``qabench score --help`` lists them.
 
     Returns:
-        One record per question, with its scores. ``qabench.benchmarks.benchmark(name).scores(evaluation)`` gives the
-        means with intervals, and ``.deviations(...)`` says what is not official.
+        One record per question, with its scores. ``.scores()`` of the result returns the means with intervals, and
+        ``.deviations(score)`` says how a score differs from the official one.
 
     Raises:
         InputError: an unknown name of a benchmark, config, metric or option, or a file that cannot be read.
@@ -58,7 +58,7 @@ def evaluate_predictions(
 
 
 def checked_families(found: Benchmark, metrics: Sequence[str] | None) -> Sequence[str] | None:
-    """The families of scores that ``metrics`` names. Raises InputError with the allowed names."""
+    """The families of scores in ``metrics``. Raises InputError that lists the allowed names."""
     if metrics is None:
         return None
     if isinstance(metrics, str):
@@ -67,12 +67,12 @@ def checked_families(found: Benchmark, metrics: Sequence[str] | None) -> Sequenc
     if unknown := [name for name in names if name not in found.families]:
         raise InputError(f"{found.title} has no metric {unknown[0]!r}; allowed: {', '.join(found.families)}")
     if not names:
-        raise InputError(f"no metrics are given; allowed: {', '.join(found.families)}")
+        raise InputError(f"metrics is empty; allowed: {', '.join(found.families)}")
     return names
 
 
 def checked_options(found: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not None, each declared by the benchmark. Raises InputError with the allowed ones."""
+    """The options that are not None. Raises InputError for one that the benchmark does not declare."""
     given = {name: value for name, value in options.items() if value is not None}
     declared = {option.name: option for option in found.options}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Atomic writing of files: a reader sees the old content or the new content, never a part of it."""
+"""Atomic writing of files: a reader sees either the old or the new content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from qabench.errors import QabenchError
 
-# A temporary file of this age was left by a process that was killed while writing.
+# A temporary file of this age belongs to a process that was killed while writing.
 SECONDS_UNTIL_ABANDONED = 3600.0
 
 
@@ -22,7 +22,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A temporary file that is renamed to ``path`` when the block ends without an error. Creates folders as needed.
 
     Raises:
-        QabenchError: the file cannot be written (no space, no permission); an existing file stays unchanged.
+        QabenchError: the file cannot be written (no space, no permission); an existing file is not changed.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def check_writable(path: Path) -> None:
 
 
 def sweep(folder: Path, pattern: str) -> int:
-    """Deletes the temporary files that killed processes left in a folder, and returns how many.
+    """Deletes the temporary files of killed processes in a folder, and returns their number.
 
     Args:
         folder: the folder; it need not exist.

@@ -1,4 +1,4 @@
-"""What Inspect AI finds by the entry point: the tasks, solvers and scorers of every benchmark's package."""
+"""The entry point of Inspect AI: the tasks, solvers and scorers of all benchmarks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import qabench.benchmarks
 from qabench.benchmarks import benchmark_names
 
 REGISTERED = "__registry_info__"  # the attribute that Inspect's decorators set
-COMMANDS = "commands"  # the module of a benchmark's own commands: above this one
+COMMANDS = "commands"  # the module of a benchmark's specific commands, in a layer above this one
 
 
 def _registered() -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""One limit of depth and size for everything that is parsed: files, model replies, answers of servers.
+"""Limits of depth and size for everything that is parsed: files, model replies, responses of servers.
 
-Without it a reply such as ``'{"a":' * 5000`` ends a whole run with a RecursionError.
+Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a RecursionError.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-MAX_DEPTH = 100  # lists and objects inside each other
+MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
-MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's answer, a prompt
-MAX_YAML_VALUES = 1_000_000  # with aliases a few lines stand for billions of values
+MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's response, a prompt
+MAX_YAML_VALUES = 1_000_000  # aliases can expand a few lines to billions of values
 
 
 class TooLarge(ValueError):
@@ -25,13 +25,13 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) ->
 
     Args:
         data: the document; bytes must be UTF-8.
-        longest: the most characters or bytes.
+        longest: the maximum number of characters or bytes.
         **options: passed to ``json.loads``.
 
     Raises:
         json.JSONDecodeError, UnicodeDecodeError: not JSON, or not UTF-8.
         TooLarge: longer than ``longest`` or nested deeper than ``MAX_DEPTH``.
-        ValueError: an integer of more than 4,300 digits. All the others are ValueErrors, too.
+        ValueError: an integer of more than 4,300 digits. (The other exceptions are ValueErrors, too.)
     """
     _check_length(data, longest)
     text = data.decode("utf-8") if isinstance(data, bytes) else data

@@ -69,7 +69,7 @@ def builder(
         **kwargs: passed to ``datasets.DatasetBuilder``, such as ``cache_dir``.
 
     Raises:
-        InputError: there is no such benchmark, config or file.
+        InputError: the benchmark, config or file does not exist.
     """
     from qabench.loading_scripts import dataset_table
 
@@ -149,10 +149,10 @@ def load_dataset(
         streaming: read the rows one by one, without an Arrow file in the cache; for whole splits only.
         data_files: custom files in the benchmark's official format to read instead of the published ones: a path or a
             list of paths for the first split of the config, or a dict {split: paths}. Their content is not verified.
-        num_proc: the number of processes that prepare the data; one is used for a benchmark with a single file.
+        num_proc: the number of processes that prepare the data; a benchmark with a single file uses one.
         cache_dir: the folder in which ``datasets`` stores the Arrow files; by default below HF_HOME.
         download_mode: "force_redownload" prepares the data again.
-        verification_mode: "no_checks" does not compare the number of rows with that of an earlier preparation. The
+        verification_mode: "no_checks" skips the comparison with the number of rows of an earlier preparation. The
             digests of the source files are always verified.
         keep_in_memory: load the Arrow data into memory.
 
@@ -182,13 +182,13 @@ def load_dataset(
         raise
     try:
         return made.as_dataset(split=split, in_memory=keep_in_memory)
-    except ValueError as error:  # a slice that cannot be read, or a split in a ReadInstruction
+    except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
         raise InputError(f"split {split!r} of {path} {made.config.name}: {error}") from None
 
 
 @_cache_errors()
 def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
-    """Loads a metric of this package as an ``evaluate`` module, without the Hub or a network.
+    """Loads a metric of this package as an ``evaluate`` module, without network access.
 
     Args:
         path: the metric, "fanout_acc" or "qabench/fanout_acc".
@@ -204,7 +204,7 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
 
     name = path.removeprefix("qabench/")
     if name not in metric_names():
-        raise InputError(f"there is no metric {path!r}; allowed: {', '.join(metric_names())}")
+        raise InputError(f"unknown metric {path!r}; allowed: {', '.join(metric_names())}")
     folder = Path(str(importlib.import_module(f"qabench.metrics.{name}").__path__[0]))
     return evaluate.load(str(folder), **kwargs)
 
@@ -242,9 +242,9 @@ def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
     }
     every = [file for files in found.values() for file in files]
     if missing := [file for file in every if not file.is_file()]:
-        raise InputError(f"data_files: there is no file {missing[0]}")
+        raise InputError(f"data_files: the file {missing[0]} does not exist")
     if not every or not all(found.values()):
-        raise InputError("data_files is empty; give a path, a list of paths, or {split: paths}")
+        raise InputError("data_files is empty; allowed: a path, a list of paths, or {split: paths}")
     return found
 
 

@@ -1,8 +1,8 @@
-"""What all metric modules share: description and features, the encoding of columns, signature and deviations.
+"""Shared code of all metric modules: description and features, the encoding of columns, signature and deviations.
 
 ``evaluate`` writes predictions and references to Arrow before it scores them. An Arrow column has one type and cannot
-hold lone surrogates, and ``evaluate`` refuses None; but answers have six types, and an unanswered question is None. So
-both columns are JSON in ASCII on the way, and are equal in type and value after it.
+store lone surrogates, and ``evaluate`` rejects None; but answers have six types, and an unanswered question is None.
+Therefore both columns are encoded as JSON in ASCII, and decoded with the same types and values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FORMATS = ("auto", "json", "python")
 
 
 class MetricModule:
-    """Mixed into a metric before ``evaluate.Metric``.
+    """A mixin for metrics, placed before ``evaluate.Metric``.
 
-    It is not an ``evaluate.Metric`` itself, because ``evaluate.load`` takes the first one that it finds in a module. A
-    metric sets the attributes and has ``_compute(predictions, references, ...)``, which calls ``decoded`` first and
-    adds ``provenance`` to its result.
+    It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that it finds in a module.
+    A metric sets the attributes and defines ``_compute(predictions, references, ...)``, which calls ``decoded`` first
+    and adds ``provenance`` to its result.
 
     Attributes:
-        BENCHMARK: the benchmark whose score it is, such as "felm".
+        BENCHMARK: the benchmark of the metric, such as "felm".
         DESCRIPTION: what is measured.
         INPUTS: the documentation of ``compute``: Args, Returns, Raises, Examples.
         URLS: the paper and the official implementation.
@@ -58,10 +58,10 @@ class MetricModule:
         )
 
     def provenance(self, references: Iterable[Any], **fields: object) -> dict[str, Any]:
-        """The part of a result that says what the scores depend on.
+        """The part of a result that describes what the scores depend on.
 
         Args:
-            references: the decoded references, or whatever part of them is scored.
+            references: the decoded references, or the part of them that is scored.
             **fields: further fields of the signature; those that are None are left out.
 
         Returns:
@@ -84,12 +84,12 @@ class MetricModule:
         """
         columns = {"predictions": predictions, "references": references}
         if missing := [name for name, column in columns.items() if column is None]:
-            raise InputError(f"{' and '.join(missing)} missing: give predictions and references, one for each question")
+            raise InputError(f"{' and '.join(missing)} missing: predictions and references are required")
         encoded = {name: _encode(name, column) for name, column in columns.items()}
         counts = {name: len(column) for name, column in encoded.items()}
         if len(set(counts.values())) > 1:
             raise InputError(
-                f"{counts['predictions']} predictions for {counts['references']} references; give one each"
+                f"{counts['predictions']} predictions for {counts['references']} references; expected one for each"
             )
         super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
 
@@ -99,9 +99,9 @@ class MetricModule:
         super().add(**encoded, **kwargs)  # type: ignore[misc]
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
-        """Scores what was added, or the lists given."""
+        """Computes the scores of the given lists, or of the items added before."""
         if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
-            raise InputError("nothing to score: give predictions and references, or add some before compute()")
+            raise InputError("nothing to score: pass predictions and references, or add some before compute()")
         return super().compute(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
 
 
@@ -131,7 +131,7 @@ def decoded(
 
 
 def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
-    """References from either of the two forms that users have.
+    """References from either of the two formats that users have.
 
     Args:
         column: as encoded by ``MetricModule``.
@@ -157,13 +157,13 @@ def decode_references(column: Iterable[str], references_format: str = "auto") ->
 
 def _encode(name: str, column: Any) -> list[str]:
     if isinstance(column, str | dict) or not isinstance(column, Iterable):
-        raise InputError(f"{name} is a {type(column).__name__}; give a list with one item for each question")
+        raise InputError(f"{name} is a {type(column).__name__}; it must be a list with one item per question")
     return [_text(item, f"{name}[{i}]") for i, item in enumerate(column)]
 
 
 def _text(item: Any, where: str) -> str:
     try:
-        # dumps checks the types; escaped, its text can hold what Arrow cannot.
+        # dumps checks the types; its escaped text can represent what Arrow cannot.
         return json.dumps(json.loads(dumps(item)), ensure_ascii=True)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

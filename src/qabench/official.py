@@ -17,9 +17,10 @@ class Field:
     """The official values of one field of a signature.
 
     Attributes:
-        official: the official values, or a function that says whether a value is official. None: any value is, the
-            field does not affect the score's being official (such as the model's name).
-        says: the sentence for another value, with ``{value}`` and ``{official}`` filled in; or a function of the value.
+        official: the official values, or a function that says whether a value is official. None: every value is
+            official (such as any model's name).
+        says: the sentence for another value, with the fields ``{value}`` and ``{official}``; or a function of the
+            value.
         absent: whether the field may be absent.
     """
 
@@ -34,7 +35,7 @@ class Field:
         return self.official(value) if callable(self.official) else value in self.official
 
     def sentence(self, name: str, value: str) -> str:
-        """The deviation in words."""
+        """The deviation as a sentence."""
         if callable(self.says):
             return self.says(value)
         named = "" if self.official is None or callable(self.official) else " or ".join(self.official)
@@ -43,7 +44,7 @@ class Field:
 
 IRRELEVANT = Field(None, absent=True)
 Declaration = Mapping[str, Field]
-"""Name of a field -> its official values. ``qabench`` (the version) never needs to be declared."""
+"""Name of a field -> its official values. ``qabench`` (the version) need not be declared."""
 
 
 def signature_name(line: str) -> str:
@@ -55,7 +56,7 @@ def deviations(signature: str, declaration: Declaration) -> list[str]:
     """What distinguishes a score from the official one, in sentences; empty for an official score.
 
     Args:
-        signature: as ``qabench.signature.signature`` gives it.
+        signature: a line from ``qabench.signature.signature``.
         declaration: the official values of the score's fields.
 
     Returns:
@@ -70,7 +71,7 @@ def deviations(signature: str, declaration: Declaration) -> list[str]:
     said = []
     for name, value in fields.items():
         if name not in declaration:
-            said.append(f"{name.replace('_', ' ')}: {value} (qabench does not know an official value)")
+            said.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
         elif not declaration[name].accepts(value):
             said.append(declaration[name].sentence(name, value))
     said += [

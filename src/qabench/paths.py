@@ -9,7 +9,7 @@ from pathlib import Path
 def cache_dir() -> Path:
     """The cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
 
-    The path is absolute. The folder is not created. Everything in it can be downloaded or computed again.
+    The path is absolute. The folder is not created. All its content can be downloaded or computed again.
     """
     if named := os.environ.get("QABENCH_CACHE"):
         return Path(named).expanduser().absolute()

@@ -1,8 +1,8 @@
 """Files of predictions: reading them, and joining them to a benchmark's questions by id.
 
 A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with gzip. Every object has
-an "id"; the other fields are the benchmark's. Real files lack ids, repeat them, contain ids of other versions, and end
-in the middle of a line: each such case is counted and named, and does not affect any other line.
+an "id"; the other fields depend on the benchmark. Real files lack ids, repeat them, contain ids of other versions, and
+end in the middle of a line: such cases are counted and listed, and do not affect other lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.limits import json_of
 
-NAMED = 5  # how many ids or lines a message names before it counts the rest
+NAMED = 5  # ids or lines that a message lists; the others are counted
 STDIN = "-"
 
 
@@ -30,7 +30,7 @@ class Prediction:
 
     Attributes:
         line: the line in the file, or the position in a JSON list, from 1.
-        id: the question's id; an integer in the file is written out, as 1 and "1" are one id.
+        id: the question's id; an integer in the file becomes a string, so 1 and "1" are the same id.
         fields: the whole object, "id" included.
     """
 
@@ -41,7 +41,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that holds no prediction, and the reason."""
+    """A line without a prediction, and the reason."""
 
     line: int
     reason: str
@@ -57,7 +57,7 @@ class Predictions:
 
     @property
     def system(self) -> str:
-        """The file's name without its endings: the name of the system that made the predictions."""
+        """The file's name without its extensions: the name of the system that made the predictions."""
         return Path(self.path.removesuffix(".gz")).stem
 
     @property
@@ -72,15 +72,15 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Predictions aligned with questions, and everything that did not fit.
+    """Predictions aligned with questions, and all problems.
 
     Attributes:
         ids: the question ids that are scored, in order.
-        rows: the prediction for each of them; None if there is none.
+        rows: the prediction for each of them, or None.
         missing: ids of questions without a prediction.
         unknown: predictions whose id belongs to no question.
         repeated: predictions that a later line with the same id replaced (the last one counts).
-        bad_lines: lines that hold no prediction.
+        bad_lines: lines without a prediction.
     """
 
     ids: tuple[str, ...]
@@ -91,7 +91,7 @@ class Joined:
     bad_lines: tuple[BadLine, ...] = ()
 
     def problems(self) -> list[str]:
-        """One sentence for each kind of problem; empty for a perfect file."""
+        """One sentence for each kind of problem; empty if there are none."""
         said = [
             ("questions without a prediction", list(self.missing)),
             ("predictions for unknown questions", [f"{p.id} (line {p.line})" for p in self.unknown]),
@@ -106,10 +106,10 @@ def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Se
 
     Args:
         source: a path (``.jsonl``, a JSON list, either with ``.gz``), "-" for standard input, or a list of objects.
-        needs: a line must have at least one of these fields, such as ("answer",); () if any object will do.
+        needs: a line must have at least one of these fields, such as ("answer",); () if no field is required.
 
     Raises:
-        InputError: the file does not exist, cannot be read, or holds no prediction at all.
+        InputError: the file does not exist, cannot be read, or has no predictions.
     """
     if not isinstance(source, str | Path):
         return _collected("the predictions given", enumerate(source, 1), needs)
@@ -134,7 +134,7 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     """Predictions in the order of their questions.
 
     Raises:
-        InputError: not a single prediction belongs to a question: the file is for another config or benchmark.
+        InputError: no prediction belongs to a question, so the file is for another config or benchmark.
     """
     known = set(question_ids)
     last = {row.id: row for row in predictions.rows}
@@ -142,7 +142,7 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     if len(unknown) == len(predictions.rows):
         raise InputError(
             f"none of the {len(unknown)} predictions of {predictions.path} belongs to a question of this config "
-            f"(the first: id {unknown[0].id!r}, line {unknown[0].line}); is it for another config or benchmark?"
+            f"(the first has id {unknown[0].id!r}, line {unknown[0].line}); is it for another config or benchmark?"
         )
     return Joined(
         ids=tuple(question_ids),
@@ -180,7 +180,7 @@ def _json_list(data: bytes, name: str) -> list[Any]:
     try:
         found = json_of(data)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} begins as a JSON list, but is not JSON: {error}") from None
+        raise InputError(f"{name} begins like a JSON list, but is not valid JSON: {error}") from None
     return list(found)
 
 
@@ -193,7 +193,7 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
     if not rows:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         example = {"id": "7d...", needs[0] if needs else "answer": "..."}
-        raise InputError(f"{name} holds no predictions{first}. A line must be a JSON object: {json.dumps(example)}")
+        raise InputError(f"{name} has no predictions{first}. A line must be a JSON object: {json.dumps(example)}")
     return Predictions(name, tuple(rows), tuple(bad))
 
 
@@ -212,7 +212,7 @@ def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine
     if needs and not any(name in row for name in needs):
         return BadLine(number, f"without {' or '.join(map(repr, needs))} (keys: {keys})")
     identity = row["id"]
-    if isinstance(identity, int) and not isinstance(identity, bool):  # some datasets count their questions
+    if isinstance(identity, int) and not isinstance(identity, bool):  # some datasets number their questions
         return Prediction(number, str(identity), row)
     if not isinstance(identity, str):
         return BadLine(number, f"the id is neither a string nor an integer: {identity!r:.60}")

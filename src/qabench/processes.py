@@ -17,7 +17,7 @@ TASKS_PER_WORKER = 4
 
 
 def most_workers() -> int:
-    """How many processes can work at once: 1 where forking is not safe, else one per processor."""
+    """The number of processes to use: 1 if forking is not safe, else one per processor."""
     return len(os.sched_getaffinity(0)) if _can_fork() else 1
 
 
@@ -31,11 +31,11 @@ def map_parallel(
     """``[function(item) for item in items]``, in forked processes if there are many items.
 
     Args:
-        function: any function; the processes get it by the fork, so it need not be picklable.
+        function: any function; the processes inherit it by forking, so it need not be picklable.
         items: picklable, and so are the results.
         workers: processes; None for one per processor, but at most one for ``least`` items.
-        least: how many items are worth a process.
-        items_per_task: how many items are sent to a process at a time; None for a quarter of its share.
+        least: the minimum number of items per process.
+        items_per_task: the number of items sent to a process at a time; None for a quarter of its share.
 
     Raises:
         BrokenProcessPool: a process was killed.
@@ -47,7 +47,7 @@ def map_parallel(
     size = items_per_task or -(-len(items) // (workers * TASKS_PER_WORKER))
     tasks = [items[start : start + size] for start in range(0, len(items), size)]
     with warnings.catch_warnings():
-        # Python warns about forking a process that has threads; the children use no lock of another thread.
+        # Python warns about forking a process with threads; the children do not use locks of other threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
         context = multiprocessing.get_context("fork")
@@ -56,8 +56,8 @@ def map_parallel(
 
 
 def _can_fork() -> bool:
-    # Without fork, a child imports the user's main module again, which scripts without a __main__ guard do not survive.
-    # A worker of another pool may have no children.
+    # Without fork, a child imports the user's main module again, which fails for scripts without a __main__ guard.
+    # A worker of another pool is not allowed to have children.
     return sys.platform == "linux" and not multiprocessing.current_process().daemon
 
 

@@ -1,4 +1,4 @@
-"""Where a score ranks among the published scores of other systems."""
+"""The rank of a score among the published scores of other systems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabench.loading_scripts import dataset_table, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, shipped_scores
 from qabench.sources import available
 
-FROM_FILE = "predictions"  # the setting of a file of predictions, which does not say how they were made
+FROM_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 
 
 def published(name: str, config: str | None = None, setting: str | None = None) -> list[PublishedScore]:
@@ -22,11 +22,11 @@ def published(name: str, config: str | None = None, setting: str | None = None) 
 
     Args:
         name: such as "fanoutqa".
-        config: only those on these questions, such as "test".
-        setting: only those of this setting, such as "closed-book".
+        config: only scores on these questions, such as "test".
+        setting: only scores of this setting, such as "closed-book".
 
     Raises:
-        InputError: there is no such benchmark.
+        InputError: the benchmark does not exist.
         SourceError: the files with the scores are not available.
     """
     return [one for one in _all(name) if config in (None, one.config) and setting in (None, one.setting)]
@@ -45,13 +45,13 @@ def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]
 
 
 def rank(evaluation: Evaluation, score: Score) -> str | None:
-    """Where a score ranks among published ones of the same setting, in one sentence.
+    """The rank of a score among published scores of the same setting, in one sentence.
 
-    A file of predictions does not say its setting, so it is ranked in each one.
+    The setting of a file of predictions is unknown, so it is ranked in each setting.
 
     Returns:
-        Such as "MRR@10 0.5259 ranks 1st of 2 (published: 1)"; None if the score deviates from the official one, or if
-        nothing comparable is published or available.
+        Such as "MRR@10 0.5259 ranks 1st of 2 (published: 1)"; None if the score is not official, or if no comparable
+        score is published or available.
     """
     of = benchmark(evaluation.benchmark)
     if of.deviations(evaluation, score) or not _is_local(of.name):
@@ -69,7 +69,7 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
     )
     configs = sorted({one.config for one in scores} - {evaluation.config})
     warning = (
-        f". The published results are on {', '.join(configs)}, this one on {evaluation.config}: not the same questions"
+        f". The published results are on {', '.join(configs)}, this one on {evaluation.config}: different questions"
         if configs
         else ""
     )

@@ -1,4 +1,4 @@
-"""Published numbers computed again from public data: the published value, ours, and the reason for a difference."""
+"""Published scores and statistics, recomputed from public data and compared."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Check:
 
     Attributes:
         what: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
-        published: the published value; None if there is none.
+        published: the published value, or None.
         ours: the value computed here.
-        explanation: why they differ; "" if that is not known, or if they agree.
+        explanation: why they differ; "" if this is not known, or if they agree.
     """
 
     what: str
@@ -35,7 +35,7 @@ class Check:
 
     @property
     def agrees(self) -> bool:
-        """Whether our value, rounded as the published one, equals it; True if none is published."""
+        """Whether our value, rounded like the published one, equals it; True without a published value."""
         return self.published is None or round(self.ours, _digits(self.published)) == self.published
 
     @property
@@ -46,12 +46,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """All numbers of a benchmark that public data allows to compute, and what cannot be computed.
+    """All numbers of a benchmark that can be computed from public data.
 
     Attributes:
         checks: one per number.
-        tables: further numbers, for which no values are published.
-        notes: sentences on published numbers that were not computed, with the reason.
+        tables: further numbers, without published values.
+        notes: sentences about published numbers that were not computed, with the reason.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -60,17 +60,17 @@ class Reproduction:
 
 
 Known = Mapping[str, tuple[float, str]]
-"""``Check.what`` -> our value where it is known to differ from the published one, and the reason."""
+"""``Check.what`` -> our value if it is known to differ from the published one, and the reason."""
 
 
 def reproduce(name: str) -> Reproduction:
-    """Computes published numbers of a benchmark again.
+    """Recomputes the published numbers of a benchmark.
 
     Args:
         name: such as "fanoutqa".
 
     Raises:
-        InputError: there is no such benchmark.
+        InputError: the benchmark does not exist.
     """
     of: Benchmark = benchmark(name)
     if of.reproduce_with:
@@ -80,15 +80,14 @@ def reproduce(name: str) -> Reproduction:
 
 
 def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ()) -> Reproduction:
-    """The published statistics of a benchmark's data against those of ``qabench stats``.
+    """Compares the published statistics of a benchmark's data with those of ``qabench stats``.
 
-    Configs that are parts of the files of an earlier config are left out: their numbers are parts, too.
+    Configs that are parts of the files of an earlier config are left out.
 
     Args:
         name: such as "felm".
-        known: differences that are understood. A value that is neither the published nor the known one stays
-            unexplained.
-        more: the titles of tables of which all numbers are wanted, published or not.
+        known: explained differences. A value that is neither the published nor the known one is unexplained.
+        more: the titles of tables of which all numbers are included, published or not.
     """
     found = Reproduction()
     module = importlib.import_module(f"qabench.loading_scripts.{name}.stats")
@@ -104,13 +103,13 @@ def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ())
     if missing:
         splits_named = ", ".join(missing)
         found.notes.append(
-            f"Not computed, because the files are not here (see `qabench fetch {name}`): {splits_named}."
+            f"Not computed, because the files are not available (see `qabench fetch {name}`): {splits_named}."
         )
     return found
 
 
 def available_splits(name: str, config: str) -> tuple[dict[str, Any], list[str]]:
-    """The rows of a config by split where the files are available, and the names of the other splits."""
+    """The rows of a config by split if the files are available, and the names of the other splits."""
     splits: dict[str, Any] = {}
     missing = []
     for split, files in dataset_table(name).config(config).splits.items():
@@ -125,7 +124,7 @@ def available_splits(name: str, config: str) -> tuple[dict[str, Any], list[str]]
 
 
 def _configs(name: str) -> list[str]:
-    """The configs of upstream files, each file set once, without published scores."""
+    """The configs with upstream files, without duplicate sets of files and without published scores."""
     first: dict[frozenset[str], str] = {}
     for config in dataset_table(name).configs.values():
         if config.files and config.name != LEADERBOARD:

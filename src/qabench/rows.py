@@ -1,4 +1,4 @@
-"""Strict reading of data files: a row that does not fit the schema is an error that names file, row and field."""
+"""Strict reading of data files: a row that does not match the schema is an error that names file, row and field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JSON_NAMES = {dict: "object", list: "list", str: "string", int: "integer", float
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A JSON object of a data file, and its place for error messages, such as ``questions.json, row 3``."""
+    """A JSON object of a data file, and its position for error messages, such as ``questions.json, row 3``."""
 
     fields: Mapping[str, Any]
     where: str
@@ -118,7 +118,7 @@ def _parse(data: bytes, encoding: str, where: str) -> Any:
         line = f", line {error.lineno}" if b"\n" in data.strip() else ""
         raise DataError(f"{where}{line}, column {error.colno}: not JSON ({error.msg})") from None
     except ValueError as error:  # too deep, too long, or an integer with too many digits
-        raise DataError(f"{where}: not JSON that can be read ({error})") from None
+        raise DataError(f"{where}: not valid JSON ({error})") from None
 
 
 def _shown(value: Any) -> str:

@@ -19,7 +19,7 @@ def printable(text: object) -> str:
 
 
 def redacted(text: str) -> str:
-    """The text without the values of environment variables that hold keys, and without the queries of URLs."""
+    """The text without the values of environment variables with keys, and without the queries of URLs."""
     for secret in _secrets():
         text = text.replace(secret, REDACTED)
     return _QUERY.sub(r"\1", text)

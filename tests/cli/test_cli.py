@@ -134,7 +134,7 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
     [
         (["score", "fanoutqa", "nowhere.jsonl", *SAMPLE], 2, "cannot read the predictions nowhere.jsonl"),
         (["score", "fanoutqa", "@", "--config", "nope"], 2, "no config 'nope'; allowed: dev, test"),
-        (["score", "nope", "@"], 2, "there is no benchmark 'nope'; allowed:"),
+        (["score", "nope", "@"], 2, "unknown benchmark 'nope'; allowed:"),
         (["score", "fanoutqa", "@", "--metrics", "acc,bleu"], 2, "no metric 'bleu'; allowed: acc, rouge"),
         (
             ["score", "fanoutqa", "@", "--config", "sample", "--by", "color"],
@@ -195,7 +195,7 @@ def test_caches_are_listed_and_cleared(tmp_path: Path, monkeypatch: pytest.Monke
     assert as_json("cache", "clear", "--model", "m", "--older-than", "1d", **environment) == {"deleted": 0}
     assert as_json("cache", "clear", "--model", "m", **environment) == {"deleted": 1}
     assert (
-        "there are no replies of the model 'm'"
+        "the cache has no replies of the model 'm'"
         in qabench("cache", "clear", "--model", "m", code=2, **environment).stderr
     )
 

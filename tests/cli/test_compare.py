@@ -86,10 +86,10 @@ def test_felm_systems_compare_by_f1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fanoutqa", ANSWERS[0], "--config", "sample"], "give two systems or more"),
-        (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the same file twice"),
+        (["fanoutqa", ANSWERS[0], "--config", "sample"], "give at least two systems"),
+        (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the file was given twice"),
         (["fanoutqa", *ANSWERS, "--metric", "f1"], "has no metric 'f1'; allowed: acc.loose"),
-        (["nope", *ANSWERS], "there is no benchmark 'nope'; allowed: expertqa, fanoutqa"),
+        (["nope", *ANSWERS], "unknown benchmark 'nope'; allowed: expertqa, fanoutqa"),
         (["fanoutqa", *ANSWERS, "--config", "nope"], "no config 'nope'"),
         (["fanoutqa", *ANSWERS, "--reply-format", "answer"], "FanOutQA has no option 'reply_format'; allowed: "),
         (["fanoutqa", *ANSWERS, "--config", "sample", "--test", "t"], "'t'; allowed: randomization, bootstrap"),

@@ -77,9 +77,9 @@ def test_only_shared_ids_count_and_the_rest_is_named(tmp_path: Path) -> None:
     means = {system["system"]: system["mean"] for system in compared["systems"]}
     assert means == pytest.approx({"a": 1, "b": 0.5 / 3})
     problems = {system["system"]: "\n".join(system["problems"]) for system in compared["systems"]}
-    assert "left out, not scored in every file: 9 (3, 4, 5, 6, 7 and 4 more)" in problems["a"]
+    assert "left out because they are not in every file: 9 (3, 4, 5, 6, 7 and 4 more)" in problems["a"]
     for part in (
-        "left out, not scored in every file: 1 (x)",
+        "left out because they are not in every file: 1 (x)",
         "replaced an earlier line of the same id: 1 (2 (line 4))",
         "without a number for s: 2 (3, 4)",
         "unreadable lines: 3 (line 9: not JSON",
@@ -119,17 +119,20 @@ def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["A", "--metric", "acc.loose"], "give two files or more"),
-        (["A", "A", "--metric", "acc.loose"], "the same file twice"),
+        (["A", "--metric", "acc.loose"], "give at least two files"),
+        (["A", "A", "--metric", "acc.loose"], "the file was given twice"),
         (["nowhere.jsonl", "A", "--metric", "acc.loose"], "cannot read the file of scores nowhere.jsonl: No such file"),
-        (["A", "B", "--metric", "acc.loose"], r"no single score 'acc.loose' in .*a.jsonl; allowed: p.s, q.s"),
-        (["A", "B", "--metric", "s"], "no single score 's' in .*a.jsonl; allowed: p.s, q.s"),
-        (["A", "B", "--metric", "p.s"], r"share no id: a: 1 \(1\); b: 1 \(2\)"),
-        (["A", "E", "--metric", "p.s"], "empty.jsonl holds no scores. A line must be as"),
-        (["A", "J", "--metric", "p.s"], r"junk.jsonl holds no scores \(line 1: not JSON"),
+        (
+            ["A", "B", "--metric", "acc.loose"],
+            "does not have exactly one score 'acc.loose'; allowed: p.s, q.s",
+        ),
+        (["A", "B", "--metric", "s"], "a.jsonl does not have exactly one score 's'; allowed: p.s, q.s"),
+        (["A", "B", "--metric", "p.s"], r"have no id in common: a: 1 \(1\); b: 1 \(2\)"),
+        (["A", "E", "--metric", "p.s"], "empty.jsonl has no scores. A line must look like"),
+        (["A", "J", "--metric", "p.s"], r"junk.jsonl has no scores \(line 1: not JSON"),
         (["A", "B", "--metric", "s", "--test", "t"], "unknown test 't'; allowed: randomization, bootstrap"),
         (["A", "B", "--metric", "s", "--correction", "t"], "unknown correction 't'; allowed: holm, bh, none"),
-        (["A", "B", "--metric", "p.s", "--cluster", "doc"], "id '1' does not name its question in .*'doc'"),
+        (["A", "B", "--metric", "p.s", "--cluster", "doc"], "id '1' does not have its question in .*'doc'"),
         (["A", "C", "--metric", "p.s", "--cluster", "k"], "different questions for id '1': 'x', 'y'"),
         (["A", "C", "--metric", "p.s", "--resamples", "1"], "1 resamples; allowed: 2 or more"),
     ],

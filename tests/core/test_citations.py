@@ -28,5 +28,5 @@ def test_a_metric_brings_its_benchmark_and_its_source() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"no benchmark or metric 'nope'.*fanoutqa.*fanout_acc"):
+    with pytest.raises(InputError, match=r"unknown benchmark or metric 'nope'.*fanoutqa.*fanout_acc"):
         bibtex(["nope"])

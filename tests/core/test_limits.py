@@ -38,7 +38,7 @@ def test_deep_json_is_one_error(text: str, tmp_path: Path) -> None:
         read_reply(text)
     path = tmp_path / "rows.json"
     path.write_text(f"[{text}]")
-    with pytest.raises(InputError, match=f"rows.json: not JSON that can be read .{TOO_DEEP}"):
+    with pytest.raises(InputError, match=f"rows.json: not valid JSON .{TOO_DEEP}"):
         list(read_json_list(path))
 
 

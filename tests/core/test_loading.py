@@ -67,7 +67,7 @@ def test_splits(split: Any, rows: Any) -> None:
         ({"split": ReadInstruction("nope")}, 'Unknown split "nope"'),
         ({"split": "validation[a"}, "Unrecognized instruction format"),
         ({"split": "validation[:2]", "streaming": True}, "cannot be streamed; allowed: validation"),
-        ({"data_files": "nowhere.json"}, "data_files: there is no file nowhere.json"),
+        ({"data_files": "nowhere.json"}, "data_files: the file nowhere.json does not exist"),
         ({"data_files": {"test": []}}, "data_files is empty"),
     ],
 )

@@ -93,5 +93,5 @@ def test_bad_arguments() -> None:
         compare(systems, MEAN, test="t")
     with pytest.raises(InputError, match="unknown correction"):
         compare(systems, MEAN, correction="x")
-    with pytest.raises(InputError, match="on one config only; these are on fanoutqa dev, fanoutqa sample"):
+    with pytest.raises(InputError, match="on one config; these are on fanoutqa dev, fanoutqa sample"):
         compare(systems | {"b": replace(systems["b"], config="dev")}, MEAN)

@@ -158,7 +158,7 @@ def test_missing_data_and_wrong_usage(tmp_path: Path, cache: Path, monkeypatch: 
     assert row["state"] == "no data"
     assert "fanout-final-test-nov23.json" in row["detail"]
     for arguments, message in [
-        ((), "name the benchmarks to register (expertqa, fanoutqa, fastbook, felm), or give --all"),
+        ((), "name the benchmarks to register (expertqa, fanoutqa, fastbook, felm), or use --all"),
         (("felm", "fanoutqa", "--config", "dev"), "--config needs exactly one benchmark"),
         (("felm", "--config", "nope"), "felm has no config 'nope'"),
         (("--status", "--remove"), "cannot be used together"),

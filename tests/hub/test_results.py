@@ -135,7 +135,7 @@ def test_unreadable_replies_are_in_the_notes() -> None:
     [
         ({"deviations": {"acc.loose": ["the run did not finish (error)"]}}, "the run did not finish (error)"),
         ({"signatures": {"acc": ACC.replace("3.8", "3.9")}}, "lemmatizer: spacy-3.9 instead of spacy-3.8"),
-        ({"signatures": {"acc": ACC + "|extra:1"}}, "extra: 1 (qabench does not know an official value)"),
+        ({"signatures": {"acc": ACC + "|extra:1"}}, "extra: 1 (the official value is not known)"),
         ({"signatures": {"acc": "fanout_acc|config:dev"}}, "lemmatizer: not recorded"),
         (
             {"deviations": {"acc.loose": ["77 are left out"]}, "signatures": {"acc": ACC.replace("dev", "sample")}},
@@ -351,7 +351,7 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
 
     api.merge_pull_request(MODEL, 1)
     again = command(report, "--setting=closed-book", "--push", MODEL)
-    assert "has these results already: no pull request was opened" in again.stdout
+    assert "already has these results: no pull request was opened" in again.stdout
     later = as_json(report, "--setting=closed-book", "--date=2026-02-01", "--metric=acc.loose", "--push", MODEL)
     assert later["pull_request"].endswith("/discussions/2")
     second = api.hf_hub_download(MODEL, name, revision="refs/pr/2", cache_dir=tmp_path / "seen")

@@ -148,7 +148,9 @@ def test_a_damaged_entry_is_paid_again(tmp_path: Path, change: str) -> None:
         connection.execute(f"UPDATE checked_replies SET {change}")
     connection.close()
     wanted = [KEY, b"\0" + KEY[1:]]
-    with pytest.warns(UserWarning, match="damaged entries; they are ignored, and their calls are made and paid again"):
+    with pytest.warns(
+        UserWarning, match="damaged entries; they are ignored, and their calls are repeated and paid for again"
+    ):
         assert cache.find(wanted) == {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # said once

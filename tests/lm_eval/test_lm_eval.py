@@ -293,7 +293,7 @@ def test_other_files_are_not_samples(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         generations(path)
     path.write_text("")
-    with pytest.raises(InputError, match="holds no samples"):
+    with pytest.raises(InputError, match="has no samples"):
         generations(path)
     path.write_text('{"doc": {"id": "a"}, "filtered_resps": ["x", "y"]}\n')
     with pytest.raises(InputError, match="line 1 is not a sample of a qabench task"):

@@ -320,14 +320,14 @@ def test_stats_of_the_oddities() -> None:
     table = by_title("random", rows)["Oddities"]
     assert {row[0]: row[-1] for row in table.rows} == {
         "claims": 2529,
-        "answers whose revision is empty": 1,
+        "answers with an empty revision": 1,
         "answers without annotation_time": 1,
         "claims with a fact score": 0,
-        "claims with a null label of the experts": 6,
-        "claims with null in every field of the experts": 3,
-        "claims with revised_evidence a list": 111,
-        "claims with revised_evidence a text": 2412,
-        "claims with revised_evidence null": 6,
+        "claims without one of the experts' labels": 6,
+        "claims without any annotation": 3,
+        "claims whose revised_evidence is a list": 111,
+        "claims whose revised_evidence is text": 2412,
+        "claims whose revised_evidence is null": 6,
         "claims with source_reliability and revised_claim_string": 505,
     }
     assert round(2412 / 2529, 2) == 0.95

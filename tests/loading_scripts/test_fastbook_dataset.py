@@ -233,7 +233,7 @@ def test_other_counts_of_the_questions(real: Callable[[str], list[dict[str, Any]
     assert contexts.rows == [[0, 25], [1, 292], [2, 31], [3, 5], [4, 1], [5, 2], [6, 1]]
     assert dict(made["Other counts of the questions"].rows) == {
         "contexts": 389,
-        "components of several strings": 6,
+        "components with several strings": 6,
         "components whose scoring_type is simple": 357,
         "questions with one component": 108,
         "questions with a component without context": 19,
@@ -385,7 +385,7 @@ def test_a_chapter_without_a_questionnaire_is_all_text() -> None:
             "07_x.ipynb",
             "field 'cells': expected a markdown cell with the chapter's title",
         ),
-        ([cell("markdown", "# T")], "x.ipynb", "x.ipynb: expected a name such as 01_intro.ipynb"),
+        ([cell("markdown", "# T")], "x.ipynb", "x.ipynb: expected a name with the chapter's number"),
         (
             [cell("markdown", None)],
             "07_x.ipynb",

@@ -216,7 +216,7 @@ class TestRealData:
                 (
                     responses,
                     sample[1],
-                    {"responses without an error": 2, "responses with an error": 3, "segments a response: mean": 4},
+                    {"responses without an error": 2, "responses with an error": 3, "segments per response: mean": 4},
                 ),
             )
             for name, column in names.items()

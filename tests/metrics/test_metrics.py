@@ -76,7 +76,7 @@ def example(name: str) -> tuple[list[Any], list[Any]]:
 def test_there_are_metrics() -> None:
     named = {qabench.load_metric(name).BENCHMARK for name in metrics.metric_names()}
     assert named == set(benchmark_names())
-    with pytest.raises(InputError, match=r"no metric 'nope'; allowed: .*fanout_acc"):
+    with pytest.raises(InputError, match=r"unknown metric 'nope'; allowed: .*fanout_acc"):
         qabench.load_metric("nope")
 
 
@@ -136,7 +136,7 @@ def test_which_texts_are_json(name: str, metric: Any) -> None:
         ({"predictions": ["a"]}, "references missing"),
         ({"references": ["a"]}, "predictions missing"),
         ({"predictions": ["a"], "references": ["a", "b"]}, "1 predictions for 2 references"),
-        ({"predictions": "a", "references": ["a"]}, "predictions is a str; give a list"),
+        ({"predictions": "a", "references": ["a"]}, "predictions is a str; it must be a list"),
         ({"predictions": ["a", b"b"], "references": ["a", "b"]}, r"predictions\[1\]: answer is a bytes"),
         ({"predictions": ["a"], "references": [{"x": (1,)}]}, r"references\[0\]: answer\['x'\] is a tuple"),
     ],

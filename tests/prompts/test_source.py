@@ -66,10 +66,10 @@ def test_expressions_become_templates(source: PromptSource) -> None:
         (lambda s: s.assigned("prompt", "Runner.get_prompt", nth=2), r"has no assignment to prompt \(number 3\)"),
         (lambda s: s.assigned("prompt", "Nobody.get_prompt"), "has no Nobody.get_prompt; is it the right file"),
         (lambda s: s.returned("Runner.get_prompt"), "'field.name' has no name; name it with fields="),
-        (lambda s: s.assigned("one", "odd"), "'x' is formatted; cannot be read"),
+        (lambda s: s.assigned("one", "odd"), "'x' has a format specification"),
         (lambda s: s.assigned("two", "odd"), "looks like a field"),
         (lambda s: s.assigned("three", "odd"), r"'f\(x\)' has no name"),
-        (lambda s: s.returned("odd"), "other fields than {}"),
+        (lambda s: s.returned("odd"), "fields other than {}"),
         (lambda s: s.docstring("Runner"), "Runner has no docstring"),
     ],
 )

@@ -138,7 +138,7 @@ def test_other_options_do_not_continue_a_build(corpus: CorpusFile, tmp_path: Pat
         build(corpus, tmp_path / "index", "okapi")
     with pytest.raises(InputError, match="was built with the tokenizer"):
         ShardedIndex(tmp_path / "index", Words("english"))
-    with pytest.raises(InputError, match="has no index"):
+    with pytest.raises(InputError, match="is not an index"):
         ShardedIndex(tmp_path / "nothing")
 
 

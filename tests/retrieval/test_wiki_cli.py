@@ -75,11 +75,11 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prefetch", "felm"], "the questions of FELM have no Wikipedia pages; allowed: fanoutqa"),
-        (["prefetch", "nothing"], "there is no benchmark 'nothing'"),
+        (["prefetch", "felm"], "the questions of FELM do not have Wikipedia pages; allowed: fanoutqa"),
+        (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
         (["prefetch", "fanoutqa", "train"], "fanoutqa has no config 'train'"),
         (["import-cache", "nothing.tar"], "cannot read the tarball nothing.tar"),
-        (["search", " "], "needs a query"),
+        (["search", " "], "the query must not be empty"),
     ],
 )
 def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:

@@ -43,7 +43,7 @@ def test_a_lazy_revision_is_not_looked_up() -> None:
 
 @pytest.mark.parametrize("evidence", [{}, {"title": " "}, {"title": None, "pageid": "###TBD###"}, "Jupiter", None])
 def test_no_page(evidence: Any) -> None:
-    with pytest.raises(InputError, match="names no page"):
+    with pytest.raises(InputError, match="does not identify a page"):
         WikiPage.of(evidence)
 
 

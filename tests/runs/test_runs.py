@@ -242,7 +242,7 @@ def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_
     ("arguments", "says"),
     [
         (["run"], "give a benchmark and --model"),
-        (["run", "nope", "--model", "m"], "there is no benchmark 'nope'; allowed: expertqa, fanoutqa"),
+        (["run", "nope", "--model", "m"], "unknown benchmark 'nope'; allowed: expertqa, fanoutqa"),
         (["run", "felm", "--model", "m", "--setting", "rag"], "FELM has no setting 'rag'; allowed: raw"),
         (
             ["run", "fanoutqa", "--model", "m", "-T", "foo=1"],
@@ -256,10 +256,10 @@ def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_
         (["run", "fanoutqa", "--model", "m", "-T", "x"], "-T is 'x'; it must be NAME=VALUE"),
         (["run", "fanoutqa", "--model", "none/x", "--config", "nope"], "nope"),
         (["run", "fanoutqa", "--model", "no-such-provider/x", "--config", "sample"], "no-such-provider"),
-        (["run", "fanoutqa", "--resume", "x.eval"], "give no benchmark and no --model"),
-        (["run", "--resume", "x.eval"], "there is no log x.eval"),
-        (["export", "x.eval"], "there is no log x.eval"),
-        (["report", "x.eval", "--config", "dev", "--output", "x"], "name their --benchmark"),
+        (["run", "fanoutqa", "--resume", "x.eval"], "cannot be combined with a benchmark"),
+        (["run", "--resume", "x.eval"], "the log x.eval does not exist"),
+        (["export", "x.eval"], "the log x.eval does not exist"),
+        (["report", "x.eval", "--config", "dev", "--output", "x"], "need --benchmark"),
     ],
 )
 def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_what_is_no_log_of_ours_is_refused(tmp_path: Path, done: Evaluation) -> 
     (tmp_path / "a.eval").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):
         read_run(tmp_path / "a.eval")
-    with pytest.raises(InputError, match="no answers of epoch 7; it has the epochs 1"):
+    with pytest.raises(InputError, match="no answers in epoch 7; it has the epochs 1"):
         predictions(done, epoch=7)
 
 

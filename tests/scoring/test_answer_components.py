@@ -115,7 +115,7 @@ def test_options_leave_components_out_and_are_named() -> None:
     assert left.mrr_per_question(10) == [1, None]
     assert (left.mrr(10), left.recall(10), left.skipped) == (1, 1, 1)
     assert left.signature()["options"] == "skip_extraneous+explicit_only"
-    with pytest.raises(InputError, match="leave no question with a component"):
+    with pytest.raises(InputError, match="leave out all components"):
         answer_component_scores(references[1:], predictions[1:], skip_extraneous=True).mrr(10)
 
 
@@ -126,10 +126,10 @@ def test_options_leave_components_out_and_are_named() -> None:
         ([[]], [], {}, "0 predictions for 1 references"),
         ([[]], ["x"], {}, r"predictions\[0\] is 'x'; allowed: a list of passages"),
         ([[]], [["x", 1]], {}, r"predictions\[0\] is \['x', 1\]"),
-        (["x"], [[]], {}, r"references\[0\] is a str; give a question's answer_context"),
+        (["x"], [[]], {}, r"references\[0\] is a str; it must be the answer_context"),
         ([["x"]], [[]], {}, r"references\[0\]: a component is 'x'; allowed: a dict"),
         ([[{"context": "x"}]], [[]], {}, "allowed: a dict with 'context', a list of strings"),
-        ([[]], [[]], {"k": 0}, "k is 0; allowed: an integer of 1 or more"),
+        ([[]], [[]], {"k": 0}, "k is 0; allowed: an integer of at least 1"),
         ([[]], [[]], {"k": []}, r"k is \[\]"),
         ([[]], [[]], {"k": [10, True]}, r"k is \[10, True\]"),
         ([[]], [[]], {"k": 2.5}, "k is 2.5"),

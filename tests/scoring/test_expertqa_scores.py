@@ -205,7 +205,7 @@ class TestInput:
             ([], "nothing to score"),
             ([row(), row()], "1 predictions for 2 references"),
             (["x"], r"references\[0\] is 'x'; allowed: a row of the dataset"),
-            ([{"answers": {"gpt4": {}}}], r"references\[0\] is .*the source's files have a dict by system"),
+            ([{"answers": {"gpt4": {}}}], r"references\[0\] is .*in the source files it is a dict by system"),
             ([{"answers": ["x"]}], r"references\[0\]\['answers'\]\[0\] is 'x'; allowed: a dict with system"),
             ([row({"system": "gpt4", "answer_string": "x"})], r"\['answers'\]\[0\] is .*claims \(a list or None\)"),
             ([row(answer(system=3))], r"\['answers'\]\[0\] is"),  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ class TestInput:
     @pytest.mark.parametrize(
         ("prediction", "message"),
         [
-            (3, r"predictions\[1\] is 3; allowed: a row of the dataset, a list of verdicts, None"),
+            (3, r"predictions\[1\] is 3; allowed: a row of the dataset, a list of verdicts, or None"),
             ("Y", r"predictions\[1\] is 'Y'"),
             ([], r"predictions\[1\] has 0 verdicts for the 1 claims of references\[1\]"),
             (["yes"], r"predictions\[1\], claim 0: \w+ is 'yes'; allowed: .*, None"),
@@ -239,9 +239,7 @@ class TestInput:
             score([row(answer(claim()))] * 2, [*self.GOOD(score), prediction])
 
     def test_no_verdict_at_all_is_an_error(self, score: Callable[..., Any]) -> None:
-        with pytest.raises(
-            InputError, match=r"no claim has a verdict: give predictions whose claims have (auto|fact_)"
-        ):
+        with pytest.raises(InputError, match=r"no claim has a verdict: .* need the field (auto|fact_)"):
             score([row(answer(claim()))], [row(answer(claim()))])
 
 
@@ -262,7 +260,7 @@ def test_bad_fields_of_claims(score: Callable[..., Any], field: str, value: Any,
     with pytest.raises(InputError, match=message):
         score([row(answer(claim(), claim(**{field: value})))], verdicts)
     lacking = {name: kept for name, kept in claim().items() if name != field}
-    with pytest.raises(InputError, match=rf"\['claims'\]\[1\] has no '{field}'; give rows as in the dataset"):
+    with pytest.raises(InputError, match=rf"\['claims'\]\[1\] has no '{field}'; use rows as in the dataset"):
         score([row(answer(claim(), lacking))], verdicts)
 
 

@@ -237,7 +237,7 @@ def test_kappa_by_question_is_less_sure() -> None:
         (lambda: bootstrap_mean([1.0], method="BCa"), "unknown method 'BCa'; allowed: percentile, bca"),
         (lambda: bootstrap_mean([1.0, 2.0], clusters=["q"]), "1 names, 2 items"),
         (lambda: bootstrap([[0, 0, 0]], unsafe_f1), "undefined .* on 1 of 1 samples"),
-        (lambda: bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1), "undefined .* resamples: let the function return"),
+        (lambda: bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1), "undefined .* resamples: the function must return"),
         (lambda: bootstrap([[1, 0, 0]], lambda *_: 0.5), "one score for each"),  # type: ignore[arg-type, return-value]
         (lambda: bootstrap([1.0], f1), "one row of numbers per item"),  # type: ignore[list-item]
         (lambda: adjust([0.5], "bonferroni"), "unknown correction 'bonferroni'; allowed: holm, bh, none"),

@@ -166,7 +166,7 @@ def test_compare_ranks_tests_and_counts() -> None:
         (lambda: paired_bootstrap([1], [1, 2]), "aligned: 1 and 2"),
         (lambda: paired_randomization([], []), "no questions"),
         (lambda: paired_randomization([[1, 2]], [[1]], function=f1), "the same number of columns: 2 and 1"),
-        (lambda: compare({"a": [1.0]}), "1 system; give two or more"),
+        (lambda: compare({"a": [1.0]}), "1 system; at least two"),
         (lambda: compare({"a": [1.0], "b": [1.0]}, test="t"), "unknown test 't'; allowed: randomization, bootstrap"),
         (lambda: compare({"a": [1.0], "b": [1.0, 2.0]}), "aligned"),
     ],

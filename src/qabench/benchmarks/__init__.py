@@ -1,8 +1,8 @@
-"""One package per benchmark, and the descriptor that the generic code knows it by.
+"""One package per benchmark, and the descriptor through which generic code uses it.
 
-``qabench.benchmarks.NAME`` holds everything specific to one benchmark that is neither its data
-(``loading_scripts/NAME``) nor a pure score (``qabench.scoring``). Its ``__init__`` defines ``BENCHMARK``, and imports
-nothing heavy: functions are named as "module:function" and imported when they are called.
+``qabench.benchmarks.NAME`` contains everything specific to one benchmark that is neither its data
+(``loading_scripts/NAME``) nor a pure score (``qabench.scoring``). Its ``__init__`` defines ``BENCHMARK`` without slow
+imports: functions are named as "module:function" and imported when they are called.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to ask a model.
+    """A protocol by which a model is prompted.
 
     Attributes:
         name: such as "closed-book".
@@ -54,7 +54,7 @@ class Option:
     """An option of ``qabench score`` and ``qabench.evaluate_predictions`` that one benchmark adds.
 
     Attributes:
-        name: the keyword argument; on the command line --name with hyphens.
+        name: the name of the keyword argument; on the command line, with hyphens instead of underscores.
         about: the help text.
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not given.
@@ -72,37 +72,37 @@ class Option:
 
 @dataclass(frozen=True, repr=False)
 class Benchmark(Displayed):
-    """Everything that generic code (commands, runs, reports, publishing) knows about a benchmark.
+    """Everything that generic code (commands, runs, reports, publishing) needs to know about a benchmark.
 
     Attributes:
         name: such as "fanoutqa", as in ``loading_scripts``.
         title: such as "FanOutQA".
         settings: the settings of ``qabench run``; the first is the default.
         part: the argument of the tasks that selects a part of the questions, such as "category".
-        metrics: all metrics, in the order in which they are shown.
-        headline: names of metrics; the first one that an evaluation has stands for it.
-        families: what ``--metrics`` accepts -> what it adds, in one sentence; the first ones are the default.
-        default_families: the families that are computed unless others are asked for.
+        metrics: all metrics, in display order.
+        headline: names of metrics; the first one that an evaluation has is its main metric.
+        families: the allowed values of ``--metrics`` -> the scores of each, in one sentence.
+        default_families: the families that are computed by default.
         groupings: grouping -> its title, such as "type" -> "type of answer".
-        evaluate_with: "module:function" that scores predictions; see ``qabench.predictions.evaluate_predictions``.
-        options: the options that this function takes in addition.
+        evaluate_with: "module:function" that scores predictions; see ``qabench.evaluate.evaluate_predictions``.
+        options: additional options of this function.
         prediction_fields: a prediction must have at least one of these fields.
         read_with: "module:function" that reads files of predictions in other formats, with the arguments of ``read``;
             "" if ``qabench.predictions.read_predictions`` reads all of them.
-        prediction_with: "module:function" from a record to the fields of a prediction of ``prediction_fields``, for
-            ``qabench export``; "" for {"answer": the record's answer}.
+        prediction_with: "module:function" from a record to the fields of its prediction, for ``qabench export``; ""
+            for {"answer": the record's answer}.
         declarations: "module:attribute" with the official values of each signature; see ``qabench.official``.
-        official_shape: "module:function" from an evaluation to its scores as the authors' scorer prints them, for
-            ``qabench score --json``; "" if they are printed in no particular shape.
-        pages_with: "module:function" from a config's name to the evidence pages of its questions; "" if there are none.
+        official_shape: "module:function" from an evaluation to its scores in the format of the authors' scorer, for
+            ``qabench score --json``; "" if there is no such format.
+        pages_with: "module:function" from a config's name to the evidence pages of its questions; "" for none.
         failures_official: whether the authors' results contain questions without an answer, which then score 0.
-        sections_with: "module:function" from {label: evaluation} to a list of ``qabench.evaluation.ExtraSection``,
-            which a report shows in addition; "" if there are none.
+        sections_with: "module:function" from {label: evaluation} to additional sections of a report, a list of
+            ``qabench.evaluation.ExtraSection``; "" for none.
         published_with: "module:function" that returns the published scores, a list of ``PublishedScore``; "" if they
-            are in the benchmark's ``leaderboard.json``, or if there are none.
-        reproduce_with: "module:function" that returns the ``Reproduction`` of published numbers; "" if these are the
-            statistics of the data alone.
-        commands: names of the benchmark's own commands -> "module:function", as ``qabench NAME COMMAND``.
+            are in the benchmark's ``leaderboard.json``, or for none.
+        reproduce_with: "module:function" that returns the ``Reproduction`` of published numbers; "" if these are only
+            the statistics of the data.
+        commands: command names -> "module:function", for ``qabench NAME COMMAND``.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Benchmark(Displayed):
     commands: Mapping[str, str] = field(default_factory=dict)
 
     def setting(self, name: str | None) -> Setting:
-        """The setting of that name; the default one for None. Raises InputError with the allowed names."""
+        """The setting with this name; the default for None. Raises InputError that lists the allowed names."""
         by_name = {setting.name: setting for setting in self.settings}
         if name is None:
             return self.settings[0]
@@ -138,7 +138,7 @@ class Benchmark(Displayed):
         return by_name[name]
 
     def metric(self, name: str) -> Metric:
-        """The metric of that name, such as "mrr@5" from "mrr@k". Raises InputError with the allowed names."""
+        """The metric with this name, such as "mrr@5" from "mrr@k". Raises InputError that lists the allowed names."""
         by_name = {metric.name: metric for metric in self.metrics}
         stem, at, cutoff = name.partition("@")
         if at and cutoff.isdigit() and stem + CUTOFF in by_name:
@@ -155,7 +155,7 @@ class Benchmark(Displayed):
             **options: the benchmark's options that are ``for_reading``.
 
         Raises:
-            InputError: the file cannot be read, or holds no predictions.
+            InputError: the file cannot be read, or has no predictions.
         """
         from qabench.predictions import read_predictions
 
@@ -165,14 +165,14 @@ class Benchmark(Displayed):
         return read_predictions(source, self.prediction_fields)
 
     def prediction(self, record: Record) -> dict[str, Any]:
-        """The fields of a prediction that gives the record's scores again; see ``prediction_fields``."""
+        """The fields of a prediction that would get the record's scores; see ``prediction_fields``."""
         if not self.prediction_with:
             return {"answer": record.answer}
         found: dict[str, Any] = load(self.prediction_with)(record)
         return found
 
     def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
-        """The scores of an evaluation, or of some of its records; {} if the evaluation has no answer at all.
+        """The scores of an evaluation, or of some of its records; {} if the evaluation has no answers.
 
         See ``qabench.evaluation.scores.scores_of``.
         """
@@ -183,7 +183,7 @@ class Benchmark(Displayed):
         return scores_of(self.metrics, evaluation.records if records is None else records)
 
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
-        """The metric that stands for all of these evaluations; None if nothing is scored."""
+        """The main metric of these evaluations; None if nothing is scored."""
         from qabench.evaluation.metric import present
 
         columns = [name for one in evaluations for record in one.records for name in record.scores]
@@ -210,7 +210,7 @@ class Benchmark(Displayed):
         return said
 
     def sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-        """The benchmark's own sections of a report, from labels and evaluations on one config; empty ones omitted."""
+        """The benchmark's additional sections of a report, for labels and evaluations on one config."""
         if not self.sections_with:
             return []
         found: list[ExtraSection] = load(self.sections_with)(evaluations)
@@ -220,7 +220,7 @@ class Benchmark(Displayed):
         """The official values of the fields of a signature, by the score's name in it. Raises InputError."""
         declared: Mapping[str, Declaration] = load(self.declarations)
         if score not in declared:
-            raise InputError(f"{self.title} declares no official values for {score!r}; allowed: {', '.join(declared)}")
+            raise InputError(f"{self.title} has no official values for {score!r}; allowed: {', '.join(declared)}")
         return declared[score]
 
     def tables(self) -> list[Table]:
@@ -241,7 +241,7 @@ class Benchmark(Displayed):
             return ["the signature is missing"]
         try:
             return deviations(line, self.declaration(signature_name(line)))
-        except InputError as error:  # a log of another version, or one that was edited
+        except InputError as error:  # a log of another version, or an edited one
             return [str(error)]
 
 
@@ -258,16 +258,16 @@ def benchmark(name: str) -> Benchmark:
         name: such as "fanoutqa", or its Hub name "qabench/fanoutqa".
 
     Raises:
-        InputError: there is no such benchmark.
+        InputError: the benchmark does not exist.
     """
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
-        raise InputError(f"there is no benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
+        raise InputError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
     found: Benchmark = importlib.import_module(f"qabench.benchmarks.{name}").BENCHMARK
     return found
 
 
 def load(reference: str) -> Any:
-    """The object that "module:attribute" names."""
+    """The object with the name "module:attribute"."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def build(
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", file_okay=False, help="The folder in which OUT/BENCHMARK is written.")
+        Path, typer.Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK.")
     ],
     benchmarks: Annotated[
         list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks; all of them by default.")
@@ -26,16 +26,16 @@ def build(
     ] = None,
     skip_missing: Annotated[
         bool,
-        typer.Option("--skip-missing", help="Exit with 0 even if configs are left out because their data is missing."),
+        typer.Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing."),
     ] = False,
     max_shard_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The size of a shard's rows before compression.")
+        str, typer.Option(metavar="SIZE", help="The maximum size of a shard before compression.")
     ] = "300MB",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
 
-    The same data gives the same bytes. A folder that qabench did not write is never replaced.
+    The output is reproducible byte for byte. A folder that qabench did not write is never replaced.
     Exit code: 0 all configs were built; 1 the data of a config is missing or damaged; 2 wrong usage.
     """
     import datasets
@@ -44,7 +44,7 @@ def build(
     from qabench.hub.build.repository_build import build as build_all
 
     size = _bytes(max_shard_size)
-    datasets.disable_progress_bars()  # they are replaced by one bar for everything
+    datasets.disable_progress_bars()  # replaced by a single bar
     with progress_bar("building") as progress:
         built = build_all(
             out,
@@ -87,10 +87,10 @@ def _print(built: list[Built]) -> None:
     print_table(Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")']))
     for one in built:
         if one.missing:
-            kept = f"; the older build at {one.path}, which has some of them, was kept" if not one.written else ""
+            kept = f"; kept the older build at {one.path}, which has some of them" if not one.written else ""
             errors().print(f"{one.benchmark}: no data for {', '.join(one.missing)}{kept}", style="red", markup=False)
     if any(one.missing for one in built):
         console().print(
-            "Missing data: run `qabench fetch` with a network, or set QABENCH_MIRROR; --skip-missing leaves it out.",
+            "Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing.",
             markup=False,
         )

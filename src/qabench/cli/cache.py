@@ -1,4 +1,4 @@
-"""``qabench cache``: the caches, their size, and clearing stored replies of models."""
+"""``qabench cache``: shows the caches and their sizes, and clears model replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 @cache_app.command("list")
 def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
-    """Show where caches are and how large they are; of model replies, by model."""
+    """Show the path and size of each cache; for model replies, by model."""
     from qabench.cli.output import print_json, print_tables
     from qabench.llm.stores import stores
     from qabench.paths import cache_dir
@@ -50,14 +50,14 @@ def clear_caches(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete stored replies of models, for judges and runs. Repeating their calls costs money again."""
+    """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     from qabench.cli.output import print_json, say
     from qabench.llm.stores import clear, stores
 
     seconds = _seconds(older_than) if older_than else None
     names = {one.model for one in stores()}
     if model and not any(name == model or name.endswith(f"/{model}") for name in names):
-        raise InputError(f"there are no replies of the model {model!r}; there are of: {', '.join(sorted(names))}")
+        raise InputError(f"the cache has no replies of the model {model!r}; it has: {', '.join(sorted(names))}")
     count = clear(model, seconds)
     if as_json:
         print_json({"deleted": count})

@@ -13,7 +13,7 @@ def cite(
         typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
     ] = None,
 ) -> None:
-    """Print the BibTeX entries to cite for benchmarks and metrics, and that of qabench itself."""
+    """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
     from qabench.citations import bibtex
 
     print(bibtex(names or ()), end="")

@@ -1,4 +1,4 @@
-"""``qabench compare``: which of several systems is better on the same questions, and whether that is significant."""
+"""``qabench compare``: which systems are better on the same questions, and whether the differences are significant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _compare(
     benchmark: BenchmarkName,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Predictions, logs of runs, or folders of logs; two systems or more."),
+        typer.Argument(metavar="FILE...", help="Predictions, logs of runs, or folders of logs; at least two systems."),
     ],
     config: ConfigName = None,
     metric: MetricName = None,
@@ -46,8 +46,7 @@ def _compare(
 ) -> None:
     """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
 
-    Every question of the config counts as in the official score; unanswered ones count as the official scorer counts
-    them.
+    All questions of the config count, unanswered ones as in the official score.
     """
     from qabench.cli import evaluation_output
     from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
@@ -75,7 +74,7 @@ def _compare(
     systems = labeled(read.evaluations)
     by = wanted or found.headline_metric(read.evaluations)
     if by is None:
-        raise InputError(f"none of these has a score of {found.title}")
+        raise InputError(f"none of the files has a score of {found.title}")
     compared = compare_evaluations(systems, by, test=test, correction=correction, resamples=resamples, seed=seed)
     lacking = [label for label in systems if label not in compared.systems]
     notes = [*read.notes, *(f"{label} has no score {by.name}" for label in lacking)]
@@ -100,7 +99,7 @@ def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
     """
     if len(evaluations) < 2:
         raise InputError(
-            "nothing to compare: give two systems or more, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
+            "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         )
     names = [one.model for one in evaluations]
     full = [f"{one.model} {one.setting}" for one in evaluations]
@@ -108,7 +107,7 @@ def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
     for one, name, longer in zip(evaluations, names, full, strict=True):
         unique = name if names.count(name) == 1 else longer if full.count(longer) == 1 else Path(one.path).name
         if unique in found:
-            raise InputError(f"the same file twice: {one.path}")
+            raise InputError(f"the file was given twice: {one.path}")
         found[unique] = one
     return found
 

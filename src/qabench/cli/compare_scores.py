@@ -1,4 +1,4 @@
-"""``qabench compare-scores``: systems compared by files of per-item scores."""
+"""``qabench compare-scores``: compares systems from files of per-item scores."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def compare_scores(
         typer.Option(metavar="FIELD", help="The field that names an item's question, if several items share it."),
     ] = None,
     agreement: Annotated[
-        bool, typer.Option("--agreement", help="For scores of judges: also Cohen's kappa of each pair.")
+        bool, typer.Option("--agreement", help="Also print Cohen's kappa of each pair, for scores of judges.")
     ] = False,
     resamples: Annotated[int, typer.Option(min=1, max=10_000_000, help="Resamples.")] = RESAMPLES,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare systems by files of scores from any program; only items in all files are compared."""
+    """Compare systems from files of scores of any program, on the items that are in all files."""
     from qabench import stats
     from qabench.cli.output import print_json
 
@@ -98,9 +98,9 @@ def _print_kappas(rows: list[dict[str, Any]]) -> None:
 def _paths(files: list[Path]) -> dict[str, Path]:
     """Name of the system -> path: the files' stems, or their paths if stems are equal."""
     if len(files) < 2:
-        raise InputError("nothing to compare: give two files or more")
+        raise InputError("nothing to compare: give at least two files")
     if len(set(files)) < len(files):
-        raise InputError(f"the same file twice: {next(path for path in files if files.count(path) > 1)}")
+        raise InputError(f"the file was given twice: {next(path for path in files if files.count(path) > 1)}")
     stems = [path.stem for path in files]
     return dict(zip(stems if len(set(stems)) == len(stems) else map(str, files), files, strict=True))
 

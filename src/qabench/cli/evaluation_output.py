@@ -15,13 +15,13 @@ from qabench.published import ranks
 from qabench.tables import Table
 from qabench.terminal import printable
 
-SHOWN = 5  # kinds of problems that are listed per evaluation; the rest is counted
+SHOWN = 5  # problems that are listed per evaluation; the others are counted
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """The evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
-    "published" has, by metric, where a score ranks among published ones; see ``qabench.published.rank``.
+    "published" has, by metric, the rank of the score among published scores; see ``qabench.published.rank``.
 
     Raises:
         InputError: an unknown grouping.
@@ -36,7 +36,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
-    """Deviation from the official scores -> the families of scores that it concerns."""
+    """Deviation from the official scores -> the families of scores that it affects."""
     said: dict[str, list[str]] = {}
     for score in evaluation.scores().values():
         if score.metric.official:
@@ -61,7 +61,7 @@ def print_evaluations(evaluations: Sequence[Evaluation], by: Sequence[str], form
 
 
 def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
-    """Problems, deviations and signatures that belong to the scores; on stderr unless the format is a table."""
+    """Prints problems, deviations and signatures; on stderr unless the format is a table."""
     several = len(evaluations) > 1
     lines: dict[tuple[str, str], list[str]] = {}
     for one in evaluations:
@@ -90,7 +90,7 @@ def _about(one: Evaluation) -> list[tuple[str, str]]:
 
 
 def _rank(one: Evaluation) -> list[str]:
-    """Where the main metric ranks among published scores, or the first metric that has a rank."""
+    """The rank of the main metric among published scores, or of the first metric that has one."""
     found = ranks(one, one.scores())
     main = benchmark(one.benchmark).headline_metric([one])
     name = main.name if main and main.name in found else next(iter(found), "")
@@ -98,7 +98,7 @@ def _rank(one: Evaluation) -> list[str]:
 
 
 def _first(found: list[str]) -> list[str]:
-    more = [f"and {len(found) - SHOWN} more kinds of problems"] if len(found) > SHOWN else []
+    more = [f"and {len(found) - SHOWN} more problems"] if len(found) > SHOWN else []
     return found[:SHOWN] + more
 
 

@@ -1,4 +1,4 @@
-"""``qabench export``: the answers of runs in the forms that other programs read."""
+"""``qabench export``: writes the answers of runs in the formats that other programs read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def export(
             "--output",
             "-o",
             metavar="PATH",
-            help="A file; for several runs a folder, with one file per run. Default: standard output.",
+            help="A file; for several runs, a folder with one file per run. Default: standard output.",
         ),
     ] = None,
     format: Annotated[
         str,
         typer.Option(
-            help='predictions: what `qabench score` reads, such as {"id", "answer"}; records: everything, for '
+            help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
             "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval')."
         ),
     ] = "predictions",
@@ -43,7 +43,7 @@ def export(
     read = read_evaluations(logs)
     several = len(read.evaluations) > 1
     if output is None and (several or format == "eval"):
-        raise InputError("several runs, and the format eval, need --output")
+        raise InputError("--output is required for several runs and for the format eval")
     for run in read.evaluations:
         path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
         if path:
@@ -62,6 +62,6 @@ def export(
             say(f"wrote {path}")
         lacking = [record.id for record in run.records if record.answer is None and record.epoch == epoch]
         if lacking and format == "predictions":
-            warn(f"{run.path}: {len(lacking)} questions have no answer and are not in the predictions")
+            warn(f"{run.path}: {len(lacking)} questions without an answer are not in the predictions")
     for note in read.notes:
         hint(note, "yellow")

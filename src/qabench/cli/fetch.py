@@ -77,7 +77,7 @@ def _select(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
 
 @contextmanager
 def _progress(count: int) -> Iterator[Progress | None]:
-    """A progress bar for the current download, on stderr; nothing if that is not a terminal."""
+    """A progress bar for the current download, on stderr if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -124,7 +124,7 @@ def _print_table(results: list[FileResult]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # Lines are longer than a terminal's width only in a pipe, where a program or a pager reads them.
+    # In a pipe, lines are not wrapped: a program or a pager reads them.
     console = Console() if sys.stdout.isatty() else Console(width=1000)
     table = Table("state", "where", "benchmark", "file", "note", box=None, pad_edge=False)
     table.columns[3].overflow = "fold"
@@ -138,8 +138,8 @@ def _print_table(results: list[FileResult]) -> None:
     console.print(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}", highlight=False)
     if bad["missing"]:
         console.print(
-            "Fetch missing files on a machine with a network, or read them from a mirror: set QABENCH_MIRROR=DIR to a "
-            "folder that was filled with `qabench fetch --mirror DIR` on a connected machine.",
+            "Fetch missing files on a machine with network access, or read them from a mirror: set QABENCH_MIRROR=DIR "
+            "to a folder that was written by `qabench fetch --mirror DIR` on another machine.",
             highlight=False,
             markup=False,
         )

@@ -28,14 +28,14 @@ def build(
     column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
     method: Annotated[str, typer.Option("--method", help="bm25+, okapi, bm25l, lucene, atire or robertson.")] = "bm25+",
     k1: Annotated[float, typer.Option("--k1", help="Saturation of repeated terms.")] = 1.5,
-    b: Annotated[float, typer.Option("--b", help="Share of length normalization, 0 to 1.")] = 0.75,
+    b: Annotated[float, typer.Option("--b", help="Strength of length normalization, 0 to 1.")] = 0.75,
     dtype: Annotated[str, typer.Option("--dtype", help="float64, or float32 for two thirds of the size.")] = "float64",
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory of all processes, such as 512MiB.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of all processes together, such as 512MiB.")
     ] = "1GiB",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; by default one per CPU.")] = None,
 ) -> None:
-    """Build a sharded index. A build that was stopped continues when the same command is run again."""
+    """Build a sharded index. Run the same command again to continue a build that was stopped."""
     from qabench.cli.output import progress_bar
     from qabench.retrieval.bm25.building import DTYPES
     from qabench.retrieval.bm25.corpus_file import CorpusFile
@@ -64,7 +64,7 @@ def build(
 def search(
     folder: Folder,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many documents.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="The number of documents.")] = 10,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Threads; each searches some of the shards.")] = 1,
     as_json: AsJson = False,
 ) -> None:

@@ -22,7 +22,7 @@ class Command(TyperCommand):
     """A command that lists its options when it gets an unknown one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """As click's; an error on an unknown option lists all options of the command."""
+        """Same as click's, but the error for an unknown option lists all options of the command."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -32,7 +32,7 @@ class Command(TyperCommand):
 
 
 class LazyGroup(TyperGroup):
-    """The top-level commands of ``sections``, and one group per benchmark that has commands of its own."""
+    """The top-level commands of ``sections``, and one group per benchmark with specific commands."""
 
     sections: ClassVar[Sections] = {}
 
@@ -41,14 +41,14 @@ class LazyGroup(TyperGroup):
         return [*(name for commands in self.sections.values() for name in commands), *_with_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; None if there is none."""
+        """The command with this name, or None."""
         references = {name: of[0] for commands in self.sections.values() for name, of in commands.items()}
         if cmd_name in references:
             return command_of(cmd_name, load(references[cmd_name]))
         return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As click's; an unknown name is an error that lists the valid ones."""
+        """Same as click's, but the error for an unknown name lists the valid names."""
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             ctx.fail(unknown_name("command", args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
@@ -90,7 +90,7 @@ def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.
 
 
 def _with_quiet(function: Callable[..., None]) -> Callable[..., None]:
-    quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress and no hints.")]
+    quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress and hints.")]
 
     @functools.wraps(function)
     def run(quiet: bool = False, **values: Any) -> None:
@@ -109,7 +109,7 @@ def unknown_name(kind: str, name: str, allowed: list[str]) -> str:
 
 
 def _with_commands() -> dict[str, list[str]]:
-    """The benchmarks that have commands of their own, with the names of these."""
+    """The benchmarks with specific commands, and the names of these commands."""
     return {name: list(benchmark(name).commands) for name in benchmark_names() if benchmark(name).commands}
 
 

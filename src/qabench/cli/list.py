@@ -38,7 +38,7 @@ def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSO
 
 
 def _about(metric: str) -> str:
-    """The first sentence of a metric's module, which is not imported."""
+    """The first sentence of the docstring of a metric's module, without importing it."""
     import ast
     from importlib.util import find_spec
 

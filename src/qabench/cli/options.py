@@ -14,7 +14,7 @@ FORMATS = ("table", "csv", "markdown", "latex", "json")
 
 
 def _chosen(ctx: typer.Context) -> Any:
-    """The benchmark typed so far; None if there is none, or an unknown one."""
+    """The benchmark typed so far; None if it is missing or unknown."""
     name = ctx.params.get("benchmark")
     return benchmark(name) if name in benchmark_names() else None
 
@@ -70,14 +70,14 @@ BenchmarkName = Annotated[
     str,
     typer.Argument(
         metavar="BENCHMARK",
-        help=f"Which benchmark: {', '.join(benchmark_names())}.",
+        help=f"The benchmark: {', '.join(benchmark_names())}.",
         autocompletion=completed_benchmarks,
     ),
 ]
 ConfigName = Annotated[
     str | None,
     typer.Option(
-        "--config", metavar="NAME", help="The dataset's config; default: the benchmark's.", autocompletion=_configs
+        "--config", metavar="NAME", help="The dataset's config. Default: the benchmark's.", autocompletion=_configs
     ),
 ]
 SettingName = Annotated[
@@ -85,7 +85,7 @@ SettingName = Annotated[
     typer.Option(
         "--setting",
         metavar="NAME",
-        help="How the model is asked: "
+        help="The protocol by which the model is prompted: "
         + "; ".join(f"{name}: {', '.join(one.name for one in benchmark(name).settings)}" for name in benchmark_names())
         + ". Default: the first.",
         autocompletion=_settings,
@@ -96,7 +96,7 @@ Families = Annotated[
     typer.Option(
         "--metrics",
         metavar="NAMES",
-        help="Which scores, separated by commas: "
+        help="The scores to compute, separated by commas: "
         + "; ".join(f"{name}: {', '.join(benchmark(name).families)}" for name in benchmark_names())
         + ".",
         autocompletion=_families,
@@ -105,7 +105,7 @@ Families = Annotated[
 MetricName = Annotated[
     str | None,
     typer.Option(
-        "--metric", metavar="NAME", help="The metric; default: the benchmark's main one.", autocompletion=_metrics
+        "--metric", metavar="NAME", help="The metric. Default: the benchmark's main metric.", autocompletion=_metrics
     ),
 ]
 Groupings = Annotated[
@@ -120,19 +120,19 @@ Groupings = Annotated[
     ),
 ]
 Format = Annotated[
-    str, typer.Option("--format", help=f"How tables are printed: {', '.join(FORMATS)}.", autocompletion=_formats)
+    str, typer.Option("--format", help=f"The format of tables: {', '.join(FORMATS)}.", autocompletion=_formats)
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
 Questions = Annotated[
     Path | None,
-    typer.Option("--questions", metavar="FILE", help="Questions in the benchmark's official format, not a config's."),
+    typer.Option("--questions", metavar="FILE", help="A file of questions in the benchmark's official format."),
 ]
 
 BaseUrl = Annotated[
     str | None,
     typer.Option(
-        "--base-url", metavar="URL", help="Any OpenAI-compatible server; its key, if any, is in QABENCH_API_KEY."
+        "--base-url", metavar="URL", help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY."
     ),
 ]
 TaskArguments = Annotated[
@@ -140,7 +140,7 @@ TaskArguments = Annotated[
     typer.Option(
         "-T",
         metavar="NAME=VALUE",
-        help="An option of the setting, see --list-options; may be repeated.",
+        help="An option of the setting; see --list-options. May be repeated.",
         autocompletion=_task_options,
     ),
 ]
@@ -152,25 +152,25 @@ ModelArguments = Annotated[
 ]
 TokenBudget = Annotated[
     int | None,
-    typer.Option("--token-budget", min=1, help="Stop when this many tokens are spent, prompts and replies."),
+    typer.Option("--token-budget", min=1, help="Stop after this many tokens of prompts and replies."),
 ]
-PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="Price of a million tokens of prompts.")]
-PriceOut = Annotated[float | None, typer.Option("--price-out", min=0, help="Price of a million tokens of replies.")]
+PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="The price per million prompt tokens.")]
+PriceOut = Annotated[float | None, typer.Option("--price-out", min=0, help="The price per million reply tokens.")]
 
 
 def prices(price_in: float | None, price_out: float | None) -> Any:
-    """The prices as ``qabench.llm.budget.Prices``; None if they are not given."""
+    """The prices as ``qabench.llm.budget.Prices``, or None if they are not given."""
     from qabench.llm.budget import Prices
 
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
-        raise InputError("give both --price-in and --price-out, per million tokens, or neither")
+        raise InputError("--price-in and --price-out (per million tokens) must be given together")
     return Prices(price_in, price_out)
 
 
 def checked_format(name: str, as_json: bool) -> str:
-    """The format to print in. Raises InputError with the allowed ones."""
+    """The format to print. Raises InputError that lists the allowed ones."""
     if name not in FORMATS:
         raise InputError(f"unknown format {name!r}; allowed: {', '.join(FORMATS)}")
     return "json" if as_json else name

@@ -1,6 +1,6 @@
-"""What the commands print with: consoles, tables in five formats, JSON, progress.
+"""Output of the commands: consoles, tables in five formats, JSON, progress.
 
-Imports rich, so commands import it when they run.
+This module imports rich, so commands import it when they run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from qabench.cli.quiet import is_quiet
 from qabench.tables import Table
 from qabench.terminal import printable
 
-# A program or a pager reads a pipe: lines must not be broken at 80 characters.
+# In a pipe, lines are not wrapped at 80 characters: a program or a pager reads them.
 PIPE_WIDTH = 200
 GAP = 2  # spaces between columns
-TEXT_WIDTH = 16  # a column of text is wrapped, but not below this
+TEXT_WIDTH = 16  # the minimum width of a wrapped column of text
 SECONDS_BETWEEN_LINES = 5.0  # of progress, if standard error is not a terminal
 
 
@@ -56,17 +56,17 @@ def warn(text: object) -> None:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
+    """Prints one JSON document on standard output."""
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def print_table(table: Table, format: str = "table") -> None:
-    """A table on standard output; see ``print_tables``."""
+    """Prints a table on standard output; see ``print_tables``."""
     print_tables([table], format)
 
 
 def print_tables(tables: Sequence[Table], format: str = "table") -> None:
-    """Tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json"."""
+    """Prints tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json"."""
     if format == "json":
         print_json({"tables": [table.as_dict() for table in tables]})
     for i, table in enumerate(tables if format != "json" else ()):
@@ -97,12 +97,12 @@ def _print_rich(table: Table) -> None:
         out.print(f"  {printable(note)}", style="dim", markup=False, soft_wrap=True)
     if dropped:
         names = ", ".join(table.columns[i] for i in dropped)
-        out.print(f"  not shown for lack of width: {names} (--format csv has all columns)", style="dim", markup=False)
+        out.print(f"  not shown, terminal too narrow: {names} (see --format csv)", style="dim", markup=False)
     out.print()
 
 
 def _fitting(table: Table, width: int) -> tuple[list[int], list[int]]:
-    """The columns that fit into the width without cutting a number, and those that do not: the last ones go first."""
+    """The columns that fit into the width without truncating a number, and the others; the last are dropped first."""
     kept = list(range(len(table.columns)))
     while len(kept) > 2 and sum(_least(table, i) + GAP for i in kept) - GAP > width:
         kept.pop()
@@ -118,7 +118,7 @@ def _width(table: Table, column: int) -> int:
 
 
 def _is_text(table: Table, column: int) -> bool:
-    """Whether a column holds words, which can be wrapped, and not numbers and intervals."""
+    """Whether a column contains words, which can be wrapped, instead of numbers and intervals."""
     cells = [_cell(row[column]) for row in table.rows]
     return column == 0 or any(cell and not any(character.isdigit() for character in cell) for cell in cells)
 
@@ -162,7 +162,7 @@ def _lines(what: str) -> Callable[[int, int], None]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as one line, without file names and source lines."""
+    """Prints warnings as one line, without file names and source lines."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(message)
         yield

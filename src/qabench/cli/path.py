@@ -12,11 +12,11 @@ PACKAGES = {"lm-eval": "qabench.benchmarks"}
 
 
 def path(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lm-eval: tasks for lm-evaluation-harness.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")],
 ) -> None:
-    """Print the folder that another program needs: lm_eval --include_path "$(qabench path lm-eval)"."""
+    """Print the path of a folder for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
     from importlib.resources import files
 
     if name not in PACKAGES:
-        raise InputError(f"there is no folder {name!r}; allowed: {', '.join(PACKAGES)}")
+        raise InputError(f"unknown folder {name!r}; allowed: {', '.join(PACKAGES)}")
     print(files(PACKAGES[name]))

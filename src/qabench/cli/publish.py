@@ -19,7 +19,7 @@ def publish(
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
     accept_licenses: Annotated[
-        bool, typer.Option("--accept-licenses", help="You have read and accept the licenses of the data.")
+        bool, typer.Option("--accept-licenses", help="Confirm that you have read and accept the licenses of the data.")
     ] = False,
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Publish datasets without the configs whose data is not available.")
@@ -32,7 +32,7 @@ def publish(
     A dataset is published if its rows equal those of the source files, a metric if the example of its card gives the
     stated results. Files that are already on the Hub are not uploaded again, so the command can be repeated after an
     error. The token is that of `hf auth login` or HF_TOKEN. Exit code: 0 everything was published; 1 something was not;
-    2 wrong usage, or licenses not accepted.
+    2 wrong usage, or the licenses were not accepted.
     """
     import datasets
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -40,7 +40,7 @@ def publish(
     from qabench.cli.output import print_json, progress_bar
     from qabench.hub.publish.publisher import publish as publish_all
 
-    datasets.disable_progress_bars()  # they are replaced by one bar for everything
+    datasets.disable_progress_bars()  # replaced by a single bar
     disable_progress_bars()
     with progress_bar("checking" if dry_run else "publishing") as progress:
         published = publish_all(
@@ -91,7 +91,7 @@ def _print(published: Published) -> None:
 
 
 def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
-    """Reason why something was not published -> the repositories that it applies to."""
+    """The reasons why repositories were not published -> these repositories."""
     reasons: dict[str, list[str]] = {}
     for one in published.repositories:
         if one.reason and (one.state == "failed") == failed:

@@ -1,4 +1,4 @@
-"""``qabench quickstart``: scores and a comparison on local data, in seconds, without a network."""
+"""``qabench quickstart``: scores and a comparison on local data, in seconds, without network access."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ def quickstart(
     config: Annotated[
         str | None,
         typer.Option(
-            "--config", metavar="NAME", help="sample (shipped), dev or dev_nov23; dev if QABENCH_MIRROR is set."
+            "--config",
+            metavar="NAME",
+            help="sample, dev or dev_nov23. Default: dev if QABENCH_MIRROR is set, else sample.",
         ),
     ] = None,
     format: Format = "table",
     as_json: AsJson = False,
 ) -> None:
-    """Score three synthetic systems on FanOutQA questions and say which one is better."""
+    """Score three synthetic systems on FanOutQA questions and compare them."""
     from qabench.cli.evaluation_output import print_evaluations, print_notes, report
     from qabench.cli.output import hint, plain_warnings, print_json, print_tables
     from qabench.evaluate import evaluate_predictions

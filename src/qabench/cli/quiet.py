@@ -1,4 +1,4 @@
-"""Whether ``--quiet`` was given; its own module, because the parser sets it and only some commands load the output."""
+"""Whether ``--quiet`` was given. A separate module, because the parser sets it before ``output`` is imported."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def set_quiet(value: bool) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether progress and hints are not to be printed."""
+    """Whether progress and hints are suppressed."""
     return _STATE["quiet"]

@@ -24,7 +24,7 @@ def register(
     skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Exit with 0 even if data is missing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Let the stock load_dataset("qabench/...") and evaluate.load("qabench/...") work here without a Hub.
+    """Make load_dataset("qabench/...") and evaluate.load("qabench/...") work on this machine without the Hub.
 
     Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
     """
@@ -36,7 +36,7 @@ def register(
     if status and remove:
         raise InputError("--status and --remove cannot be used together")
     if not (benchmarks or everything or status or remove):
-        raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or give --all")
+        raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all")
     configs = _configs(benchmarks or benchmark_names(), config or [])
     if remove:
         removed = [path for name, config_name in configs for path in hub.unregister_dataset(name, config_name)]
@@ -83,8 +83,8 @@ def _print(rows: list[Registration]) -> None:
             )
             out.print(text, style="yellow", markup=False, soft_wrap=True)
     out.print(
-        "Set HF_HUB_OFFLINE=1 if there is no network: otherwise the stock functions ask the Hub first, and retry for "
-        "about 20 seconds. Give the config's name: several are cached.",
+        "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
+        "about 20 seconds. Always name the config, because several are cached.",
         style="dim",
         soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""``qabench report``: runs and files of predictions as one web page that needs no network."""
+"""``qabench report``: writes runs and files of predictions as one web page that works offline."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def report(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a report of runs: the finding, scores with intervals, comparisons, groups, and every question.
+    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
 
-    The page is one self-contained file: send it by mail, or put it on any server.
+    The page is one self-contained file that you can send by mail or put on any server.
     """
     from qabench.benchmarks import benchmark as benchmark_of
     from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say
@@ -46,7 +46,7 @@ def report(
     from qabench.runs.sources import read_evaluations
 
     if benchmark is None and (config or metrics or questions):
-        raise InputError("--config, --metrics and --questions are for files of predictions: name their --benchmark")
+        raise InputError("--config, --metrics and --questions are for files of predictions and need --benchmark")
     families = checked_families(benchmark_of(benchmark), _names(metrics)) if benchmark else None
     with plain_warnings(), progress_bar("Scoring") as progress:
         read = read_evaluations(list(runs), benchmark, config, metrics=families, questions=questions, progress=progress)

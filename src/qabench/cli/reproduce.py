@@ -1,4 +1,4 @@
-"""``qabench reproduce``: published numbers computed again from public data."""
+"""``qabench reproduce``: recomputes published scores from public data."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJson = False) -> None:
-    """Compute published numbers again and print published value, ours, difference and explanation.
+    """Recompute published scores, and print the published value, the recomputed one, the difference and its reason.
 
-    Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained difference.
+    Exit code: 0 all scores agree, or their differences are explained; 1 there is an unexplained difference.
     """
     from qabench.cli.output import print_json, print_tables, say
     from qabench.reproduction import reproduce as reproduced
@@ -43,7 +43,7 @@ def _table(name: str, found: Reproduction) -> Table:
         for check in found.checks
     ]
     columns = ["number", "published", "here", "difference", "explanation"]
-    return Table(f"{benchmark(name).title}: published numbers computed again", columns, rows, found.notes)
+    return Table(f"{benchmark(name).title}: published scores, recomputed", columns, rows, found.notes)
 
 
 def _rounded(value: float) -> float:
@@ -61,7 +61,7 @@ def _summary(found: Reproduction) -> str:
     differ = [check for check in published if not check.agrees]
     unexplained = sum(check.unexplained for check in differ)
     return (
-        f"{len(published)} published numbers: {len(published) - len(differ)} equal; explained differences: "
+        f"{len(published)} published scores: {len(published) - len(differ)} equal; explained differences: "
         f"{len(differ) - unexplained}; unexplained differences: {unexplained}"
     )
 

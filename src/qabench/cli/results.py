@@ -1,4 +1,4 @@
-"""``qabench results``: scores as entries of ``.eval_results``, which the Hub shows on a model's page."""
+"""``qabench results``: converts scores to ``.eval_results`` entries, which the Hub shows on a model's page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def results(
         list[Path],
         typer.Argument(
             metavar="REPORT...",
-            help="Logs of runs, folders of logs, or what `qabench score` or `qabench run` wrote with --output.",
+            help="Logs of runs, folders of logs, or files written by `qabench score` or `qabench run` with --output.",
         ),
     ],
     metric: Annotated[
@@ -46,12 +46,12 @@ def results(
     ] = None,
     revision: Annotated[str | None, typer.Option(metavar="REV", help="Commit or tag of that dataset.")] = None,
     source_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the evaluation can be found, such as its logs.")
+        str | None, typer.Option(metavar="URL", help="A link to the evaluation, such as its logs.")
     ] = None,
-    source_name: Annotated[str | None, typer.Option(metavar="TEXT", help="Name of that place.")] = None,
+    source_name: Annotated[str | None, typer.Option(metavar="TEXT", help="The text of that link.")] = None,
     allow_unofficial: Annotated[
         bool,
-        typer.Option("--allow-unofficial", help="Accept scores that deviate from the official ones; notes say how."),
+        typer.Option("--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."),
     ] = False,
     output: Annotated[
         Path | None,
@@ -62,9 +62,9 @@ def results(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Turn scores into `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
+    """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 
-    Each entry is one number. Its notes hold n, the 95% interval, the deviations from the official score and the
+    Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official score and the
     signature.
     """
     from qabench.cli.output import errors
@@ -84,8 +84,8 @@ def results(
     pull_request = open_pull_request(push, files) if push else None
     _report(files, written, push, pull_request, as_json)
     errors().print(
-        "note: the Hub shows these on the model's page; the dataset's leaderboard takes only the tasks of its "
-        "eval.yaml, which a model grades",
+        "note: the Hub shows these scores on the model's page; the dataset's leaderboard shows only the tasks of its "
+        "eval.yaml, which are graded by a model",
         style="dim",
         markup=False,
     )
@@ -93,7 +93,7 @@ def results(
 
 def _source(url: str | None, name: str | None) -> dict[str, Any]:
     if name and not url:
-        raise InputError("--source-name is the name of the place at --source-url: give both")
+        raise InputError("--source-name needs --source-url")
     return {"source_url": url, "source_name": name or url} if url else {}
 
 
@@ -111,7 +111,7 @@ def _add(files: Files, path: Path, report: Mapping[str, Any], about: About, metr
     present = files.setdefault(entries.path(report, about), [])
     if again := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
         raise InputError(
-            f"{path} has {', '.join(sorted(again))}, and so has an earlier report: give one report per setting"
+            f"{path} and an earlier report both have {', '.join(sorted(again))}: give one report per setting"
         )
     present += new
 
@@ -145,7 +145,7 @@ def _report(files: Files, written: list[str], model: str | None, pull_request: s
     if model and pull_request:
         out.print(f"Opened {pull_request}", markup=False, soft_wrap=True)
     elif model:
-        out.print(f"{model} has these results already: no pull request was opened", markup=False, soft_wrap=True)
+        out.print(f"{model} already has these results: no pull request was opened", markup=False, soft_wrap=True)
     if not written and not model:
         for path, entries in files.items():
             print(f"# {path}\n{to_yaml(entries)}", end="")

@@ -1,4 +1,4 @@
-"""``qabench run``: a model over a benchmark, scored with the official metrics."""
+"""``qabench run``: runs a model over a benchmark and scores it with the official metrics."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def run(
             metavar="NAME", help="Only questions of this category, domain, field or chapter; may be repeated."
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="How often each question is asked.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="The number of times each question is asked.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
-    shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="Ask the questions in a random order.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Default: what the benchmark's authors used.")] = None,
+    shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="Ask the questions in random order.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Default: that of the benchmark's authors.")] = None,
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help="The maximum length of a reply, in tokens. Default: the setting's.")
     ] = None,
@@ -66,7 +66,7 @@ def run(
         typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
     ] = None,
     max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
-    max_retries: Annotated[int, typer.Option(min=0, help="How often a failed call is repeated.")] = 5,
+    max_retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
     ] = None,
@@ -77,17 +77,17 @@ def run(
     ] = True,
     task_args: TaskArguments = None,
     model_args: ModelArguments = None,
-    log_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where the log is written.")] = Path("logs"),
+    log_dir: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
     resume: Annotated[
         Path | None, typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
     ] = None,
     suite: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Run models x benchmarks x settings x seeds that a YAML file lists."),
+        typer.Option(metavar="FILE", help="Run the models x benchmarks x settings x seeds listed in a YAML file."),
     ] = None,
-    list_options: Annotated[bool, typer.Option("--list-options", help="List what -T accepts, and exit.")] = False,
+    list_options: Annotated[bool, typer.Option("--list-options", help="List the options for -T, and exit.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the calls, tokens and cost of the run, and exit.")
+        bool, typer.Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit.")
     ] = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
@@ -97,9 +97,9 @@ def run(
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
 
-    The model is called once before the first question, so that a wrong URL, key or name costs seconds. A question that
-    fails is recorded and does not affect the others; --resume asks it again. Exit code: 0 scored, 1 nothing was
-    answered or the model does not answer, 2 wrong usage, 130 and 143 interrupted.
+    The model is called once before the first question, so that a wrong URL, key or name is detected within seconds. A
+    question that fails is recorded and does not affect the others; --resume asks it again. Exit code: 0 scored, 1 the
+    model does not respond or no question was answered, 2 wrong usage, 130 and 143 interrupted.
     """
     from qabench.cli import run_parts as parts
     from qabench.files import check_writable
@@ -113,7 +113,7 @@ def run(
     extra = parts.pairs("-M", model_args)
     if suite or resume:
         if benchmark or model:
-            raise InputError("--resume and --suite say what is run: give no benchmark and no --model with them")
+            raise InputError("--resume and --suite cannot be combined with a benchmark or --model")
         if suite:
             parts.run_suite(suite, log_dir, shown, sending)
         elif resume:

@@ -30,7 +30,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Shown:
-    """How the scores are shown: a format of tables, and a file for the report as JSON."""
+    """How the scores are shown: the format of tables, and a file for the JSON report."""
 
     format: str
     output: Path | None
@@ -48,7 +48,7 @@ def start(what: tuple[str, str | None, str], task_args: Options, shown: Shown, w
 def resume(
     log: Path, base_url: str | None, model_args: Options, shown: Shown, watching: Options, sending: Options
 ) -> None:
-    """Resumes a run and prints the scores of the whole."""
+    """Resumes a run and prints the scores of the whole run."""
     with watched(log.parent, watching) as watch:
         from qabench.runs.running import resume as resume_run
 
@@ -57,7 +57,7 @@ def resume(
 
 
 def run_suite(file: Path, log_dir: Path, shown: Shown, sending: Options) -> None:
-    """Runs what a YAML file lists and prints one row of scores per run."""
+    """Runs the suite of a YAML file and prints one row of scores per run."""
     with watched(log_dir, {}) as watch:
         from qabench.runs.suite import read_suite
         from qabench.runs.suite import run_suite as run
@@ -65,7 +65,7 @@ def run_suite(file: Path, log_dir: Path, shown: Shown, sending: Options) -> None
         logs, unfinished = run(read_suite(file), log_dir, watch=watch, **sending)
     report(logs, shown, watch)
     for name in unfinished:
-        warn(f"{name} is not finished; the same command continues it")
+        warn(f"{name} is not finished; repeat the command to continue it")
     if unfinished:
         raise typer.Exit(1)
 
@@ -79,7 +79,7 @@ def plan(
     price: Prices | None,
     format: str,
 ) -> None:
-    """Prints what a run would cost."""
+    """Prints the estimated cost of a run."""
     _needs_inspect()
     from qabench.llm.budget import ESTIMATE
     from qabench.runs.plan import plan_run
@@ -95,14 +95,14 @@ def plan(
         ["reply tokens (estimate)", made.completion_tokens],
         ["cost (estimate)", "unknown: give --price-in and --price-out" if made.cost is None else f"{made.cost:.4f}"],
     ]
-    title = f"What qabench run {name} --model {model} would do"
+    title = f"Plan of qabench run {name} --model {model}"
     print_table(
         Table(title, ["", "number"], rows, [ESTIMATE, "not counted: further turns in which a model uses tools"]), format
     )
 
 
 def list_options(name: str, setting: str | None, format: str) -> None:
-    """Prints what -T accepts, for one setting or for all of a benchmark."""
+    """Prints the options for -T, for one setting of a benchmark or for all."""
     from qabench.runs.task_options import task_options
 
     found = benchmark_of(name)
@@ -117,7 +117,7 @@ def _notes(setting: Setting) -> list[str]:
 
 
 def report(logs: list[Path], shown: Shown, watch: Watch) -> None:
-    """Prints the scores of logs. Exits with 1 if nothing was answered; prints the report if it cannot be written."""
+    """Prints the scores of logs. Exits with 1 if no question was answered."""
     from qabench.runs.sources import read_evaluations
 
     read = read_evaluations(logs)
@@ -141,7 +141,7 @@ def _write(path: Path, document: dict[str, Any], format: str) -> None:
         write_json(path, document)
     except QabenchError:
         if format != "json":
-            print_json(document)  # printed, because the scores were paid for
+            print_json(document)  # so that the scores, which may have cost money, are not lost
         raise
 
 
@@ -182,7 +182,7 @@ def pairs(option: str, given: list[str] | None) -> dict[str, Any]:
         try:
             found[name.replace("-", "_")] = yaml_of(value)
         except ValueError as error:
-            raise InputError(f"{option} {name}: the value is not YAML that can be read: {error}") from None
+            raise InputError(f"{option} {name}: the value is not valid YAML: {error}") from None
     return found
 
 

@@ -1,4 +1,4 @@
-"""``qabench score``: the official scores of predictions, for every benchmark."""
+"""``qabench score``: computes the official scores of predictions, for all benchmarks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def declared_options() -> dict[str, tuple[Option, list[str]]]:
 
 
 def parameters() -> list[inspect.Parameter]:
-    """The options of all benchmarks as parameters that Typer reads. Unless given, each is None."""
+    """The options of all benchmarks as parameters that Typer reads. The default of each is None."""
     made = []
     for name, (option, benchmarks) in declared_options().items():
         choices = f" One of {', '.join(option.choices)}." if option.choices else ""
@@ -68,7 +68,7 @@ def _score(
         Path | None, typer.Option("--per-item", metavar="FILE", help="Write the scores of each item as JSONL.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 2 if the input has a problem or a score is not official.")
+        bool, typer.Option("--strict", help="Exit with 2 if the input has a problem or a score is unofficial.")
     ] = False,
     format: Format = "table",
     output: Output = None,
@@ -77,8 +77,8 @@ def _score(
 ) -> None:
     """Score predictions with the official metrics of a benchmark.
 
-    Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and named; the rest is
-    scored. With several files, the table has one row per file.
+    Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and listed; the other
+    predictions are scored. With several files, the table has one row per file.
     """
     from qabench.cli import evaluation_output as shown
     from qabench.cli.output import plain_warnings, print_json, progress_bar
@@ -119,7 +119,7 @@ score = with_parameters(_score, parameters())
 
 
 def per_item_lines(evaluations: list[Evaluation]) -> str:
-    """One JSON object per record: id, epoch, status, problem, scores and details; with several systems the system."""
+    """One JSON object per record: id, epoch, status, problem, scores and details; the system if there are several."""
     rows = []
     for evaluation in evaluations:
         system = {"system": evaluation.model} if len(evaluations) > 1 else {}

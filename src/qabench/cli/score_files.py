@@ -1,4 +1,4 @@
-"""Reads files of scores by item for ``qabench compare``, and finds the items that they share."""
+"""Reads files of per-item scores for ``qabench compare-scores``, and finds the items that they share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.limits import json_of
 
-NAMED = 5  # ids that a message lists; the rest is counted
+NAMED = 5  # ids that a message lists; the others are counted
 
 
 @dataclass
@@ -40,7 +40,7 @@ def read_scores(path: Path, metric: str, cluster: str | None) -> Scores:
     if not numbers:
         reason = f" ({unreadable[0]})" if unreadable else ""
         raise InputError(
-            f'{path} holds no scores{reason}. A line must be as {{"id": "7d...", "acc": {{"loose": 0.5}}}}'
+            f'{path} has no scores{reason}. A line must look like {{"id": "7d...", "acc": {{"loose": 0.5}}}}'
         )
     name = matching(metric, {name for found in numbers.values() for name in found}, str(path))
     values = {item: found[name] for item, found in numbers.items() if name in found}
@@ -54,11 +54,11 @@ def read_scores(path: Path, metric: str, cluster: str | None) -> Scores:
 def _question(row: dict[str, Any], cluster: str, path: Path) -> str:
     if isinstance(row.get(cluster), str | int):
         return str(row[cluster])
-    raise InputError(f"{path}: the row with id {row['id']!r} does not name its question in the field {cluster!r}")
+    raise InputError(f"{path}: the row with id {row['id']!r} does not have its question in the field {cluster!r}")
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line number, object with an id), or (line number, the reason why the line has none)."""
+    """(line number, object with an id), or (line number, the reason why the line is not such an object)."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -71,7 +71,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         except json.JSONDecodeError as error:
             row = f"not JSON ({error.msg}, column {error.colno})"
         except ValueError as error:
-            row = f"not JSON that can be read ({error})"
+            row = f"not valid JSON ({error})"
         else:
             if not isinstance(row, dict) or not isinstance(row.get("id"), str | int):
                 row = 'not an object with an "id"'
@@ -94,21 +94,21 @@ def matching(metric: str, names: Iterable[str], where: str) -> str:
         return metric
     ending = [name for name in names if name.endswith(f".{metric}") or metric.endswith(f".{name}")]
     if len(ending) != 1:
-        raise InputError(f"no single score {metric!r} in {where}; allowed: {', '.join(names) or '(no numbers there)'}")
+        raise InputError(f"{where} does not have exactly one score {metric!r}; allowed: {', '.join(names) or '(none)'}")
     return ending[0]
 
 
 def shared_ids(systems: dict[str, Scores]) -> list[str]:
-    """The ids that all systems have; the others become a problem of their system."""
+    """The ids that all systems have; other ids are recorded as problems of their system."""
     first, *others = systems.values()
     ids = [i for i in first.values if all(i in other.values for other in others)]
     shared = set(ids)
     for system in systems.values():
         if left := [i for i in system.values if i not in shared]:
-            system.problems.append(f"left out, not scored in every file: {len(left)} ({_some(left)})")
+            system.problems.append(f"left out because they are not in every file: {len(left)} ({_some(left)})")
     if not ids:
         raise InputError(
-            "the files share no id: "
+            "the files have no id in common: "
             + "; ".join(f"{name}: {len(system.values)} ({_some(system.values)})" for name, system in systems.items())
         )
     return ids
@@ -119,7 +119,7 @@ def questions_of(systems: dict[str, Scores], ids: list[str]) -> list[str]:
     for i in ids:
         if named := {other.questions[i] for other in others} - {first.questions[i]}:
             raise InputError(
-                f"the files name different questions for id {i!r}: {first.questions[i]!r}, {named.pop()!r}"
+                f"the files have different questions for id {i!r}: {first.questions[i]!r}, {named.pop()!r}"
             )
     return [first.questions[i] for i in ids]
 

@@ -38,7 +38,7 @@ def import_cache(
     cache: CacheFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import a tarball of pages, such as that of FanOutQA's authors, into the cache. Continues an interrupted import.
+    """Import a tarball of pages, such as the FanOutQA authors', into the cache. Continues an interrupted import.
 
     Exit code: 0 all pages are in the cache; 1 some were rejected, or the tarball is damaged; 2 it is not a tarball.
     """
@@ -61,9 +61,11 @@ def import_cache(
 @wiki_app.command("prefetch")
 def prefetch(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")],
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Such as dev, the default, or test.")] = None,
+    config: Annotated[
+        str | None, typer.Argument(metavar="[CONFIG]", help="The dataset's config. Default: the benchmark's.")
+    ] = None,
     cache: CacheFolder = None,
-    at_once: Annotated[int, typer.Option(min=1, max=8, help="Concurrent requests; be kind to the wiki's servers.")] = 2,
+    at_once: Annotated[int, typer.Option(min=1, max=8, help="The number of concurrent requests.")] = 2,
     as_json: AsJson = False,
 ) -> None:
     """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
@@ -90,7 +92,7 @@ def prefetch(
 
 @wiki_app.command("search")
 def search(
-    query: Annotated[str, typer.Argument(help="What to search for.")],
+    query: Annotated[str, typer.Argument(help="The search query.")],
     results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")] = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +126,7 @@ def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
     found = benchmark(name)
     if not found.pages_with:
         having = [known for known in benchmark_names() if benchmark(known).pages_with]
-        raise InputError(f"the questions of {found.title} have no Wikipedia pages; allowed: {', '.join(having)}")
+        raise InputError(f"the questions of {found.title} do not have Wikipedia pages; allowed: {', '.join(having)}")
     return list(load(found.pages_with)(config))
 
 

@@ -29,8 +29,8 @@ class Pair:
     """Two systems on the questions that both have scores for.
 
     Attributes:
-        first: the label of the better one by the metric's direction (on these questions).
-        second: the label of the other.
+        first: the label of the system that is better on these questions.
+        second: the label of the other system.
         difference: first minus second, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
         wins: the number of questions on which the first is better.
@@ -78,8 +78,8 @@ class Comparison(Displayed):
     """Systems on the same questions.
 
     Attributes:
-        metric: what they are compared by.
-        systems: label -> score on all of its own answers, the best first; only systems that have the metric.
+        metric: the metric by which they are compared.
+        systems: label -> score on all of the system's answers, the best first; only systems that have the metric.
         pairs: all pairs with common questions, in the order of ``systems``.
         test: "randomization" or "bootstrap".
         correction: of p-values over the pairs.
@@ -151,7 +151,7 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """Compares systems by a metric; every pair on the questions that both have scores for.
+    """Compares systems by a metric; every pair on the questions for which both have scores.
 
     The epochs of a question count as one question, with the mean of its statistics. A metric that is a function of
     sums (F1, shares of claims) is computed from the sums over the questions, and counts as 0 in resamples where it is
@@ -159,7 +159,7 @@ def compare(
 
     Args:
         evaluations: by label, all on the same config; see ``without_superseded`` for resumed runs.
-        metric: of the benchmark.
+        metric: a metric of the benchmark.
         test: "randomization" or "bootstrap"; see ``qabench.stats``.
         correction: "holm", "bh" or "none"; see ``qabench.stats.adjust``.
         resamples: of intervals and tests.
@@ -172,7 +172,7 @@ def compare(
     adjust([], correction)
     if len(configs := {(one.benchmark, one.config) for one in evaluations.values()}) > 1:
         named = ", ".join(sorted(" ".join(config) for config in configs))
-        raise InputError(f"systems can be compared on one config only; these are on {named}")
+        raise InputError(f"systems must be compared on one config; these are on {named}")
     scored = {label: found[metric.name] for label, one in evaluations.items() if (found := _scored(one, metric))}
     sign = 1 if metric.higher_is_better else -1
     systems = dict(sorted(scored.items(), key=lambda item: -sign * item[1].interval.mean))
@@ -188,10 +188,10 @@ def compare(
 
 
 def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
-    """Evaluations without runs that a later one of them resumed, and these superseded runs.
+    """Evaluations without runs that were resumed by others of them, and these superseded runs.
 
-    Runs of the same ``Evaluation.origin`` are resumptions of one another; the one with the most answers counts, the
-    latest of several.
+    Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the latest if there are
+    several.
     """
     best: dict[str, Evaluation] = {}
     for one in evaluations:
@@ -258,7 +258,7 @@ def _items(metric: Metric, rows: Array) -> Array:
 
 
 def _gain(metric: Metric, items: Mapping[str, Array], first: str, second: str) -> Array:
-    # A question without a score of its own, such as an answer without claims, is a tie.
+    # A question without a score, such as an answer without claims, is a tie.
     gain = np.nan_to_num(items[first] - items[second], nan=0.0, posinf=0.0, neginf=0.0)
     return gain if metric.higher_is_better else -gain
 

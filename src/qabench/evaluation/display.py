@@ -45,7 +45,7 @@ def title(evaluation: Evaluation) -> str:
 
 
 def scores_table(evaluation: Evaluation) -> Table:
-    """One row per score. The notes are the deviations, each once with the scores that it holds for."""
+    """One row per score. The notes are the distinct deviations with the scores that they apply to."""
     rows: list[list[Any]] = []
     notes = dict[str, list[str]]()
     for score in evaluation.scores().values():

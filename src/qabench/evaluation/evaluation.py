@@ -28,14 +28,14 @@ class Evaluation(Displayed):
         benchmark: such as "fanoutqa".
         config: such as "dev".
         setting: such as "closed-book"; "predictions" for a file.
-        model: as Inspect names it, such as "openai/gpt-4o"; the file's name for a file.
+        model: Inspect's name of the model, such as "openai/gpt-4o"; for a file, its name.
         created: an ISO date and time.
         status: "success", "error", "cancelled" or "started" (killed, or still running).
         expected: the number of records of a complete evaluation.
         available: the number of questions of the config; None if unknown. Fewer than these may have been asked.
         records: in the order of the benchmark's questions; repetitions of a question are ordered by epoch.
         signatures: family of scores -> everything these scores depend on, in one line; see ``qabench.signature``.
-        unscored: why there are no scores; None if there are some.
+        unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
         origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.

@@ -22,19 +22,20 @@ class Metric:
         about: what it measures, in one sentence.
         family: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
-        columns: the columns it needs; () means one column of the metric's own name.
+        columns: the required columns; () means one column with the name of the metric.
         function: from one NumPy array per column, of sums, to an array of scores; None means the mean of the column.
-        size: from the values of a record's columns to how many units the record holds; None means 1.
-        mean: the official mean where its last digit depends on the order of additions; None means the default.
-        item: from the values of a record's columns to the record's own score; None means the first column.
-        item_title: the name of the record's own score; "" means ``title``.
-        graded: whether a record's own score of 1 means right, 0 wrong, and between them partly right.
-        partial: whether the official computation itself leaves out records that have no value, such as answers of
-            which no claim counts. Otherwise a record without a value is a deviation.
-        readable: the name of the same metric over readable replies only; what that one leaves out, this one
-            counts as the official scorer does. "" means there is no such metric.
+        size: from the values of a record's columns to the number of units of the record; None means 1.
+        mean: the official function for the mean if its last digit depends on the order of additions; None means the
+            default.
+        item: from the values of a record's columns to the score of the record; None means the first column.
+        item_title: the name of the score of a record; "" means ``title``.
+        graded: whether a record's score of 1 means right, 0 wrong, and values between them partly right.
+        partial: whether the official computation leaves out records without a value, such as answers without a claim
+            that counts. Otherwise a record without a value is a deviation.
+        readable: the name of the same metric over readable replies only; this metric counts the other replies as the
+            official scorer does. "" means there is no such metric.
         higher_is_better: the direction.
-        official: whether the benchmark's authors report it; others are additions of qabench.
+        official: whether the benchmark's authors report it; other metrics are additions of qabench.
     """
 
     name: str

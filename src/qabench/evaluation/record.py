@@ -27,12 +27,12 @@ class Record:
         question: its text, for display.
         reference: the reference answer, for display; "" if there is none.
         messages: the whole conversation, including the model's last reply.
-        answer: the text that was scored; None if there is none, as for failed and refused calls.
+        answer: the text that was scored; None for failed and refused calls.
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or turns.
-        problem: why there is no answer, or what is wrong with it or with the input.
+        problem: why there is no answer, or a problem with the answer or the input.
         scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
-        detail: details of the scoring for the report; its shape is the benchmark's own.
+        detail: details of the scoring for the report, in a format defined by the benchmark.
         input_tokens: None if unknown.
         output_tokens: None if unknown.
         seconds: None if unknown.

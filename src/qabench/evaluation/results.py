@@ -1,4 +1,4 @@
-"""An evaluation as JSON data: what `score --json`, `run --json`, `results` and reports write."""
+"""An evaluation as JSON data, as written by `score --json`, `run --json`, `results` and reports."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from qabench.evaluation.scores import Score
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation
 
-NAMED = 5  # how many ids a problem names before it counts the rest
+NAMED = 5  # ids that a problem lists; the others are counted
 
 
 class Descriptor(Protocol):
-    """What is needed of ``qabench.benchmarks.Benchmark``, which is above this package."""
+    """The required part of ``qabench.benchmarks.Benchmark``, which is in a layer above this package."""
 
     def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
         """The scores of an evaluation or of some of its records."""
@@ -78,7 +78,7 @@ def problems(evaluation: Evaluation) -> list[str]:
 
 
 def unscored(evaluation: Evaluation, scores: Mapping[str, Score]) -> str | None:
-    """Why an evaluation has no scores; None if it has some."""
+    """Why an evaluation has no scores; None if it has scores."""
     if scores:
         return None
     if evaluation.unscored:

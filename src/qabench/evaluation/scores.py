@@ -26,7 +26,7 @@ class Score:
         metric: what was computed.
         interval: the value and its bounds.
         n: the number of ``metric.unit`` that the score is a mean over.
-        left_out: the number of records that are not in it.
+        left_out: the number of records that are not in the mean.
     """
 
     metric: Metric
@@ -39,12 +39,12 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
     """The scores of records by metric name.
 
     Args:
-        metrics: the benchmark's metrics. Those that no record has the columns for are left out.
+        metrics: the benchmark's metrics. Those whose columns are in no record are left out.
         records: epochs of one question are resampled together.
 
     Returns:
         Metric name -> score, in the order of ``metrics``. A metric that is undefined on these records, such as the
-        recall of errors where there are none, is left out.
+        recall of errors without any errors, is left out.
     """
     columns = list(dict.fromkeys(name for record in records for name in record.scores))
     found = {}
@@ -61,7 +61,7 @@ def columns_of(metric: Metric, record: Record) -> list[float] | None:
 
 
 def item_score(metric: Metric, record: Record) -> float | None:
-    """The record's own score by a metric; None if it has none."""
+    """The record's score by a metric, or None."""
     values = columns_of(metric, record)
     if values is None:
         return None
@@ -86,7 +86,7 @@ def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
 
 
 def _of_sums(function: Callable[..., object], rows: Sequence[Sequence[float]], ids: Sequence[str]) -> Interval | None:
-    """A function of the sums of all rows; None if it is undefined there. Undefined resamples are skipped."""
+    """A function of the sums of all rows; None if it is undefined. Undefined resamples are skipped."""
     drawn_from = units(rows, ids)
     observed = float(scores(function, drawn_from.sum(axis=0, keepdims=True))[0])  # type: ignore[arg-type]
     if not isfinite(observed):

@@ -17,11 +17,11 @@ class SectionRow:
     """One value of a section.
 
     Attributes:
-        system: the label of the evaluation that it belongs to.
-        score: the title of what was measured, such as "Recall of errors" or "MRR@k".
+        system: the label of the evaluation.
+        score: the title of the score, such as "Recall of errors" or "MRR@k".
         at: the group's name, or the position on the x axis of a curve, such as the cutoff k.
         interval: the value with its 95% interval.
-        n: the number of ``ExtraSection.unit`` behind the value.
+        n: the number of ``ExtraSection.unit`` that the value is computed from.
     """
 
     system: str
@@ -43,9 +43,9 @@ class ExtraSection:
         unit: what n counts, in the plural, such as "errors".
         rows: values of all systems.
         kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
-        note: what a reader must know of these values, in one or more sentences; "" if nothing.
+        note: a note for readers, in one or more sentences; "" for none.
         axis: the label of a curve's x axis, such as "k".
-        replaces: the grouping that this section shows better, which the report then omits; "" if none.
+        replaces: the grouping that the report omits because this section shows it better; "" for none.
     """
 
     title: str

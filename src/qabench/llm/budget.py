@@ -100,7 +100,7 @@ class Meter:
         for name in ("max_calls", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 0:
-                raise InputError(f"{name} is {value}; it must be 0 or more")
+                raise InputError(f"{name} is {value}; it must be at least 0")
 
     def start(self, request: ChatRequest) -> None:
         """Counts a call before it is made.

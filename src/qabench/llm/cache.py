@@ -39,15 +39,15 @@ class ReplyCache:
 
     A process claims a key before it makes the call; other processes that need the same reply wait for it. A claim ends
     with the reply, when it is released, when its process has ended, or when it was not renewed for ``lease`` seconds.
-    Each reply is written as soon as it arrives. Calls that were in flight when a process was killed are made, and
-    paid, again.
+    Each reply is written as soon as it arrives. Calls that were in flight when a process was killed are made, and paid
+    for, again.
 
     Each entry has a checksum over key and reply. A damaged entry counts as missing, and the first one causes a
     warning. If the file cannot be used (damaged, read-only, full), there is a warning, and from then on replies are
     kept in memory and lost when the process ends.
 
     Attributes:
-        damaged: how many damaged entries were found.
+        damaged: the number of damaged entries that were found.
     """
 
     def __init__(self, path: Path | None = None, lease: float = LEASE_SECONDS) -> None:
@@ -56,7 +56,7 @@ class ReplyCache:
         self.lease = lease
         self.owner = new_owner()
         self.usable = True
-        self._check = EntryCheck("cache of model replies", self.path, "and their calls are made and paid again")
+        self._check = EntryCheck("cache of model replies", self.path, "and their calls are repeated and paid for again")
 
     @property
     def damaged(self) -> int:
@@ -117,7 +117,7 @@ class ReplyCache:
         if not isinstance(owner, bytes) or not isinstance(expires, float):
             return True
         left = expires - time.time()
-        # More time than anyone claims for: the clock was set back since.
+        # Longer than any lease: the clock was set back since.
         return left < 0 or left > LONGEST_LEASE or has_ended(owner.decode("ascii", "replace"))
 
     def _find(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Reply]:

@@ -62,7 +62,7 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
         allowed = ", ".join(list(Caller.__dataclass_fields__)[2:])
         raise InputError(f"unknown limits {', '.join(sorted(unknown))}; allowed: {allowed}")
     if not model:
-        raise InputError("name the model that is to evaluate")
+        raise InputError("no evaluator model was given: set model=...")
     given = {name: value for name, value in limits.items() if value is not None}
     caller = Caller(resolve_endpoint(base_url, api_key), model, **given)
     caller.client()  # checks the limits before any work is done
@@ -87,7 +87,7 @@ def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The text of a reply, or the reason why there is none; ``cut_off`` if the reply reached the token limit."""
+    """The text of a reply, or the reason why it is missing; ``cut_off`` if the reply reached the token limit."""
 
     text: str | None = None
     reason: str | None = None
@@ -95,7 +95,7 @@ class Answered:
 
 
 def answered(outcome: Outcome) -> Answered:
-    """The text of an outcome, or why there is none. Refusals and empty replies count as having no text."""
+    """The text of an outcome, or the reason why it is missing. Refusals and empty replies count as missing."""
     reply = outcome.reply
     if reply is None:
         return Answered(reason=outcome.reason or "no reply")

@@ -64,7 +64,7 @@ class ChatClient:
         self._not_before = 0.0
 
     def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
-        """The calls that ``complete`` would make; makes no call."""
+        """The calls that ``complete`` would make, without making them."""
         by_key = {request.key(self.endpoint.base_url): request for request in requests}
         known = self.cache.find(by_key)
         self.cache.close()
@@ -135,7 +135,7 @@ class ChatClient:
                         return await self._ask(session, key, request)
                     finally:
                         self.cache.release(key)
-            # Another process is sending the same request, and its reply will be used here too.
+            # Another process is sending the same request; its reply is used here too.
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     async def _ask(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
@@ -154,7 +154,7 @@ class ChatClient:
         return Outcome(reason=f"{reason} (after {calls} calls)" if calls > 1 else reason, calls=calls)
 
     def _refused(self, request: ChatRequest) -> str | None:
-        """Why the next call must not be made; None if it may, and then it is counted."""
+        """Why the next call must not be made; None if it may be made, in which case it is counted."""
         if self._fatal:
             return f"not sent: the endpoint refuses all calls ({self._fatal})"
         try:

@@ -68,14 +68,16 @@ def clean_url(base_url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise InputError(f"the base URL is {base_url!r} ({error}); give one such as {OPENAI}, or huggingface") from None
+        raise InputError(
+            f"the base URL is {base_url!r} ({error}); it must be a URL such as {OPENAI}, or huggingface"
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"the base URL is {base_url!r}; give one such as {OPENAI}, or huggingface")
+        raise InputError(f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface")
     if parts.username or parts.password:
-        raise InputError("the base URL contains a user name or password; give the secret as the API key instead")
+        raise InputError("the base URL contains a user name or password; pass the secret as the API key instead")
     if secret := next((name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)), None):
         raise InputError(
-            f"the base URL contains the parameter {secret!r}, which would be logged; give the secret as the API key"
+            f"the base URL contains the parameter {secret!r}, which would be logged; pass the secret as the API key"
         )
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

@@ -15,7 +15,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class UnreadableReply(Exception):
-    """A server answered with status 200, but not with a chat completion."""
+    """A response with status 200 that is not a chat completion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Reply:
 
     Attributes:
         text: the message; "" if there is none.
-        finish_reason: why it ended: "stop"; "length" if it was cut off; "content_filter".
+        finish_reason: why it ended: "stop"; "length" if it was truncated; "content_filter".
         refusal: the text of the refusal if the server marks one.
         model: the model that the server reports.
         fingerprint: its ``system_fingerprint``.
         prompt_tokens: as counted by the server; None if it does not report them.
-        completion_tokens: likewise.
+        completion_tokens: as ``prompt_tokens``.
     """
 
     text: str
@@ -74,7 +74,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of a request: a reply, or the reason why there is none.
+    """The result of a request: a reply, or the reason why it is missing.
 
     Attributes:
         cached: whether the reply was in the cache; it cost nothing.
@@ -129,7 +129,7 @@ def _content(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):  # some servers answer in parts
+    if isinstance(content, list):  # some servers return parts
         parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
         if all(isinstance(part, str) for part in parts):
             return "".join(map(str, parts))

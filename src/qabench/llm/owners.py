@@ -10,7 +10,7 @@ SEPARATOR = "/"
 
 
 def new_owner() -> str:
-    """A unique name for an owner of claims in this process, from which ``has_ended`` can tell the process."""
+    """A unique name for an owner of claims in this process, from which ``has_ended`` identifies the process."""
     return SEPARATOR.join((uuid.uuid4().hex, _machine(), str(os.getpid()), _start_of(os.getpid())))
 
 
@@ -26,7 +26,7 @@ def has_ended(owner: str) -> bool:
 
 
 def _machine() -> str:
-    """Identifies the running kernel and the namespace of process ids; "" where that is not known."""
+    """Identifies the running kernel and the namespace of process ids; "" if these are unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"

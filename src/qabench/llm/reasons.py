@@ -24,7 +24,7 @@ class Reason:
 
     Attributes:
         text: one line, the same for equal failures, so that they can be grouped.
-        permanent: whether every further call would fail in the same way: a wrong key or model, or no server at the
+        permanent: whether all further calls would fail in the same way: a wrong key or model, or no server at the
             address.
     """
 
@@ -89,7 +89,7 @@ def _line(text: str) -> str:
 
 def _url(error: BaseException) -> str | None:
     try:
-        url = getattr(getattr(error, "request", None), "url", None)  # httpx raises where there is no request
+        url = getattr(getattr(error, "request", None), "url", None)  # httpx raises if there is no request
     except RuntimeError:
         return None
     return printable(str(url)) if url else None

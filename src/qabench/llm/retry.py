@@ -34,7 +34,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.retries < 0:
-            raise InputError(f"retries is {self.retries}; it must be 0 or more")
+            raise InputError(f"retries is {self.retries}; it must be at least 0")
 
     def delay(self, retry: int) -> float:
         """Seconds before a retry, numbered from 0, if the server does not specify them."""
@@ -49,7 +49,7 @@ class Failure:
         retry: whether another call may succeed.
         fatal: whether every call to this endpoint will fail.
         wait: seconds that the server asked to wait; None if it did not.
-        may_cost: whether the model may have run nevertheless, and be billed.
+        may_cost: whether the call may be billed nevertheless, because the model may have run.
     """
 
     reason: str
@@ -60,7 +60,7 @@ class Failure:
 
 
 def failure_of(error: Exception, timeout: float) -> Failure | None:
-    """The failure that an exception means; None if it is an error of this program and not of the call."""
+    """The failure that an exception means; None if it is an error in this program instead of the call."""
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):

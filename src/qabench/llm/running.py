@@ -1,4 +1,4 @@
-"""Runs coroutines from synchronous code, also in notebooks, where an event loop is already running."""
+"""Runs coroutines from synchronous code, including notebooks, where an event loop is already running."""
 
 from __future__ import annotations
 

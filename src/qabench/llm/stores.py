@@ -1,6 +1,6 @@
 """The two stores of model replies, of judges and of runs: listing and clearing them.
 
-Replies never expire; they are kept until they are cleared here.
+Replies do not expire; they are kept until they are cleared here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def generations(path: str | Path) -> str:
     except OSError as error:
         raise InputError(f"cannot read the samples {path}: {error.strerror or error}") from None
     if not rows:
-        raise InputError(f"{path} holds no samples; was the run stopped?")
+        raise InputError(f"{path} has no samples; was the run stopped?")
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 

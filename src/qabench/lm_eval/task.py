@@ -1,4 +1,4 @@
-"""What all tasks share: data and signatures. Only the harness imports this module, because it imports the harness."""
+"""Shared code of all tasks: data and signatures. Only the harness imports this module, which imports the harness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> those of signat
 class QabenchTask(ConfigurableTask):
     """A YAML task on a dataset of this package: ``dataset_path`` is the benchmark, ``dataset_name`` its config.
 
-    The functions that its YAML file names do the rest. The metadata of its results hold ``signatures`` and
+    The functions named in its YAML file do the rest. The metadata of its results contains ``signatures`` and
     ``deviations``, the sentences that say what distinguishes the scores from official ones, by family of scores.
 
     Attributes:
@@ -28,7 +28,7 @@ class QabenchTask(ConfigurableTask):
     DECLARATIONS: ClassVar[Mapping[str, Declaration]]
 
     def __init__(self, config: dict[str, Any]) -> None:
-        # The harness passes the key that names this class, and refuses it.
+        # The harness passes the key that names this class, but does not accept it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
         self._sign()
 
@@ -38,7 +38,7 @@ class QabenchTask(ConfigurableTask):
         self._sign()
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """The rows by split, from verified files; the harness would ask the Hub."""
+        """The rows by split, from verified files; the harness would load them from the Hub."""
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
 
     def signatures(self) -> dict[str, str]:
@@ -46,12 +46,12 @@ class QabenchTask(ConfigurableTask):
         raise NotImplementedError
 
     def generation_fields(self) -> dict[str, Any]:
-        """The generation parameters' fields of a signature."""
+        """The fields of a signature for the generation parameters."""
         options = self.config.generation_kwargs or {}
         return {NAMES.get(name, name): value for name, value in options.items() if name not in NOT_SIGNED}
 
     def data_fields(self) -> dict[str, str]:
-        """The data's fields of a signature."""
+        """The fields of a signature for the data."""
         table = dataset_table(self.config.dataset_path)
         config = table.config(self.config.dataset_name)
         ((file,),) = config.splits.values()

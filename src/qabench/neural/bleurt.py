@@ -1,4 +1,4 @@
-"""BLEURT, a learned metric: how well an answer conveys what the reference says.
+"""BLEURT, a learned metric of how well an answer conveys the meaning of the reference.
 
 Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696); Pu et al., EMNLP 2021, for BLEURT-20, the
 checkpoint that FanOutQA uses. It is a RemBERT with a linear layer on top of its pooled first token, so transformers'
@@ -143,7 +143,7 @@ def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: 
 
 
 def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
-    """The numbers of tokens to keep of each string, so that their sum is at most ``limit``."""
+    """The number of tokens to keep of each string, so that their sum is at most ``limit``."""
     if reference + candidate <= limit:
         return reference, candidate
     # The longer one is shortened to the length of the other; then both are shortened in turn, the candidate first.

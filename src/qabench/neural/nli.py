@@ -1,4 +1,4 @@
-"""AutoAIS labels: whether a claim's evidence entails it, according to a model of natural language inference.
+"""AutoAIS labels: whether a claim's evidence entails it, according to an entailment model.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py`` below
 ``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the model; Schuster et al., 2022
@@ -18,8 +18,8 @@ from qabench.errors import MissingExtra, QabenchError
 
 MODEL = "google/t5_xxl_true_nli_mixture"
 MAX_LENGTH = 512
-KEPT = 2  # the number of most entailed, and of least entailed, sentences that are kept of long evidence
-MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] stays, as upstream
+KEPT = 2  # the number of most, and of least, entailed sentences that are kept of long evidence
+MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] is kept, as upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Judgment:
 
     Attributes:
         text: the generated text.
-        one, zero: the logits of the tokens "1" and "0" at the first position.
+        one: the logit of the token "1" at the first position.
+        zero: the logit of the token "0" at the first position.
     """
 
     text: str
@@ -43,10 +44,10 @@ class Entailment(Protocol):
     def name(self) -> str: ...
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """The number of tokens of each prompt, before it is cut."""
+        """The number of tokens of each prompt, before truncation."""
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """One judgment per prompt, in order; prompts are cut at 512 tokens."""
+        """One judgment per prompt, in order; prompts are truncated to 512 tokens."""
 
 
 Splitter = Callable[[str], Sequence[str]]
@@ -61,8 +62,8 @@ def prompt_of(evidence: str, claim: str) -> str:
 def clean(text: str) -> str:
     """Cleans a claim or a piece of evidence, as upstream.
 
-    Citation marks of one digit are removed, and the first paragraph when it begins with a URL; the others are joined by
-    spaces.
+    Citation marks of one digit are removed, and the first paragraph if it begins with a URL; the other paragraphs are
+    joined by spaces.
     """
     paragraphs = MARK.sub("", text).split("\n\n")
     return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
@@ -76,9 +77,9 @@ def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, officia
     Args:
         sentences: those of the evidence.
         judgments: one judgment per sentence.
-        official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, where
-            confident judgments are ties, which NumPy's default sort breaks in no particular order. Otherwise by the
-            difference of the logits; ties by position.
+        official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, in which
+            confident judgments are ties that NumPy's unstable sort breaks. Otherwise by the difference of the logits;
+            ties by position.
     """
     if official_quirks:
         order = np.argsort(np.array([_neutral(one) for one in judgments], dtype=np.float32)).tolist()
@@ -145,7 +146,7 @@ def punkt(text: str) -> list[str]:
     except LookupError:
         raise QabenchError(
             "splitting evidence into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab, "
-            "or give split=..., a function from a text to its sentences"
+            "or pass split=..., a function from a text to its sentences"
         ) from None
 
 
@@ -161,7 +162,7 @@ def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Split
 
 
 def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
-    # Answers share evidence and evidence shares sentences: each prompt is judged once.
+    # Each distinct prompt is judged once: answers share evidence, and evidence shares sentences.
     distinct = list(dict.fromkeys(prompts))
     judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
     return [judged[prompt] for prompt in prompts]

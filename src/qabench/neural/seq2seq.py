@@ -30,11 +30,11 @@ class Seq2SeqEntailment:
     batch_size: int
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """The number of tokens of each prompt, including the end token, before it is cut."""
+        """The number of tokens of each prompt, including the end token, before truncation."""
         return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """One judgment per prompt, in order; prompts are cut at 512 tokens. Generated without sampling."""
+        """One judgment per prompt, in order; prompts are truncated to 512 tokens. Decoding is greedy."""
         encoded = [self.tokenizer(prompt, truncation=True, max_length=MAX_LENGTH).input_ids for prompt in prompts]
         judged: dict[int, Judgment] = {}
         for batch in buckets([len(ids) for ids in encoded], self.batch_size):

@@ -21,10 +21,10 @@ class PromptSource:
     An expression that builds a string becomes a template: string constants, f-strings, concatenation with ``+``, and
     ``"...{}...".format(...)`` are followed; any other expression in them becomes a field. A field is named like the
     variable it comes from; other names and other expressions are given by ``fields``. Braces that are part of the
-    string itself stay as they are.
+    string itself are kept.
 
     Args:
-        path: the file, such as one that ``qabench.loading_scripts.open_path`` gives.
+        path: the file, such as one from ``qabench.loading_scripts.open_path``.
 
     Raises:
         InputError: the file cannot be read or is not Python source.
@@ -45,12 +45,12 @@ class PromptSource:
 
         Args:
             name: the variable.
-            within: where: "function" or "Class.method"; "" for the module, including its ``if`` blocks.
-            fields: expression -> field name, for expressions that are not variables or are to have another name.
-            nth: which of several assignments, from 0 in the order of the file.
+            within: the scope, "function" or "Class.method"; "" for the module, including its ``if`` blocks.
+            fields: expression -> field name, for expressions that are not variables or need another name.
+            nth: the position among several assignments, from 0 in the order of the file.
 
         Raises:
-            InputError: there is no such assignment, or it does not build a string from named parts.
+            InputError: the assignment does not exist, or does not build a string from named parts.
         """
         found = [
             node.value
@@ -71,7 +71,7 @@ class PromptSource:
     def appended(self, name: str, within: str = "", *, fields: Mapping[str, str] = _NOTHING) -> list[str]:
         """The strings that a function appends to a variable with ``+=``, in the order of the file.
 
-        Arguments as for ``assigned``; a single variable is a field of its own.
+        The arguments are those of ``assigned``; a single variable becomes a field.
 
         Raises:
             InputError: nothing is appended, or a string is not built from named parts.
@@ -83,19 +83,19 @@ class PromptSource:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name
         ]
         if not found:
-            raise InputError(f"{where} appends nothing to {name}; is it the right file?")
+            raise InputError(f"{where} does not append to {name}; is it the right file?")
         return ["".join(_parts(node, fields, where)) for node in found]
 
     def constants(self, name: str, within: str = "") -> list[str]:
         """All string constants in the first assignment to a variable, such as those of a list of messages.
 
         Raises:
-            InputError: there is no such assignment.
+            InputError: the assignment does not exist.
         """
         for node in _statements(self._scope(within)):
             if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
                 found = [part for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
-                # ast.walk goes by depth; the file's order is by position.
+                # ast.walk is breadth-first, so sort by position.
                 found.sort(key=lambda part: (part.lineno, part.col_offset))
                 return [part.value for part in found if isinstance(part.value, str)]
         raise InputError(f"{self.path}{f', {within}' if within else ''} has no assignment to {name}")
@@ -104,7 +104,7 @@ class PromptSource:
         """The docstring of a function or class, with its indentation removed.
 
         Raises:
-            InputError: there is no such function or class, or it has no docstring.
+            InputError: the function or class does not exist, or has no docstring.
         """
         scope = self._scope(within)
         text = ast.get_docstring(scope) if isinstance(scope, _SCOPES) else None
@@ -127,7 +127,7 @@ class PromptSource:
             raise InputError(f"{where} has no {what} (number {nth + 1}); is it the right file?")
         template = "".join(_parts(found[nth], fields, where))
         if not FIELD.sub("", template).strip():
-            raise InputError(f"{where}: the {what} holds no text")
+            raise InputError(f"{where}: the {what} is not a string")
         return template
 
 
@@ -144,7 +144,7 @@ def _statements(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _parts(node: ast.expr, fields: Mapping[str, str], where: str) -> Iterator[str]:
-    """The pieces of a template: text as it is, and a field for every other expression."""
+    """The pieces of a template: unchanged text, and a field for every other expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -162,11 +162,11 @@ def _parts(node: ast.expr, fields: Mapping[str, str], where: str) -> Iterator[st
 def _part_of_fstring(part: ast.expr, fields: Mapping[str, str], where: str) -> Iterator[str]:
     if isinstance(part, ast.FormattedValue):
         if part.format_spec is not None or part.conversion != -1:
-            raise InputError(f"{where}, line {part.lineno}: {ast.unparse(part.value)!r} is formatted; cannot be read")
+            raise InputError(f"{where}, line {part.lineno}: {ast.unparse(part.value)!r} has a format specification")
         part = part.value
     elif isinstance(part, ast.Constant) and FIELD.search(str(part.value)):
-        # In the template nobody could tell it from a field.
-        raise InputError(f"{where}, line {part.lineno}: the text itself looks like a field: {part.value!r:.60}")
+        # In the template it could not be distinguished from a field.
+        raise InputError(f"{where}, line {part.lineno}: the text looks like a field: {part.value!r:.60}")
     yield from _parts(part, fields, where)
 
 
@@ -174,7 +174,7 @@ def _formatted(call: ast.Call, text: ast.expr, fields: Mapping[str, str], where:
     template = "".join(_parts(text, fields, where))
     values = ["".join(_parts(value, fields, where)) for value in call.args]
     if call.keywords or len(_PLACE.findall(template)) != len(values):
-        raise InputError(f"{where}, line {call.lineno}: a format call with other fields than {{}} cannot be read")
+        raise InputError(f"{where}, line {call.lineno}: a format call with fields other than {{}} is not supported")
     remaining = iter(values)
     return _PLACE.sub(lambda _: next(remaining), template)
 

@@ -1,4 +1,4 @@
-"""Prompts: texts with named fields, where they come from, and a digest that says which one was used."""
+"""Prompts: strings with named fields, their origin, and a digest that identifies them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Prompt:
     """A system message (or None) and a user message with fields such as ``{question}``.
 
     Attributes:
-        name: where it comes from: "own", "official", or a file's name.
+        name: the origin: "own", "official", or a file's name.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits of both texts."""
+        """Twelve hex digits of a digest of both messages."""
         return hashlib.sha256(f"{self.system or ''}\0{self.user}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     @property
@@ -38,15 +38,15 @@ class Prompt:
         return f"{self.name}-{self.digest}"
 
     def fields(self) -> set[str]:
-        """The names of the fields in both texts."""
+        """The names of the fields in both messages."""
         return set(FIELD.findall(f"{self.system or ''}\n{self.user}"))
 
     def filled(self, **values: str) -> str:
-        """The user message with the fields filled in; braces within a value stay as they are."""
+        """The user message with the fields filled in; braces within a value are kept."""
         return FIELD.sub(lambda m: values[m[1]], self.user)
 
     def messages(self, **values: str) -> tuple[tuple[str, str], ...]:
-        """The (role, text) pairs with the fields filled in; braces within a value stay as they are."""
+        """The (role, text) pairs with the fields filled in; braces within a value are kept."""
         filled = [("system", self.system), ("user", self.user)]
         return tuple((role, FIELD.sub(lambda m: values[m[1]], text)) for role, text in filled if text)
 
@@ -55,7 +55,7 @@ def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
     """The prompt, if its fields are exactly those needed.
 
     Raises:
-        InputError: a field is missing or unknown; names it.
+        InputError: a field is missing or unknown; the message names it.
     """
     missing, unknown = needed - prompt.fields(), prompt.fields() - needed
     if missing or unknown:
@@ -65,10 +65,10 @@ def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
 
 
 def read_prompt(path: Path) -> Prompt:
-    """A prompt from a user's file: TOML with ``user`` and perhaps ``system``, or any other file as the user message.
+    """A prompt from a user's file: TOML with ``user`` and optionally ``system``, or any other file as the user message.
 
     Raises:
-        InputError: it cannot be read, is empty, or is not TOML of that kind.
+        InputError: the file cannot be read, is empty, or is not TOML with these keys.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -80,9 +80,9 @@ def read_prompt(path: Path) -> Prompt:
             f"the prompt file {path} is not {'TOML' if path.suffix == '.toml' else 'UTF-8'}: {error}"
         ) from None
     if set(document) - {"system", "user"} or not all(isinstance(value, str) for value in document.values()):
-        raise InputError(f"the prompt file {path} must hold the texts user and, if you like, system; nothing else")
+        raise InputError(f"the prompt file {path} must have the string user, and may have system")
     if not document.get("user", "").strip():
-        raise InputError(f"the prompt file {path} holds no user message")
+        raise InputError(f"the prompt file {path} has no user message")
     return Prompt(f"file:{path.name}", document["user"], document.get("system") or None)
 
 

@@ -1,1 +1,1 @@
-"""What a model did on a benchmark, read from the log of a run: records of answers, and the figures over them."""
+"""Runs of models over benchmarks: starting and resuming them, and reading their logs."""

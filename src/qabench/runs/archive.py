@@ -1,4 +1,4 @@
-"""Checks that a log file is what was written, before anything in it is used."""
+"""Checks the integrity of a log file before anything in it is used."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from qabench.errors import InputError, MissingExtra
 
 READ_AT_ONCE = 1 << 20
 LARGEST_MEMBER = 4 << 30  # bytes, unpacked
-# Everything that zipfile and the decompressors were seen to raise on damaged archives.
+# All exceptions that zipfile and the decompressors were seen to raise on damaged archives.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
 
 
 def check_archive(path: Path) -> None:
-    """Compares each member of a ``.eval`` log with the checksum that the archive has for it.
+    """Compares each member of a ``.eval`` log with its checksum in the archive.
 
-    Inspect's own reader compares none of them: a flipped bit can change an answer or a score. Logs in other formats
+    Inspect's reader does not compare them, so a flipped bit could change an answer or a score. Logs in other formats
     have no checksums.
 
     Raises:
-        InputError: the file cannot be read, or is damaged; says which member.
+        InputError: the file cannot be read, or is damaged; the message names the member.
         MissingExtra: the decompressor is not installed (extra ``run``).
     """
     if path.suffix != ".eval":
@@ -40,7 +40,7 @@ def check_archive(path: Path) -> None:
                         pass
     except DAMAGED as error:
         raise damaged_log(path, f"{name}: {error}") from None
-    except Exception as error:  # the decompressor has exceptions of its own
+    except Exception as error:  # the decompressor raises its own exceptions
         raise damaged_log(path, f"{name}: {type(error).__name__}: {error}") from None
 
 
@@ -53,6 +53,6 @@ def _support_zstandard() -> None:
     if sys.version_info >= (3, 14):
         return
     try:
-        import zipfile_zstd  # noqa: F401  (teaches zipfile the compression of Inspect's logs)
+        import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
     except ImportError:
         raise MissingExtra('reading logs of runs needs zipfile-zstd: pip install "qabench[run]"') from None

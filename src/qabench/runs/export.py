@@ -1,4 +1,4 @@
-"""A run's answers in the forms that other programs read."""
+"""A run's answers in the formats that other programs read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FORMATS = ("predictions", "records", "eval")
 
 
 def predictions(run: Evaluation, epoch: int = 1) -> str:
-    """The answers as JSONL, in the fields that ``qabench score`` reads for the benchmark, such as {"id", "answer"}.
+    """The answers as JSONL, with the fields that ``qabench score`` reads for the benchmark, such as {"id", "answer"}.
 
-    Records without any of these fields are left out, such as failed ones, which the official scorers count as
+    Records without any of these fields, such as failed ones, are left out; the official scorers count them as
     unanswered.
 
     Raises:
-        InputError: the run has no such epoch, or no answer in it.
+        InputError: the run does not have the epoch, or no answers in it.
     """
     found = benchmark(run.benchmark)
     made = [(record.id, found.prediction(record)) for record in run.records if record.epoch == epoch]
@@ -32,20 +32,20 @@ def predictions(run: Evaluation, epoch: int = 1) -> str:
         if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
-        raise InputError(f"{run.path} holds no answers of epoch {epoch}; it has {_epochs(run)}")
+        raise InputError(f"{run.path} has no answers in epoch {epoch}; it has {_epochs(run)}")
     return _lines(rows)
 
 
 def records(run: Evaluation) -> str:
     """Everything about each record as JSONL; columns have one type each, so ``load_dataset("json", ...)`` reads it.
 
-    Scores and detail differ from benchmark to benchmark: they are JSON text.
+    Scores and detail are JSON text, because they differ between benchmarks.
     """
     return _lines(_row(run, record) for record in run.records)
 
 
 def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
-    """A copy of a log whose samples are numbered from 1, the benchmark's ids in their metadata as ``id``.
+    """Writes a copy of a log with samples numbered from 1 and the benchmark's ids in their metadata as ``id``.
 
     ``load_dataset("eval", data_files=...)`` of datasets 5.2 sorts samples by their number, and fails on other ids.
     """
@@ -90,10 +90,10 @@ def _row(run: Evaluation, record: Record) -> dict[str, Any]:
 
 
 def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
-    # Escaped: an answer can hold half a surrogate pair, which has no UTF-8.
+    # Escaped: an answer can contain a lone surrogate, which UTF-8 cannot encode.
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def _epochs(run: Evaluation) -> str:
     epochs = sorted({record.epoch for record in run.records})
-    return f"the epochs {', '.join(map(str, epochs))}" if epochs else "no records at all"
+    return f"the epochs {', '.join(map(str, epochs))}" if epochs else "no records"

@@ -14,21 +14,21 @@ from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evalua
 from qabench.runs.archive import check_archive, damaged_log
 from qabench.terminal import printable
 
-# Most of a log's bytes, and nothing that a record needs.
+# Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
-# Inspect writes exceptions as code would make them.
+# Inspect writes exceptions by their repr.
 _OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 
 
 def read_run(path: str | Path) -> Evaluation:
-    """The run in a log; of a killed run the samples that were written before.
+    """The run in a log; for a killed run, the samples written before.
 
     Args:
         path: a file that ``qabench run`` or ``inspect eval`` wrote (.eval or .json).
 
     Raises:
-        InputError: no such file, not a log of Inspect, a damaged one, or the log of a task that is not qabench's.
+        InputError: the file does not exist, is not a log of Inspect, is damaged, or is the log of another task.
         MissingExtra: inspect_ai is not installed (extra ``run``).
     """
     log = read_header(path)
@@ -37,7 +37,7 @@ def read_run(path: str | Path) -> Evaluation:
         return _evaluation(path, log)
     except QabenchError:
         raise
-    except Exception as error:  # whatever content of another shape causes in the reader, or here
+    except Exception as error:  # content in another format can cause any exception, in the reader or here
         raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error
 
 
@@ -76,23 +76,23 @@ def read_header(path: str | Path) -> Any:
     """The log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
     file = str(path)
     if not Path(file).is_file():
-        raise InputError(f"there is no log {file}; a run's log is the .eval file that `qabench run` names at its end")
+        raise InputError(f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end")
     inspect_log = _inspect_log()
     try:
         log = inspect_log.read_eval_log(file, header_only=True)
         lacking = [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
-    except Exception as error:  # whatever a file that is not a log causes in the reader
+    except Exception as error:  # a file that is not a log can cause any exception in the reader
         raise damaged_log(file, f"{type(error).__name__}: {error}"[:300]) from error
     if lacking:
         raise InputError(
-            f"{file} is the log of the task {log.eval.task!r}, which is not qabench's (its metadata has no "
-            f"{', '.join(lacking)}); give logs of `qabench run` or of `inspect eval qabench/...`"
+            f"{file} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
+            f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
         )
     return log
 
 
 def whole_log(path: str | Path) -> Any:
-    """The log with its samples, an ``EvalLog``; of a killed run everything that can be recovered.
+    """The log with its samples, an ``EvalLog``; for a killed run, everything that can be recovered.
 
     Raises:
         InputError: it cannot be read.
@@ -113,7 +113,7 @@ def _recovered(log: Any, path: str | Path) -> Any:
     with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
         try:
             found = recover_eval_log(str(path), str(Path(folder) / Path(path).name), cleanup=False)
-        except Exception:  # there is nothing to recover: the samples in the file are all there is
+        except Exception:  # nothing can be recovered: only the samples in the file are available
             return log
         found.samples = list(found.samples or [])  # read when first used: now, while the folder exists
     found.location = log.location
@@ -166,17 +166,17 @@ def _record(sample: Any) -> Record:
 
 
 def _input_tokens(usage: Any) -> int:
-    # Providers count what their own caches served apart.
+    # Providers count cached tokens separately.
     return int(usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0))
 
 
 def _status(sample: Any) -> tuple[str, str | None]:
-    """The record's status and what is wrong, if anything."""
+    """The record's status and its problem, if any."""
     if sample.error is not None:
         return FAILED, failure(sample.error)
     output = sample.output
     if not output.choices:
-        return FAILED, output.error or "the model gave no output"
+        return FAILED, output.error or "the model returned no output"
     if output.stop_reason == "content_filter":
         return REFUSED, output.error or "the model's provider filtered the reply"
     if not output.completion.strip():
@@ -184,7 +184,7 @@ def _status(sample: Any) -> tuple[str, str | None]:
     if sample.limit is not None:
         return CUT_OFF, f"stopped at the limit of {sample.limit.type}: {sample.limit.limit:g}"
     if output.stop_reason in _CUT_OFF_STOPS:
-        return CUT_OFF, "the reply was cut off at the limit of tokens"
+        return CUT_OFF, "the reply was cut off at the token limit"
     return ANSWERED, None
 
 
@@ -193,7 +193,7 @@ def failure(error: Any) -> str:
     if error.message.startswith("CancelledError("):
         return "the run was stopped before the answer"
     if error.message.startswith("RetryError("):
-        # Logs of other programs: the cause is only in the traceback.
+        # In logs of other programs, the cause is only in the traceback.
         causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
         return printable(causes[0]) if causes else "the call failed in all its retries"
     found = _OWN.fullmatch(error.message)
@@ -202,7 +202,7 @@ def failure(error: Any) -> str:
 
 
 def _of_scores(sample: Any, name: str) -> list[Any]:
-    """An attribute of each of a sample's scores, where it has one."""
+    """An attribute of each of a sample's scores that has it."""
     return [value for score in (sample.scores or {}).values() if (value := getattr(score, name)) is not None]
 
 

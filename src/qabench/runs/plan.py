@@ -1,4 +1,4 @@
-"""What a run would cost: the task is run with a model that only counts its prompts."""
+"""The estimated cost of a run: the task is run with a model that only counts its prompts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Counting(ModelAPI):
     async def generate(
         self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
     ) -> ModelOutput:
-        """An answer that ends every conversation."""
+        """Returns an answer that ends every conversation."""
         sizes = [len(message.text.encode("utf-8", "replace")) for message in input]
         prompt = sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
         reply = min(EXPECTED_REPLY_TOKENS, config.max_tokens or EXPECTED_REPLY_TOKENS)
@@ -58,17 +58,17 @@ def plan_run(
     prices: Prices | None = None,
     **options: Any,
 ) -> Plan:
-    """The calls and tokens of a run, estimated; no model is called and nothing is written.
+    """The estimated calls and tokens of a run; no model is called and nothing is written.
 
-    Settings in which the model asks for tools make further calls; these are not in the plan.
+    In settings with tools, further calls are made that are not in the plan.
 
     Args:
         name: the benchmark.
         setting: one of its settings; None for the first.
         model: the model that would run, for its context window.
-        task_args: of the task.
-        prices: per million tokens.
-        **options: of ``inspect_ai.eval`` that choose questions: limit, epochs.
+        task_args: arguments of the task.
+        prices: prices per million tokens.
+        **options: options of ``inspect_ai.eval`` that select questions: limit, epochs.
 
     Raises:
         InputError: as for a run.

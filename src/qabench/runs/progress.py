@@ -1,4 +1,4 @@
-"""What happens during a run, from Inspect's hooks: the log's path, progress, cached replies, when to stop."""
+"""Events during a run, from Inspect's hooks: the log's path, progress, cached replies, when to stop."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from qabench.tasks.rejections import rejections
 
 @dataclass
 class Watch:
-    """What a run reports while it goes on.
+    """Receives the events of a run.
 
     Attributes:
-        log_dir: where the log appears.
+        log_dir: the folder of the log.
         on_log: called with the log's path before the first question.
         on_progress: called with the number of answered questions and of all questions.
-        replies: replies of models so far, from servers.
-        cached: replies from the cache.
-        stopped: why the run was stopped before its end; None if it was not.
-        max_calls: the most replies to ask servers for; None for no limit.
-        token_budget: the most tokens of prompts and replies together; None for no limit.
+        replies: the number of replies from servers so far.
+        cached: the number of replies from the cache so far.
+        stopped: why the run was stopped before its end, or None.
+        max_calls: the maximum number of replies from servers; None for no limit.
+        token_budget: the maximum number of tokens of prompts and replies together; None for no limit.
     """
 
     log_dir: Path
@@ -55,17 +55,17 @@ class Watch:
             os.kill(os.getpid(), signal.SIGINT)
 
     def cached_note(self) -> str | None:
-        """How many replies came from the cache, in one sentence; None if there were none."""
+        """A sentence with the number of replies from the cache, or None."""
         if not self.cached:
             return None
-        return f"{self.cached} of {self.cached + self.replies} replies came from the cache (--no-cache asks again)"
+        return f"{self.cached} of {self.cached + self.replies} replies came from the cache (--no-cache disables it)"
 
 
 _WATCH: list[Watch] = []
 
 
 def watched_by(watch: Watch | None) -> None:
-    """Makes ``watch`` the one that the hooks report to; None for nobody."""
+    """Makes the hooks report to ``watch``, or to nothing for None."""
     _WATCH[:] = [watch] if watch else []
     rejections.reset()
 

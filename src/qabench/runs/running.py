@@ -19,7 +19,7 @@ from qabench.runs.progress import Watch, watched_by
 from qabench.runs.task_options import check_task_options
 from qabench.runs.trust import checked_log
 
-# Of Inspect's options: nothing of its own is printed, and warnings are not.
+# Inspect's options that suppress its output and its warnings.
 QUIET = {"display": "none", "log_level": "error"}
 
 
@@ -46,27 +46,27 @@ def start(
 ) -> Path:
     """Runs a setting of a benchmark and returns the path of the log.
 
-    A sample that fails (a time-out, a server's error after all retries) is recorded and does not affect the others;
-    it scores as unanswered, and ``resume`` asks it again. Three calls in a row that are rejected for good (wrong key,
-    unknown model, connection refused) stop the run.
+    A sample that fails (a timeout, a server error after all retries) is recorded and does not affect the others; it
+    scores as unanswered, and ``resume`` asks it again. Three consecutive calls that are permanently rejected (wrong
+    key, unknown model, connection refused) stop the run.
 
     Args:
         name: the benchmark.
         setting: one of its settings; None for the first.
-        model: as Inspect names models, such as "hf-inference-providers/ORG/NAME"; with ``base_url`` the name that an
-            OpenAI-compatible server knows the model by. Its key is read from QABENCH_API_KEY; many need none.
-        base_url: the server's address.
-        task_args: for the Inspect task.
-        model_args: for the model's provider.
+        model: Inspect's name of the model, such as "hf-inference-providers/ORG/NAME"; with ``base_url`` the model's
+            name on the server. The server's key, if it needs one, is read from QABENCH_API_KEY.
+        base_url: the base URL of an OpenAI-compatible server.
+        task_args: arguments of the Inspect task.
+        model_args: arguments of the model's provider.
         log_dir: the folder of the log.
-        cache: whether replies are kept and reused.
-        watch: is told of the log's path and of the progress.
-        **options: of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections, temperature, ...
+        cache: whether replies are cached and reused.
+        watch: receives the log's path and the progress.
+        **options: options of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections, temperature, ...
 
     Raises:
         InputError: an unknown benchmark, setting, option or model.
         MissingExtra: inspect_ai or a provider's package is not installed.
-        QabenchError: the model does not answer, or the run ended before all questions were asked; the message names
+        QabenchError: the model does not respond, or the run ended before all questions were asked; the message names
             the log to resume.
         Interrupted: by Ctrl-C or SIGTERM.
     """
@@ -96,7 +96,7 @@ def start(
             )
         except (QabenchError, KeyboardInterrupt):
             raise
-        except Exception as error:  # an argument does not fit the task, data is missing: Inspect says which
+        except Exception as error:  # an invalid argument, missing data; Inspect's message says which
             raise InputError(f"{found.title}, {chosen.name}, with {model} could not start: {plain(error)}") from error
         return stop.finished(logs)
 
@@ -118,16 +118,19 @@ def resume(
     Args:
         log: the log of the run.
         base_url: the address of the server, if the run was started with one.
-        model_args: for the model's provider; those of the log are not used.
+        model_args: arguments of the model's provider; those of the log are not used.
         log_dir: the folder of the new log; None for that of the old one.
-        watch: is told of the log's path and of the progress.
-        **options: of ``inspect_ai.eval_retry``: max_connections, timeout, ...
+        watch: receives the log's path and the progress.
+        **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
     Returns:
-        The path of the new log, which holds everything.
+        The path of the new log, which contains the whole run.
 
     Raises:
-        InputError, MissingExtra, QabenchError, Interrupted: see ``start``; also a log that names another server.
+        InputError: see ``start``; also if the log names another server.
+        MissingExtra: see ``start``.
+        QabenchError: see ``start``.
+        Interrupted: see ``start``.
     """
     inspect_ai = _inspect_ai()
     trusted = checked_log(log, base_url, model_args)
@@ -146,14 +149,14 @@ def resume(
 
 
 def policy() -> Any:
-    """The cache of replies: entries are kept until ``qabench cache clear``, as those of judges are."""
+    """The cache of replies: entries are kept until ``qabench cache clear``, like those of judges."""
     from inspect_ai.model import CachePolicy
 
     return CachePolicy(expiry=None)
 
 
 class _Stop:
-    """How a run ended: the signal that stopped it, and the log that it left."""
+    """How a run ended: the signal that stopped it, and its log."""
 
     def __init__(self, watch: Watch, log_dir: Path) -> None:
         self.watch, self.log_dir = watch, log_dir
@@ -166,7 +169,7 @@ class _Stop:
 
     def hint(self) -> str:
         if not self.watch.logs:
-            return "nothing was asked"
+            return "no question was asked"
         return f"the answers are kept; resume with: qabench run --resume {self.watch.logs[-1]}"
 
     def interrupted(self) -> QabenchError:
@@ -187,15 +190,15 @@ class _Stop:
 
 @contextmanager
 def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
-    """Reports what happens to ``watch``, and turns Ctrl-C and SIGTERM into ``Interrupted``."""
+    """Reports events to ``watch``, and turns Ctrl-C and SIGTERM into ``Interrupted``."""
     stop = _Stop(watch, Path(log_dir))
     try:
         before = signal.signal(signal.SIGTERM, stop.terminate)
-    except ValueError:  # not the main thread: the program that uses this handles its signals
+    except ValueError:  # not the main thread: the calling program handles signals
         before = None
     watched_by(watch)
     try:
-        # Inspect prints on standard output which hooks there are.
+        # Inspect prints the list of hooks on standard output.
         with redirect_stdout(io.StringIO()):
             yield stop
     except KeyboardInterrupt:

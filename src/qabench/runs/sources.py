@@ -1,4 +1,4 @@
-"""Evaluations from whatever a user names: logs of runs, folders of logs, and files of predictions."""
+"""Evaluations from logs of runs, folders of logs, and files of predictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Found:
-    """Evaluations in the order given, and one sentence about each thing that a user should know."""
+    """Evaluations in the given order, and notes for the user."""
 
     evaluations: list[Evaluation]
     notes: list[str] = field(default_factory=list)
@@ -40,14 +40,15 @@ def read_evaluations(
     """The evaluations of logs, folders of logs and files of predictions.
 
     Args:
-        paths: a log is a file that ends in ".eval" or a JSON log of Inspect AI; anything else is a file of
+        paths: a log is a file that ends in ".eval" or a JSON log of Inspect AI; any other file is a file of
             predictions; "-" is standard input.
-        benchmark: what the predictions answer; None if there are only logs. A log of another benchmark is refused.
-        config: of the predictions; for logs, which config they must have.
-        metrics: of the predictions; see ``qabench.evaluate_predictions``, also for the other arguments.
+        benchmark: the benchmark of the predictions; None if there are only logs. A log of another benchmark is an
+            error.
+        config: the config of the predictions; logs must have this config, too.
+        metrics: for predictions; see ``qabench.evaluate_predictions``, also for the other arguments.
 
     Raises:
-        InputError: a path that is neither, a folder without logs, predictions without a benchmark.
+        InputError: a path that does not exist, a folder without logs, predictions without a benchmark.
     """
     evaluations = []
     for path in [each for given in paths for each in _expanded(given)]:
@@ -57,7 +58,7 @@ def read_evaluations(
         elif benchmark is None:
             if not Path(path).exists() and str(path) != STDIN:
                 raise InputError(f"cannot read {path}: No such file or directory")
-            raise InputError(f"{path} is a file of predictions: name its benchmark, such as --benchmark NAME")
+            raise InputError(f"{path} is a file of predictions, which needs a benchmark: --benchmark NAME")
         else:
             found = evaluate_predictions(
                 benchmark, config, path, metrics, questions=questions, progress=progress, **options
@@ -65,7 +66,7 @@ def read_evaluations(
         evaluations.append(found)
     kept, superseded = without_superseded(evaluations)
     newer = {one.origin: one.path for one in kept}
-    notes = [f"{one.path} is left out: {newer[one.origin]} resumed that run" for one in superseded]
+    notes = [f"{one.path} is left out, because {newer[one.origin]} resumed this run" for one in superseded]
     notes += filter(None, map(incomplete, kept))
     return Found(_told_apart(kept), notes)
 
@@ -90,7 +91,7 @@ def logs_in(folder: Path) -> list[Path]:
 
 
 def incomplete(evaluation: Evaluation) -> str | None:
-    """A sentence about a run that lacks answers, with the command that gets them; None for a complete one."""
+    """A sentence about a run without all answers, with the command to resume it; None for a complete run."""
     if evaluation.setting == "predictions":
         return None
     counts = evaluation.counts()
@@ -99,7 +100,7 @@ def incomplete(evaluation: Evaluation) -> str | None:
         return None
     there = evaluation.expected - lacking
     return (
-        f"{evaluation.path}: {there} of {evaluation.expected} answers exist; "
+        f"{evaluation.path} has {there} of {evaluation.expected} answers; "
         f"`qabench run --resume {evaluation.path}` asks for the others"
     )
 
@@ -124,7 +125,7 @@ def _check(found: Evaluation, benchmark: str | None, config: str | None) -> None
 
 
 def _told_apart(evaluations: list[Evaluation]) -> list[Evaluation]:
-    """Files of predictions of one name get their paths as names."""
+    """Gives files of predictions with the same name their paths as names."""
     names = [found.model for found in evaluations if found.setting == "predictions"]
     return [
         replace(found, model=found.path) if found.setting == "predictions" and names.count(found.model) > 1 else found

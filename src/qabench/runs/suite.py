@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Suite:
-    """What a suite file lists."""
+    """The content of a suite file."""
 
     models: tuple[str, ...]
     entries: tuple[Entry, ...]
@@ -65,7 +65,7 @@ def read_suite(path: Path) -> Suite:
     of = _mapping(document, KEYS, f"the suite {path}")
     models, benchmarks = of.get("models"), of.get("benchmarks")
     if not isinstance(models, list) or not models or not isinstance(benchmarks, list) or not benchmarks:
-        raise InputError(f"the suite {path} must list models and benchmarks, such as:\n{EXAMPLE}")
+        raise InputError(f"the suite {path} must list models and benchmarks, as in this example:\n{EXAMPLE}")
     url = clean_url(str(of["base_url"])) if of.get("base_url") else None
     names = [str(name) for name in models]
     if url:
@@ -84,13 +84,13 @@ def read_suite(path: Path) -> Suite:
 def run_suite(
     suite: Suite, log_dir: Path, *, watch: Watch | None = None, **options: Any
 ) -> tuple[list[Path], list[str]]:
-    """Runs a suite, or continues it: what a folder's logs hold is not asked again.
+    """Runs a suite, or continues it: questions with answers in the folder's logs are not asked again.
 
     Args:
         suite: see ``read_suite``.
-        log_dir: the folder of the logs; with several seeds, each has a folder of its own in it.
-        watch: is told of logs and progress.
-        **options: of ``inspect_ai.eval_set``.
+        log_dir: the folder of the logs, with a subfolder for each seed if there are several.
+        watch: receives the paths of logs and the progress.
+        **options: options of ``inspect_ai.eval_set``.
 
     Returns:
         The logs, and the names of runs that are not finished.
@@ -155,7 +155,7 @@ def _entries(given: Any, path: Path) -> list[Entry]:
 
 def _mapping(document: Any, keys: Sequence[str], what: str) -> dict[str, Any]:
     if not isinstance(document, dict):
-        raise InputError(f"{what} is not a mapping; it must be such as:\n{EXAMPLE}")
+        raise InputError(f"{what} is not a mapping; an example of a suite:\n{EXAMPLE}")
     if unknown := [key for key in document if key not in keys]:
-        raise InputError(f"{what} has the unknown key {unknown[0]!r}; allowed: {', '.join(keys)}")
+        raise InputError(f"{what} has an unknown key {unknown[0]!r}; allowed: {', '.join(keys)}")
     return document

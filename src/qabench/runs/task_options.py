@@ -1,4 +1,4 @@
-"""The arguments of a benchmark's Inspect tasks: listed, checked, and completed, as ``-T NAME=VALUE``."""
+"""The arguments of a benchmark's Inspect tasks (``-T NAME=VALUE``): lists, checks and completes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TaskOption:
 
 
 def task_function(setting: Setting) -> Any:
-    """The function that makes the task of a setting. Raises MissingExtra without inspect_ai."""
+    """The function that creates the task of a setting. Raises MissingExtra without inspect_ai."""
     try:
         from qabench import inspect_tasks
     except ImportError as error:

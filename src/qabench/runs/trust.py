@@ -1,4 +1,4 @@
-"""A log as input of a new run: a log is data, so nothing in it chooses code or where keys are sent."""
+"""A log as input of a new run: a log is data, so it must not determine what code runs or where keys are sent."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from qabench.runs.probe import ADDRESSED
 from qabench.runs.task_options import check_task_options
 from qabench.terminal import printable
 
-# Of the log, these name code, files or servers; a run of qabench sets none of them.
+# These fields of a log name code, files or servers; a run of qabench does not set them.
 DROPPED = ("task_file", "solver", "solver_args", "solver_args_passed", "sandbox", "model_roles", "revision")
 DROPPED_CONFIG = ("approval", "review", "sentinel", "notification", "acp_server")
 
 
 def checked_log(path: str | Path, base_url: str | None, model_args: Mapping[str, Any] | None) -> Any:
-    """The whole log, with everything removed that could choose code, files or a server.
+    """The whole log, without anything that could determine code, files or a server.
 
     Args:
         path: the log.
-        base_url: the server that the user names.
-        model_args: the provider's arguments that the user gives.
+        base_url: the server that the user gave.
+        model_args: the arguments for the provider that the user gave.
 
     Raises:
-        InputError: not a task of qabench, arguments that the task does not have, or a server or provider's arguments
-            that the user has not named.
+        InputError: not a task of qabench, arguments that the task does not have, or a server or arguments for the
+            provider that the user did not give.
     """
     header = read_header(path)
     found, setting = _task(header.eval.task, path)
@@ -57,7 +57,7 @@ def _task(name: str, path: str | Path) -> tuple[Benchmark, Setting]:
         for setting in found.settings:
             if setting.task == wanted:
                 return found, setting
-    raise InputError(f"{path} is the log of the task {printable(name)!r}, which is not a task of qabench")
+    raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
 
 
 def _own(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _own(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
 
 
 def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
-    """The server to call. A log's server is used only if the user names the same one."""
+    """The server to call. A log's server is used only if the user gives the same one."""
     named = spec.model_base_url
     given = clean_url(base_url) if base_url else _configured(spec.model)
     if named is None or given == clean_url(named):
@@ -73,14 +73,16 @@ def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
     shown = printable(named)
     if given is None:
         raise InputError(
-            f"{path} was run on the server {shown}. To send its questions, and your key, there again: "
+            f"{path} was run on the server {shown}. To send its questions and your key to this server again, use: "
             f"qabench run --resume {path} --base-url {shown}"
         )
-    raise InputError(f"{path} was run on the server {shown}, not on {printable(given)}; resume it there, or start anew")
+    raise InputError(
+        f"{path} was run on the server {shown}, not on {printable(given)}; resume it there, or start a new run"
+    )
 
 
 def _configured(model: str) -> str | None:
-    """The address that the user's environment gives for the provider of a model."""
+    """The address for the provider of a model in the user's environment."""
     parts = model.split("/")
     provider = parts[1] if f"{parts[0]}/" in ADDRESSED and len(parts) > 1 else parts[0]
     value = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL")
@@ -91,6 +93,6 @@ def _check_model_args(logged: Mapping[str, Any], given: Mapping[str, Any] | None
     if lacking := [name for name in logged if name not in (given or {})]:
         shown = " ".join(f"-M {name}={logged[name]!r}" for name in lacking)
         raise InputError(
-            f"{path} was run with arguments of the provider, which are not taken from a log: if they are right, add "
+            f"{path} was run with arguments for the provider, which are not read from a log. To use them again, add: "
             f"{printable(shown)}"
         )

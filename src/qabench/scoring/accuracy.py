@@ -74,7 +74,7 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
 
 
 def found_strings(reference: Any, forms: Mapping[str, str], missing: Iterable[str]) -> list[str]:
-    """The normal forms of a reference's strings that were found, in its order: all but ``missing``.
+    """The normal forms of a reference's strings that were found, in its order: all except ``missing``.
 
     Args:
         reference: an answer.

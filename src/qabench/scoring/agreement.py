@@ -97,13 +97,13 @@ class Agreement:
 
 
 def by_system(
-    rows: Iterable[Iterable[JudgedClaim]], figures: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
+    rows: Iterable[Iterable[JudgedClaim]], scores: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
 ) -> dict[str, Any]:
     """The scores of all claims, and in ``by_system`` those of each system, in the order of first appearance.
 
     Args:
         rows: the claims of each row.
-        figures: computes the scores of claims. The result also has ``claims``, the number of counted claims, and
+        scores: computes the scores of claims. The result also has ``claims``, the number of counted claims, and
             ``skipped``, the number of other claims by reason.
     """
     claims = [claim for row in rows for claim in row]
@@ -112,8 +112,8 @@ def by_system(
         systems.setdefault(claim.system, []).append(claim)
     return (
         _counts(claims)
-        | figures(claims)
-        | {"by_system": {system: _counts(own) | figures(own) for system, own in systems.items()}}
+        | scores(claims)
+        | {"by_system": {system: _counts(own) | scores(own) for system, own in systems.items()}}
     )
 
 

@@ -54,7 +54,7 @@ class AnswerComponentScores:
         """The share of the components that were retrieved in the top k; None if skipped.
 
         Raises:
-            InputError: a question has no components, so that its recall is undefined.
+            InputError: a question has no components, so its recall is undefined.
         """
         self._check(k)
         return [None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)]
@@ -92,7 +92,7 @@ def answer_component_scores(
 ) -> AnswerComponentScores:
     """Ranks at which the components of each question's answer are retrieved.
 
-    A component is retrieved by a passage that contains one of its contexts, both repaired by ``ftfy.fix_text`` first.
+    A component is retrieved by a passage that contains one of its contexts, after ``ftfy.fix_text`` on both.
     A component without context is never retrieved. A question without components has MRR 0 and no recall.
 
     Args:
@@ -100,11 +100,11 @@ def answer_component_scores(
             for the options ``explicit_context`` and ``extraneous_answer``, booleans.
         predictions: each question's passages, best first: a list of strings. None, ``UNANSWERED`` and an empty list
             mean that nothing was retrieved.
-        k: the cutoff, or several.
+        k: the cutoff, or a list of cutoffs.
         skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
-        explicit_only: unofficial: leave out components that their contexts only imply. A question that an option
-            leaves without components is in no mean, and None in the lists.
+        explicit_only: unofficial: leave out components that their contexts only imply. A question without any
+            component left by the options is not in the means, and None in the lists.
         repaired: returns the repaired form of a string; by default from a cache that all calls share.
 
     Raises:
@@ -129,10 +129,10 @@ def answer_component_scores(
 
 
 def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
-    """The cutoffs, each once, ascending. Raises InputError if one is not an integer of 1 or more."""
+    """The distinct cutoffs, ascending. Raises InputError if one is not an integer of at least 1."""
     given = [k] if isinstance(k, int) or not isinstance(k, Sequence) else list(k)
     if not given or not all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in given):
-        raise InputError(f"k is {k!r:.80}; allowed: an integer of 1 or more, or a list of them")
+        raise InputError(f"k is {k!r:.80}; allowed: an integer of at least 1, or a list of integers")
     return tuple(sorted(set(given)))
 
 
@@ -182,7 +182,7 @@ def _share(ranks: Ranks, k: int, question: int) -> float:
 def _mean(values: list[float | None]) -> float:
     counted = [value for value in values if value is not None]
     if not counted:
-        raise InputError("the options leave no question with a component: the mean is undefined")
+        raise InputError("the options leave out all components of all questions: the mean is undefined")
     return mean_of(counted)
 
 
@@ -197,13 +197,15 @@ def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
 def _flag(component: Component, name: str, where: str) -> bool:
     value = component.get(name)
     if not isinstance(value, bool):  # the source's files have the string "false", which is true in Python
-        raise InputError(f"{where}: {name} is {value!r:.60}; allowed: True, False, as the dataset's rows have it")
+        raise InputError(f"{where}: {name} is {value!r:.60}; allowed: True or False, as in the dataset's rows")
     return value
 
 
 def _components(reference: Any, where: str) -> Sequence[Component]:
     if not isinstance(reference, Sequence) or isinstance(reference, str):
-        raise InputError(f"{where} is a {type(reference).__name__}; give a question's answer_context: a list of dicts")
+        raise InputError(
+            f"{where} is a {type(reference).__name__}; it must be the answer_context of a question, a list of dicts"
+        )
     for component in reference:
         contexts = component.get("context", ()) if isinstance(component, Mapping) else None
         if not _is_strings(contexts):

@@ -23,6 +23,7 @@ ON_UNLABELED = ("N", "exclude")
 @dataclass(frozen=True, slots=True)
 class AnswerAutoAIS:
     """The score of one answer.
+
     Attributes:
         values: for each counted claim, 1 if its label is Y, else 0.
         claims: the number of claims.
@@ -153,7 +154,13 @@ def autoais_agreement(
     The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
     neither evidence nor label counts as N, as in the official labels.
 
-    Args, Raises: as of ``autoais``.
+    Args:
+        references: as ``autoais``.
+        predictions: as ``autoais``.
+        on_unlabeled: as ``autoais``.
+
+    Raises:
+        InputError: as ``autoais``.
     """
     _check_option(on_unlabeled)
     rows = read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)

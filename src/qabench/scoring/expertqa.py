@@ -105,8 +105,8 @@ def read_answers(
     claims = [claim for row in rows for answer in row for claim in answer.claims]
     if claims and all(claim.verdict is None for claim in claims):
         raise InputError(
-            f"no claim has a verdict: give predictions whose claims have {verdict.field} ({verdict.allowed}), such as "
-            "rows of a config that has it"
+            f"no claim has a verdict: the claims of predictions need the field {verdict.field} ({verdict.allowed}), as "
+            "in the configs that have it"
         )
     return rows
 
@@ -133,8 +133,8 @@ def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
     answers = row.get("answers") if isinstance(row, Mapping) else None
     if not isinstance(answers, list):
         raise InputError(
-            f"{where} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list (the source's "
-            "files have a dict by system there, which load_dataset converts to a list)"
+            f"{where} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list (in the source "
+            "files it is a dict by system, which load_dataset converts to a list)"
         )
     for j, answer in enumerate(answers):
         texts = answer if isinstance(answer, Mapping) else {}
@@ -170,7 +170,7 @@ def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], verdict: Verdic
     elif isinstance(prediction, list | tuple):
         verdicts = list(prediction)
     else:
-        raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, None")
+        raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None")
     if len(verdicts) != sum(n_claims):
         raise InputError(f"{where} has {len(verdicts)} verdicts for the {sum(n_claims)} claims of references[{i}]")
     for k, value in enumerate(verdicts):
@@ -184,7 +184,7 @@ def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]
         raise InputError(f"{where} is {claim!r:.80}; allowed: a dict with {', '.join(fields)}")
     for name in fields:
         if name not in claim:
-            raise InputError(f"{where} has no {name!r}; give rows as in the dataset")
+            raise InputError(f"{where} has no {name!r}; use rows as in the dataset")
         value = claim[name]
         if name in LABELS:
             fits, allowed = value is None or value in LABELS[name], f"{', '.join(LABELS[name])}, or None"

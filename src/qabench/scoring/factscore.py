@@ -73,7 +73,7 @@ class FactScoreAgreement:
 
     def as_dict(self) -> dict[str, Any]:
         """accuracy, micro_f1, and precision, recall, f1 and support of both classes; by_system: the same by system."""
-        return by_system(self.per_question, _figures)
+        return by_system(self.per_question, _scores)
 
 
 def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> FactScoreAgreement:
@@ -105,14 +105,14 @@ def fact_score(verdicts: Sequence[bool]) -> float | None:
 def reply_is_true(reply: str) -> bool:
     """Whether a model's reply calls an atomic claim true, as the official script reads it.
 
-    If the lowercased reply contains "true" or "false", that one counts; if it contains both, the one whose first
-    occurrence comes later. Otherwise the reply is True unless, with punctuation removed, it contains one of the words
-    not, cannot, unknown and information; so an empty reply is True.
+    If the lowercased reply contains "true" or "false", that word decides; if it contains both, the one whose first
+    occurrence comes later. Otherwise the reply is True unless, without punctuation, it contains one of the words not,
+    cannot, unknown and information; so an empty reply is True.
     """
     text = reply.lower()
     true, false = text.find("true"), text.find("false")
     if true != -1 or false != -1:
-        return true > false  # find() returns -1 for a missing one
+        return true > false  # find() returns -1 for a missing word
     words = text.translate(str.maketrans("", "", string.punctuation)).split()
     return DENIALS.isdisjoint(words)
 
@@ -138,7 +138,7 @@ def _skipped(answer: Answer, claim: Claim) -> str | None:
     return "void claim" if is_void(claim.fields["claim_string"]) else None
 
 
-def _figures(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+def _scores(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     counts = Agreement.of(claims)
     return {
         "accuracy": counts.accuracy,

@@ -1,4 +1,4 @@
-"""FELM's scores: how well an evaluator of factuality finds the segments of a response that contain errors.
+"""FELM's scores: how well a factuality evaluator finds the segments of a response that contain errors.
 
 Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
 hkust-nlp/felm. The positive class of precision, recall and F1 is the error.
@@ -102,7 +102,7 @@ class ResponseScore:
     Attributes:
         labels: one per segment, True = factual.
         verdicts: the official ones: replies that state no verdict count as "all segments are correct".
-        readable: the verdicts of the readable replies alone; None if no reply is readable.
+        readable: the verdicts of the readable replies only; None if no reply is readable.
         unparsed: the number of replies that state no verdict.
         unanswered: the number of missing replies.
     """
@@ -152,9 +152,9 @@ class FelmScore:
 
     def as_dict(self) -> dict[str, Any]:
         """The official scores and counts of segments; ``responses``: the same for whole responses; ``readable``: the
-        same for the segments of responses with a readable reply, and the number of responses left out of it
-        (``left_out``); ``unparsed`` and ``unanswered``: how many replies state no verdict or are missing;
-        ``by_domain``: all but these two by domain.
+        same for the segments of responses with a readable reply, and ``left_out``, the number of other responses;
+        ``unparsed`` and ``unanswered``: the number of replies without a verdict, and of missing replies;
+        ``by_domain``: all except these two by domain.
         """
         result = _summary(self.per_question)
         for name in ("unparsed", "unanswered"):
@@ -179,9 +179,9 @@ def felm_scores(
     Args:
         references: for each response its labels, True = factual, one per segment and at least one.
         predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
-            string, see ``read_reply``); or a list of replies, whose ``majority`` counts (cot-cons). None instead of a
-            reply means that there is none.
-        domains: for each response its domain, for scores by domain.
+            string, see ``read_reply``); or a list of replies, whose ``majority`` counts (cot-cons). None is a missing
+            reply.
+        domains: the domain of each response, for scores by domain.
         reply_format: "answer" or "vicuna".
 
     Raises:

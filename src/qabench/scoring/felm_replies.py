@@ -27,10 +27,9 @@ class Reading:
     """The verdicts of one reply.
 
     Attributes:
-        official: as the official script reads the reply; never missing, because it takes a reply without a verdict
-            as "all segments are correct".
-        readable: as qabench reads it; None if it states no verdict.
-        missing: whether there is no reply at all.
+        official: as the official script reads the reply. A reply without a verdict means "all segments are correct".
+        readable: as qabench reads the reply; None if it states no verdict.
+        missing: whether there is no reply.
     """
 
     official: Verdicts
@@ -69,7 +68,7 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
 
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
-    """The most frequent verdict on each segment; of equally frequent ones the one that came first (cot-cons).
+    """The most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons).
 
     Args:
         samples: the verdicts of each sampled reply, in order.

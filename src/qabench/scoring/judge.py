@@ -101,12 +101,12 @@ def official_score(reply: str) -> int:
 def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
     """The judgment in a reply.
 
-    The official score depends on the last character alone. A verdict is readable if that character is one of the six
-    letters and is not the end of a word: "I cannot judge" ends in a full mark officially.
+    The official score depends only on the last character. A verdict is readable if that character is one of the six
+    letters and is not part of a word: officially, "I cannot judge" scores 1.
 
     Args:
         reply: the text.
-        finish_reason: as the server reports it; a reply that was cut off has no readable verdict.
+        finish_reason: as the server reports it; a truncated reply has no readable verdict.
         refusal: as the server reports it; a refusal has no readable verdict.
     """
     text = reply.strip()
@@ -115,7 +115,7 @@ def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | N
     if refusal or finish_reason == "content_filter":
         reason = f"the judge refused: {refusal or text or 'content filter'!r:.80}"
     elif finish_reason == "length":
-        reason = "the reply was cut off before its end"
+        reason = "the reply was truncated"
     elif not text:
         reason = "the reply is empty"
     elif letter not in VERDICTS or text[-2:-1].isalnum():
@@ -137,7 +137,7 @@ def judge_score(judgments: Sequence[Judgment]) -> JudgeScore:
         InputError: there are none.
     """
     if not judgments:
-        raise InputError("nothing to score: there are no questions, and a mean over none is undefined")
+        raise InputError("nothing to score: there are no questions, and the mean over no questions is undefined")
     scores = [one.score for one in judgments if one.score is not None]
     readable = [one.readable for one in judgments if one.readable is not None]
     counts = Counter(one.verdict for one in judgments)

@@ -80,7 +80,8 @@ def lfqa_rouge(
     scores = [scorer.score(target, text) for target, text in zip(targets, texts, strict=True)]
     aggregator = import_module(f"{name}.scoring").BootstrapAggregator()
     for score in scores:
-        aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})  # in this order: they share a stream
+        # The order matters: all types are resampled from one stream of random numbers.
+        aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})
     with _seeded(seed):
         bounds = aggregator.aggregate()
     low, mid, high = (

@@ -11,6 +11,6 @@ from qabench.errors import InputError
 def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
     """Raises InputError unless there is one prediction for each reference, and at least one."""
     if len(references) != len(predictions):
-        raise InputError(f"{len(predictions)} predictions for {len(references)} references; give one for each")
+        raise InputError(f"{len(predictions)} predictions for {len(references)} references; expected one for each")
     if not references:
         raise InputError("nothing to score: there are no references, and the mean over no questions is undefined")

@@ -46,7 +46,7 @@ class RougeScore:
 def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = "auto") -> RougeScore:
     """Mean ROUGE precision, recall and F-measure of answers, aligned with their references.
 
-    Both sides are compared as strings (``qabench.answers.text_of``): lower-cased, split at all characters other than
+    Both sides are compared as strings (``qabench.answers.text_of``): lowercased, split at all characters other than
     a-z and 0-9, and stemmed.
 
     Args:

@@ -13,7 +13,7 @@ from qabench.sources.table import SourceFile
 
 _CHUNK = 1 << 20
 # A second change within one tick of the file system's clock does not change the timestamps, so the digests of a file
-# that has just changed are not remembered.
+# that has just changed are not cached.
 _SETTLED_NS = 100_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -33,8 +33,8 @@ _memo: dict[tuple[str | int | bool, ...], Digests] = {}
 def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = True) -> Digests:
     """The digests of the file at ``path``, in one pass over its content.
 
-    Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is remembered in this process as
-    long as the file's size, inode and timestamps stay the same.
+    Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is cached in this process as long
+    as the file's size, inode and timestamps do not change.
 
     Raises:
         OSError: the file cannot be read.
@@ -105,4 +105,4 @@ def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> Dige
 def _pointer_hint(path: Path) -> str:
     with path.open("rb") as file:
         is_pointer = file.read(len(_LFS_POINTER)) == _LFS_POINTER
-    return " (it is a Git LFS pointer, not the content: `git lfs pull` in a clone gets that)" if is_pointer else ""
+    return " (it is a Git LFS pointer, not the content: run `git lfs pull` in a clone)" if is_pointer else ""

@@ -28,7 +28,7 @@ Progress = Callable[[SourceFile, int, int | None], None]
 # The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
 _LARGEST_PLAIN_FILE = 100 << 20
 _RETRIED_STATUS = frozenset({408, 425, 429})
-# For this long, only one attempt per file is made for an unreachable host, so that 100 files do not take minutes.
+# During this time, an unreachable host gets only one attempt per file, so that 100 files do not take minutes.
 _UNREACHABLE_S = 60.0
 _unreachable: dict[str, float] = {}
 
@@ -58,7 +58,7 @@ RETRY = Retry()
 
 
 class _Transient(Exception):
-    """A failed attempt that may succeed when repeated. ``asked`` is the server's Retry-After in seconds."""
+    """A failed attempt that may succeed if repeated. ``asked`` is the server's Retry-After in seconds."""
 
     def __init__(self, reason: str, asked: float | None = None) -> None:
         super().__init__(reason)
@@ -84,7 +84,7 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
     """
     part = destination.with_name(destination.name + ".incomplete")
     transfer = _Transfer(source, part, progress)
-    advice = f"That is what {transfer.url} sends; the pinned content is published at {source.url}"
+    advice = f"It was downloaded from {transfer.url}; the pinned content is published at {source.url}"
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         for last in (False, True):
@@ -148,7 +148,7 @@ class _Transfer:
             resuming = response.status_code == 206
             if resuming and _range_start(response) != have:
                 self.part.unlink(missing_ok=True)
-                raise _Transient("the server sent another range than the one asked for")
+                raise _Transient("the server sent a range that was not requested")
             self.resumed = self.resumed or (resuming and have > 0)
             self._write(response, have if resuming else 0)
 

@@ -45,7 +45,7 @@ class FileResult:
 
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
-    """Verifies the files in the mirrors and the cache, or in the mirror folder ``directory``. Uses no network."""
+    """Verifies the files in the mirrors and the cache, or in the mirror folder ``directory``; works offline."""
     return [_check_one(source, directory) for source in sources]
 
 

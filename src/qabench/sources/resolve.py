@@ -136,8 +136,8 @@ def _unavailable(source: SourceFile, reason: str) -> NotProvided:
         f"{source} ({size}) is in no mirror{note} and not in the cache {cache_dir()}, and {reason}.\n"
         f"It is published at {request_url(source)}\n"
         f"Run `qabench fetch {source.benchmark}` with network access, or set QABENCH_MIRROR=DIR to a folder "
-        f"that has it at {source.mirror_path}, for instance one created by "
-        f"`qabench fetch --mirror DIR {source.benchmark}` on a connected machine."
+        f"that has it at {source.mirror_path}, such as one written by "
+        f"`qabench fetch --mirror DIR {source.benchmark}` on another machine."
     )
     error.reason = reason
     return error

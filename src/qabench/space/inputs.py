@@ -190,7 +190,7 @@ def _parsed(text: str) -> tuple[Any] | str:
         line = f"line {error.lineno}, " if "\n" in text.strip() else ""
         return f"not JSON ({error.msg}, {line}column {error.colno})"
     except ValueError as error:  # too deep, too long, or an integer of too many digits
-        return f"not JSON that can be read ({error})"
+        return f"not valid JSON ({error})"
 
 
 def _read_lines(text: str, name: str) -> Items:

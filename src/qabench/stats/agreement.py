@@ -40,11 +40,11 @@ def cohens_kappa(
 ) -> Kappa:
     """The agreement of two judges on the same items beyond chance; nominal labels, no weights.
 
-    A label is any hashable value, also None: leave out items that a judge did not label, and report how many.
+    A label is any hashable value, including None: leave out items that a judge did not label, and report their number.
 
     Args:
         first: one label per item.
-        second: the other judge's, aligned.
+        second: the labels of the other judge, aligned.
         clusters: each item's question if one question gives several items.
         confidence: as ``bootstrap``.
         resamples: as ``bootstrap``.

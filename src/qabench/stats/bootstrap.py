@@ -74,11 +74,11 @@ def bootstrap(
             near 0 or 1.
 
     Returns:
-        The score of all items and its interval; of a single item (or question) the interval is a point.
+        The score of all items and its interval; for a single item (or question) the interval is a point.
 
     Raises:
-        InputError: no items, items that do not fit together, an unknown method, a level outside (0, 1), or a score
-            that is undefined on a resample.
+        InputError: no items, items with different numbers of statistics, an unknown method, a level outside (0, 1), or
+            a score that is undefined on a resample.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(METHODS)}")
@@ -137,7 +137,7 @@ def interval(observed: float, values: Array, confidence: float, levels: tuple[fl
 def _bca_levels(levels: tuple[float, float], observed: float, values: Array, left_out: Array) -> tuple[float, float]:
     """The quantiles to use instead of ``levels``."""
     normal = NormalDist()
-    # A resample equal to the sample counts as half below it. The share is kept off 0 and 1, where the bias is infinite.
+    # A resample equal to the sample counts half as below it. At shares of 0 and 1 the bias would be infinite.
     below = np.count_nonzero(values < observed) + np.count_nonzero(values == observed) / 2
     bias = normal.inv_cdf(float(np.clip(below / len(values), 0.5 / len(values), 1 - 0.5 / len(values))))
     deviations = left_out.mean() - left_out

@@ -20,13 +20,13 @@ class Pair:
     """Two systems, the one with the higher mean first.
 
     Attributes:
-        first: the name of the one with the higher mean.
-        second: the name of the other.
-        difference: of their means, with its interval and p-value.
+        first: the name of the system with the higher mean.
+        second: the name of the other system.
+        difference: the difference of the means, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
-        wins: the number of questions on which the first scores higher.
-        ties: the number of questions on which both score the same.
-        losses: the number of questions on which the first scores lower.
+        wins: the number of questions on which the first system scores higher.
+        ties: the number of questions on which both systems score the same.
+        losses: the number of questions on which the first system scores lower.
     """
 
     first: str
@@ -86,7 +86,7 @@ def compare(
     """
     check_test(test)
     if len(scores) < 2:
-        raise InputError(f"nothing to compare: {len(scores)} system; give two or more")
+        raise InputError(f"nothing to compare: {len(scores)} system; at least two are required")
     intervals = {
         name: bootstrap_mean(values, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed)
         for name, values in scores.items()

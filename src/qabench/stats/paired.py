@@ -63,15 +63,15 @@ def paired_bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
-    """Whether two systems differ on the items both were scored on, by drawing items with replacement.
+    """Whether two systems differ on the same items, by drawing items with replacement.
 
-    The p-value is the share of resampled differences that are at least as far from the observed one as that is from
-    zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small on few items;
-    ``paired_randomization`` is not.
+    The p-value is the share of resampled differences whose distance from the observed difference is at least that of
+    the observed difference from zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small
+    for few items; that of ``paired_randomization`` is not.
 
     Args:
         first: one score per item; with ``function`` one row of statistics per item.
-        second: those of the other system, aligned.
+        second: the scores of the other system, aligned.
         function: as in ``bootstrap``; by default the mean.
         clusters: as in ``bootstrap``.
         confidence: as in ``bootstrap``.
@@ -101,7 +101,7 @@ def paired_randomization(
     For a mean this is the sign-flip permutation test. The p-value is the share of swapped differences that are at
     least as far from zero as the observed one: exact if there are at most ``resamples`` ways to swap the items that
     differ; otherwise over ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples + 1).
-    The test gives no interval; the one in the result is the paired bootstrap's.
+    The interval in the result is that of the paired bootstrap, because this test does not provide one.
 
     Args:
         first: as ``paired_bootstrap``.
@@ -125,7 +125,7 @@ def aligned(
     function: Function | None,
     clusters: Sequence[Hashable] | None,
 ) -> tuple[list[Array], Function]:
-    """The rows of systems that are to be compared, and the function of their sums (by default the mean).
+    """The statistics of the systems to compare, and the function of their sums (by default the mean).
 
     Raises:
         InputError: they differ in length or in their number of columns, or are empty.
@@ -152,7 +152,7 @@ def paired_tests(
     resamples: int,
     seed: int,
 ) -> list[Difference]:
-    """The differences of pairs of systems; all pairs share their draws, so that many systems cost little more than two.
+    """The differences of pairs of systems. All pairs use the same draws, so many systems take little longer than two.
 
     Args:
         systems: one array (units, columns) per system, aligned.

@@ -19,7 +19,7 @@ Function = Callable[..., Array]
 RESAMPLES = 10_000
 # The number of indices drawn at once: blocks that fit into a core's cache are three times as fast as one large block.
 CELLS_AT_ONCE = 100_000
-# Scores of many systems, metrics and groups of the same size use the same draws: they are kept up to so many bytes.
+# Scores of systems, metrics and groups of the same size use the same draws, which are cached up to this many bytes.
 KEPT_BYTES = 200_000_000
 _kept: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
 
@@ -45,7 +45,7 @@ def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable]
     """
     items = np.asarray(statistics, dtype=np.float64)
     if items.size == 0:
-        raise InputError("a score over no questions is undefined")
+        raise InputError("nothing to score: a score over no questions is undefined")
     if items.ndim != 2:
         raise InputError(f"statistics must be one row of numbers per item; got an array of shape {items.shape}")
     if not np.isfinite(items).all():
@@ -63,8 +63,8 @@ def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable]
 def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     """Sums over as many rows as there are, drawn with replacement: an array (resamples, columns).
 
-    The sums are a matrix product of how often each row was drawn, and the values of the rows. They are computed column
-    by column, so that a score does not depend in its last digit on which other columns are computed with it.
+    The sums are the matrix product of the number of draws of each row and the values of the rows. They are computed
+    column by column, so that the last digit of a score does not depend on the other columns.
     """
     sums = np.empty((resamples, rows.shape[1]))
     columns = np.asfortranarray(rows, dtype=np.float64)
@@ -72,14 +72,14 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     start = 0
     for block in _counts(len(rows), resamples, seed):
         for j in range(columns.shape[1]):
-            # As many rows are drawn as there are: the count of a mean needs no product.
+            # The number of draws is the number of rows, so the count of a mean is known.
             sums[start : start + len(block), j] = len(rows) if ones[j] else block @ columns[:, j]
         start += len(block)
     return sums
 
 
 def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each of ``size`` rows was drawn, in blocks of resamples: arrays (resamples, size)."""
+    """The number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
     if key in _kept:
         _kept.move_to_end(key)
@@ -122,7 +122,7 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
 
 
 def scores(function: Function, sums: Array) -> Array:
-    """The function's value for each row of sums; nan or infinite where it is undefined.
+    """The function's value for each row of sums; nan or infinite if it is undefined.
 
     Raises:
         InputError: the function does not return one score per row.
@@ -138,11 +138,11 @@ def scores(function: Function, sums: Array) -> Array:
 
 
 def defined(values: Array, what: str) -> Array:
-    """``values``. Raises InputError where any is not finite."""
+    """``values``. Raises InputError if one is not finite."""
     if bad := int(np.count_nonzero(~np.isfinite(values))):
         raise InputError(
             f"the score is undefined (division by zero?) on {bad} of {len(values)} {what}: "
-            "let the function return a value there, such as 0"
+            "the function must return a value there, such as 0"
         )
     return values
 

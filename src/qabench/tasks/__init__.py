@@ -9,7 +9,7 @@ Content of logs, which ``qabench.runs`` reads:
 - a score's value is {column: number}, its answer is the text that was scored, and its metadata is {"detail",
   "signatures": {family: signature}}.
 
-``detail`` by benchmark; texts are not changed:
+``detail`` by benchmark, with unchanged strings:
 
 - fanoutqa: {"found": [text], "missing": [text]}, both normalized;
 - felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text], "reasons": [text], "claims"},

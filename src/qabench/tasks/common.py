@@ -29,7 +29,7 @@ def sample(
     groups: Mapping[str, Sequence[str]],
     **metadata: Any,
 ) -> Sample:
-    """One question as an Inspect sample; ``metadata`` holds further entries of the task, such as the JSON reference."""
+    """One question as an Inspect sample; ``metadata`` has further entries of the task, such as the JSON reference."""
     shown = {"question": question, "reference": reference, "groups": {name: list(of) for name, of in groups.items()}}
     return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
 
@@ -47,7 +47,7 @@ def chosen(
     groups = {str(one.id): {g for of in (one.metadata or {})["groups"].values() for g in of} for one in every}
     known = set().union(*groups.values()) if groups else set()
     if missing := [id for id in wanted_ids if id not in groups]:
-        raise InputError(f"no question has the id {missing[0]!r}; ids are such as {next(iter(groups), '')!r}")
+        raise InputError(f"no question has the id {missing[0]!r}; an example of an id is {next(iter(groups), '')!r}")
     if missing := [name for name in wanted if name not in known]:
         raise InputError(f"no question is in {missing[0]!r}; allowed: {', '.join(sorted(known))}")
     kept = [one for one in every if not wanted_ids or str(one.id) in wanted_ids]
@@ -55,7 +55,7 @@ def chosen(
 
 
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
-    """An argument that lists several values; Inspect's command line passes a string with commas, or a number."""
+    """An argument with several values; Inspect's command line passes a string with commas, or a number."""
     if value is None:
         return []
     parts = str(value).split(",") if isinstance(value, str | int) else map(str, value)
@@ -65,8 +65,8 @@ def texts(value: Sequence[str] | str | int | None) -> list[str]:
 def answer_of(state: TaskState) -> str | None:
     """The model's answer: the text of its last reply, if the conversation ends with it.
 
-    None if there is no answer: the sample failed before or between replies, the reply was refused or filtered, or the
-    last reply calls a tool. An empty reply is an answer, the string "".
+    None if there is no answer: the sample failed before or between replies, the model refused, the reply was filtered,
+    or the last reply calls a tool. An empty reply is an answer, the string "".
     """
     last = state.messages[-1] if state.messages else None
     if not isinstance(last, ChatMessageAssistant) or last.tool_calls or not state.output.choices:
@@ -89,7 +89,7 @@ def timeouts_fail() -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise QabenchError(f"the model did not answer in time: {error or 'no details'}") from error
+        raise QabenchError(f"the model did not reply in time: {error or 'no details'}") from error
     except Exception as error:
         if isinstance(error, QabenchError) or not _of_a_call(error):
             raise

@@ -1,4 +1,4 @@
-"""A model's context window: its length, and how many passages fit into it."""
+"""A model's context window: its length, and the number of passages that fit into it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def context_window(model: Model, context_length: int | None) -> int:
     info = get_model_info(model) if context_length is None else None
     length = context_length or (info.context_length if info else None)
     if context_length is not None and context_length < 1:
-        raise InputError(f"context_length is {context_length}; allowed: the tokens of the model's window, 1 or more")
+        raise InputError(f"context_length is {context_length}; it must be at least 1 (a number of tokens)")
     if not length:
         raise InputError(
-            f"the context window of {model} is not known: give it in tokens with -T context_length=8192 "
-            "(`qabench run ... --context-length 8192`), or register the model with inspect_ai.model.set_model_info"
+            f"the context window of {model} is not known: set it in tokens, such as --context-length 8192 in "
+            "`qabench run` or -T context_length=8192, or register the model with inspect_ai.model.set_model_info"
         )
     return length
 

@@ -9,8 +9,8 @@ from inspect_ai.scorer import Metric, SampleScore, metric
 def mean() -> Metric:
     """The mean as the official scorers compute it, equal to ``qabench score`` to the last digit.
 
-    It is the built-in sum in the order of the questions, divided by their number; Inspect's mean sums pairwise. 0 for
-    no samples.
+    It is the built-in sum in the order of the questions, divided by their number (Inspect's mean sums pairwise); 0
+    without samples.
     """
 
     def value(scores: list[SampleScore]) -> float:

@@ -15,7 +15,7 @@ class Rejections:
     reason: str = ""
 
     def note(self, reason: str) -> None:
-        """Counts a call for which retries are useless, such as one with a wrong key."""
+        """Counts a call that retries cannot fix, such as one with a wrong key."""
         self.count += 1
         self.reason = reason
 

@@ -27,7 +27,7 @@ async def ask_model(model: Model, messages: list[ChatMessage], **options: Any) -
 
 
 def answered(output: ModelOutput) -> Answered:
-    """The text of a reply, or why there is none. Refusals and empty replies count as having no text."""
+    """The text of a reply, or the reason why it is missing. Refusals and empty replies count as missing."""
     if output.empty:
         return Answered(reason=output.error or "no reply")
     if output.stop_reason == "content_filter":

@@ -34,9 +34,9 @@ class TokenCounter:
 async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
     """The best available way to count a model's tokens.
 
-    In this order: the tokenizer that is given; what the model's provider counts itself (OpenAI's tokenizer, and the
-    counting services of Anthropic, Google and xAI); the tokenizer of the model's name, where that is a folder or in the
-    Hugging Face cache; Inspect's estimate, which needs OpenAI's vocabulary; ``estimated_tokens``.
+    In this order: the given tokenizer; the provider's count (OpenAI's tokenizer, and the counting services of
+    Anthropic, Google and xAI); the tokenizer with the model's name, if that is a folder or in the Hugging Face cache;
+    Inspect's estimate, which needs OpenAI's vocabulary; ``estimated_tokens``.
 
     Args:
         model: the model that will read the text.
@@ -56,7 +56,7 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
         except (InputError, MissingExtra):
             continue
     if not offline_variable() and await _works(model):
-        return TokenCounter("Inspect's estimate: tokens of o200k_base and a tenth more", model.count_tokens)
+        return TokenCounter("Inspect's estimate: tokens of o200k_base plus 10%", model.count_tokens)
 
     async def estimate(text: str) -> int:
         return estimated_tokens(text)
@@ -77,7 +77,7 @@ def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]
 
 
 def estimated_tokens(text: str) -> int:
-    """The estimated tokens of a text for an unknown tokenizer; rather too many, so that prompts are not too long.
+    """The estimated tokens of a text for an unknown tokenizer; an overestimate, so that prompts are not too long.
 
     A word counts as one token per five letters. A digit, a punctuation mark, a character of another script, and a run
     of line breaks count as one token each. Compared with OpenAI's cl100k, this gives 1.2 to 1.3 times the tokens for
@@ -125,8 +125,8 @@ def _from_hub(name: str, fetch: bool) -> Path:
         return Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         raise InputError(
-            f"there is no tokenizer {name!r}: give a folder with tokenizer.json, that file, or a repository on the Hub "
-            f"that has it (without network: one in the cache) ({type(error).__name__})"
+            f"the tokenizer {name!r} does not exist ({type(error).__name__}): use a folder with tokenizer.json, that "
+            "file, or a repository on the Hub (without network access: one in the cache)"
         ) from None
 
 
@@ -145,6 +145,6 @@ async def _works(model: Model) -> bool:
 
 
 def _names(model: Model) -> list[str]:
-    """The model's name, and the same without its first parts, which can name providers and services."""
+    """The model's name, and the name without its first parts, which can be providers and services."""
     parts = model.api.model_name.partition(":")[0].split("/")  # "org/name:provider" names a provider of the Hub
     return ["/".join(parts[i:]) for i in range(max(len(parts) - 1, 1))]

@@ -35,18 +35,18 @@ class NormalizedTextCache:
     the oldest quarter of the entries is deleted.
 
     Each entry has a checksum over key and value. A damaged entry counts as missing, and the first one causes a
-    warning. A file that cannot be used at all (damaged, read-only, locked) causes a warning, and scoring continues
-    without it. Neither changes a score.
+    warning. If the file cannot be used (damaged, read-only, locked), there is a warning, and scoring continues without
+    it. Neither changes a score.
 
     Attributes:
-        damaged: how many damaged entries were found.
+        damaged: the number of damaged entries that were found.
     """
 
     def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES) -> None:
         self.path = path or cache_dir() / "normalized.sqlite"
         self.max_bytes = max_bytes
         self.usable = True
-        self._check = EntryCheck("cache of normalized texts", self.path, "and the texts are normalized again")
+        self._check = EntryCheck("cache of normalized strings", self.path, "and the strings are normalized again")
 
     @classmethod
     def default(cls) -> NormalizedTextCache | None:
@@ -104,7 +104,7 @@ class NormalizedTextCache:
     def _give_up(self, error: Exception) -> None:
         self.usable = False
         warnings.warn(
-            f"the cache of normalized texts {self.path} cannot be used ({error}); continuing without it. "
+            f"the cache of normalized strings {self.path} cannot be used ({error}); continuing without it. "
             f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
             stacklevel=2,
         )

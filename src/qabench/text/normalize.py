@@ -30,7 +30,7 @@ def before_lemmas(text: Any) -> str:
 
 
 def after_lemmas(text: str) -> str:
-    """The steps after it: deletes the characters ``, . ? ! : ;`` and replaces each run of whitespace by one space."""
+    """The steps after lemmatization: deletes ``, . ? ! : ;`` and replaces each run of whitespace by one space."""
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
@@ -53,7 +53,7 @@ class Normalizer:
 
     @property
     def key(self) -> str:
-        """Everything that a normal form depends on besides the text; the key of the cache."""
+        """Everything that a normal form depends on except the text; the key of the cache."""
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
@@ -108,7 +108,7 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
 
     The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers removed; spaCy lemmas
     joined by one space; the characters ``, . ? ! : ;`` deleted; each run of whitespace replaced by one space. Leading
-    and trailing spaces stay, as upstream.
+    and trailing spaces are kept, as upstream.
 
     Args:
         text: any object; it is converted by ``str`` first, so None becomes "none".

@@ -1,4 +1,4 @@
-"""``ftfy.fix_text`` with a memory: systems over one corpus are scored on the same passages again and again."""
+"""``ftfy.fix_text`` with a cache: systems on the same corpus are scored on the same passages again and again."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def repair(text: str) -> str:
 
 
 class RepairedTexts:
-    """``repair`` with a memory: ``ftfy.fix_text(text)``, computed once per text.
+    """``repair`` with a cache: ``ftfy.fix_text(text)``, computed once per text.
 
-    Safe to share between threads. The oldest texts are dropped first.
+    Thread-safe. The oldest texts are evicted first.
 
     Args:
-        max_characters: the largest number of characters of repaired text to keep; a longer text is repaired each time.
+        max_characters: the size of the cache in characters of repaired text; a longer text is repaired each time.
 
     Raises:
         InputError: a negative ``max_characters``.
@@ -51,7 +51,7 @@ class RepairedTexts:
 
     def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
         if max_characters < 0:
-            raise InputError(f"max_characters is {max_characters}; allowed: 0 (keep nothing) or more")
+            raise InputError(f"max_characters is {max_characters}; allowed: 0 (no cache) or more")
         self.max_characters = max_characters
         self.characters = 0
         self._forms: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Lemmas of many texts from a spaCy English pipeline: bit-identical to ``nlp(text)``, in a fraction of the time.
 
-``nlp(text)`` for each text does work that no lemma depends on, and repeats much of the rest. This module saves work in
-three places, and the result cannot change:
+``nlp(text)`` does work that no lemma depends on, and repeats much of the rest for each text. This module saves work in
+three places without changing the result:
 
 - Named entities are not recognized, because no component that a lemma depends on reads them. The parser *is* run,
   because the attribute ruler has patterns that read the dependency label.

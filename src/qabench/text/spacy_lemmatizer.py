@@ -32,7 +32,7 @@ class SpacyLemmatizer:
         workers: processes for large batches; None for one per processor if processes can be forked safely.
 
     Raises:
-        MissingExtra: there is no such package or folder.
+        MissingExtra: the package or folder does not exist.
     """
 
     def __init__(self, model: str = OFFICIAL_MODEL, workers: int | None = None) -> None:

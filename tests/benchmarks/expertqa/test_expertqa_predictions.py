@@ -173,7 +173,7 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     ("config", "rows", "options", "message"),
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
-        ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "nothing to compute autoais from"),
+        ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "autoais cannot be computed"),
         ("sample", [{"id": "x", "answer": "A"}], {}, "none of the 1 predictions"),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
         ("nope", [{"answer": "A"}], {}, "no config 'nope'"),

@@ -248,8 +248,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"attributor": "me"}, "unknown attributor 'me'; allowed: none, model, nli"),
     ({"fields": "Magic"}, "no question is in 'Magic'; allowed: Advice .*, Architecture, Chemistry"),
     ({"split": "validation"}, "expertqa sample has no split 'validation'; allowed: train"),
-    ({"method": "post-hoc"}, "the method post-hoc needs passages: give corpus=FILE"),
-    ({"method": "retrieve-read", "k": 0}, "k is 0; allowed: 1 or more passages"),
+    ({"method": "post-hoc"}, "the setting post-hoc needs passages: add -T corpus=FILE"),
+    ({"method": "retrieve-read", "k": 0}, "k is 0; it must be at least 1"),
     ({"config": "dev"}, "expertqa has no config 'dev'; allowed: main, "),
 ]
 

@@ -169,5 +169,5 @@ def test_a_judge_that_is_down_gives_no_score(judge_server: OpenAIServer, tmp_pat
     lines = [{"id": row["id"], "answer": "x"} for row in read_questions("sample").rows]
     options = {"prompt": "qabench", "retries": 0}
     evaluation = evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
-    assert "every call failed; the first: HTTP 500" in (evaluation.unscored or "")
+    assert "all calls failed; the first: HTTP 500" in (evaluation.unscored or "")
     assert FANOUTQA.scores(evaluation) == {} and official_result(evaluation) == {}

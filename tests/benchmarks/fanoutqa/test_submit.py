@@ -208,7 +208,7 @@ def test_errors_refuse_and_write_nothing(run: Callable[..., Result], tmp_path: P
     assert done.stdout == ""
     assert "line 1: error: the answer to q0 is of type int: 0" in done.stderr
     assert "and 4 more of this kind" in done.stderr
-    assert "refused, nothing was written; errors: 27, warnings: 1" in done.stderr
+    assert "rejected, nothing was written; errors: 27, warnings: 1" in done.stderr
     assert not (tmp_path / "leaderboard-submissions").exists()
     report = json.loads(run(*options, "--json").stdout)
     assert (report["written"], len(report["errors"]), report["files"], report["next"]) == (False, 27, [], [])
@@ -225,10 +225,10 @@ def test_errors_refuse_and_write_nothing(run: Callable[..., Result], tmp_path: P
         ({"is_trained_for_function_calling": "no"}, "wrong value", 8, "true or false"),
         ({"url": "example.org"}, "wrong value", 4, "an http(s) address, or null"),
         ({"name": " "}, "wrong value", 2, "the system's name"),
-        ({"authors": ["A", "B"]}, "wrong value", 3, "who made the system"),
+        ({"authors": ["A", "B"]}, "wrong value", 3, "the system's authors"),
         ({"citation": None}, "wrong value", 5, "'citation' is null"),
         ({"details": 7}, "wrong value", 9, "'details' is 7"),
-        ({"license": "mit"}, "unknown key", 9, "the leaderboard's check rejects it; allowed: name, authors"),
+        ({"license": "mit"}, "unknown key", 9, "would fail the leaderboard's check; allowed: name, authors"),
         ({"openbook_generations": "o.jsonl"}, "answers missing", 9, "add --open-book FILE, or set it to null"),
         ({"evidenceprovided_generations": "e"}, "answers missing", 9, "add --evidence-provided FILE"),
         ({"closedbook_generations": 3}, "wrong value", 9, "closedbook_generations"),
@@ -271,8 +271,8 @@ def test_names_of_other_characters(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--name=x",), "the answers of at least one"),
-        (("--closed-book=a.jsonl",), "--name NAME"),
+        (("--name=x",), "use at least one of"),
+        (("--closed-book=a.jsonl",), "--name is required"),
     ],
 )
 def test_what_a_submission_needs(
@@ -303,7 +303,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     paths = submission.write(mine, out)
     assert submission.write(mine, out) == paths  # the same again is no collision
     other = checked(tmp_path, *[{"id": i, "answer": "y"} for i in IDS])
-    with pytest.raises(InputError, match=r"another submission with this name: .*closedbook-generations/it\.jsonl"):
+    with pytest.raises(InputError, match=r"another submission has this name: .*closedbook-generations/it\.jsonl"):
         submission.write(other, out)
     path = answers_file(tmp_path, {"id": "q0", "answer": "x"})
     for name in ("IT", "it"):  # other letters, and another setting

@@ -112,7 +112,7 @@ def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
         assert (sample.error is not None) == failed
         refused = not failed and reply != "" and sample.output.stop_reason == "content_filter"
         assert (score.answer is None) == (failed or refused)
-    assert "did not answer in time: 60 s" in (samples[2].error.message if samples[2].error else "")
+    assert "did not reply in time: 60 s" in (samples[2].error.message if samples[2].error else "")
 
     again: list[str] = []
     SCRIPTS["model"] = lambda messages: again.append(messages[0].text) or "now I know"
@@ -320,7 +320,7 @@ def test_tokens_are_counted_by_the_tokenizer_that_is_there(tmp_path: Path) -> No
     assert counted(str(tmp_path / "model"), "a b, a") == (f"the tokenizer {tmp_path / 'model'}", 4)
     assert counted(str(tmp_path / "model" / "tokenizer.json"), "a b, a")[1] == 4
     assert counted(None, "strawberry 12") == (ESTIMATE, 4)
-    for name, said in [(tmp_path, "has no tokenizer.json"), ("no/such-tokenizer", "there is no tokenizer 'no/such-")]:
+    for name, said in [(tmp_path, "has no tokenizer.json"), ("no/such-tokenizer", "the tokenizer 'no/such-")]:
         with pytest.raises(InputError, match=said):
             counted(str(name), "")
     (tmp_path / "tokenizer.json").write_text("{}")

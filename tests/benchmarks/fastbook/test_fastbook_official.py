@@ -53,7 +53,7 @@ def test_each_changed_field_deviates_or_is_irrelevant(mirror: Path) -> None:
         ("options:skip_empty_contexts", "options: skip_empty_contexts, which the official scores do not have"),
         ("config:sample", "config: sample, not the benchmark's questions"),
         ("repair:ftfy-5.9", "text repair: ftfy-5.9 instead of ftfy 6"),
-        ("new:1", "new: 1 (qabench does not know an official value)"),
+        ("new:1", "new: 1 (the official value is not known)"),
     ],
 )
 def test_deviations_are_named(change: str, sentence: str, mirror: Path) -> None:

@@ -147,7 +147,7 @@ def test_bad_lines_of_runs(tmp_path: Path, line: str, reason: str) -> None:
 def test_runs_need_their_corpus(tmp_path: Path) -> None:
     run_file, corpus = tmp_path / "run", tmp_path / "corpus"
     run_file.write_text("1-1 Q0 a 1 2 t\n", encoding="utf-8")
-    with pytest.raises(InputError, match="If it is a TREC run, give the corpus"):
+    with pytest.raises(InputError, match="If it is a TREC run, also give the corpus"):
         read(run_file)
     corpus.write_text('{"docno": "b", "text": "B"}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"1 documents of .* are not in the corpus: a; give"):

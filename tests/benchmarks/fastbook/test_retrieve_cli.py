@@ -94,7 +94,7 @@ def test_plots_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     [
         (["--method", "x"], "unknown method 'x'"),
         (["--config", "qrels"], "allowed: questions, sample"),
-        (["--config", "sample", "--k", "0"], "k is 0; allowed: 1 or more"),
+        (["--config", "sample", "--k", "0"], "k is 0; it must be at least 1"),
         (["--config", "sample", "--query", "x"], "unknown query 'x'; allowed: question, keywords"),
         (["--config", "sample", "--chunk-size", "0"], "chunk size is 0"),
     ],

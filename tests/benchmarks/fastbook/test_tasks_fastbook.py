@@ -162,7 +162,7 @@ def test_the_choice_of_questions() -> None:
 WRONG = [
     ({"config": "corpus"}, "fastbook has no questions in 'corpus'; allowed: questions, sample"),
     ({"method": "magic"}, "unknown method 'magic'; allowed: bm25, fts, dense, colbert, hybrid"),
-    ({"k": 0}, "k is 0; allowed: 1 or more"),
+    ({"k": 0}, "k is 0; it must be at least 1"),
     ({"chapters": "9"}, "no question is in '9'; allowed: 1, 3"),
     ({"chunker": "x"}, "unknown chunker 'x'; allowed: sentences, llama-index"),
 ]

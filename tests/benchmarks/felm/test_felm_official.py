@@ -89,7 +89,7 @@ def test_other_ways_of_asking(fields: dict[str, Any], sentence: str, mirror: Pat
         ("max_tokens", 1000, "max tokens: 1000 instead of 100"),
         ("top_p", 0.5, "top p: 0.5"),
         ("system_message", "Be brief.", "a system message was added"),
-        ("interface", "chat", "Vicuna was asked in a chat"),
+        ("interface", "chat", "Vicuna was prompted in a chat"),
         ("data", "123456789abc", "data: 123456789abc is not the authors' file"),
         ("config", "sample", "config: sample is not data of the authors"),
     ],
@@ -144,5 +144,5 @@ def test_deviations_of_a_file(mirror: Path) -> None:
 
 def test_an_undeclared_field_is_a_deviation() -> None:
     assert said(signature(SCORE, unparsed="all_correct", replies="answer", magic=1)) == [
-        "magic: 1 (qabench does not know an official value)"
+        "magic: 1 (the official value is not known)"
     ]

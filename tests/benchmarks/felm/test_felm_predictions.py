@@ -91,7 +91,7 @@ def test_replies_without_a_verdict_are_a_problem() -> None:
     first, second = (row["index"] for row in ROWS[:2])
     found = scored([{"id": first, "reply": "Who knows?"}, {"id": second, "reply": ["Answer: 1", "Who knows?", "?"]}])
     problems = [record.problem for record in found.records[:3]]
-    assert problems == ["the reply states no verdict", "2 of 3 replies state no verdict", "the file has no prediction"]
+    assert problems == ["the reply has no verdict", "2 of 3 replies have no verdict", "the file has no prediction"]
 
 
 def test_groups_are_domains() -> None:

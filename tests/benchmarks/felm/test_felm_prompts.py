@@ -126,7 +126,7 @@ def test_labels_tell_prompts_apart() -> None:
     ("options", "message"),
     [
         ({"method": "magic"}, "unknown method 'magic'; allowed: raw, cot, cot-cons, link, content"),
-        ({"num_cons": 0}, "num_cons is 0; it must be 1 or more"),
+        ({"num_cons": 0}, "num_cons is 0; it must be at least 1"),
         ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
     ],
 )

@@ -126,7 +126,7 @@ FAULTS: list[tuple[Reply, str, str | None]] = [
     ("", "empty", "the reply is empty"),
     (text("no", "content_filter"), "refused", "filtered"),
     (FAILURE, "failed", "the server is down"),
-    (TimeoutError("30 s"), "failed", "did not answer in time"),
+    (TimeoutError("30 s"), "failed", "did not reply in time"),
 ]
 
 
@@ -187,7 +187,7 @@ def test_the_choice_of_responses(tmp_path: Path) -> None:
 WRONG = [
     ({"method": "magic"}, "unknown method 'magic'; allowed: raw, cot, cot-cons, link, content"),
     ({"domains": "law"}, "no question is in 'law'; allowed: fooled, .*, wk, writing_rec"),
-    ({"num_cons": 0}, "num_cons is 0; it must be 1 or more"),
+    ({"num_cons": 0}, "num_cons is 0; it must be at least 1"),
     ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
     ({"config": "dev"}, "felm has no config 'dev'; allowed: all, wk"),
 ]
@@ -220,7 +220,7 @@ def test_the_signature_has_what_was_really_asked(tmp_path: Path) -> None:
     found = read_run(answered.location)
     assert "|max_tokens:33|" in found.signatures["felm"] and "|temperature:0.0|" in found.signatures["felm"]
     said = FELM.deviations(found, FELM.scores(found)["recall"])
-    assert {"max tokens: 33 instead of 100", "top p: 0.5 (qabench does not know an official value)"} < set(said)
+    assert {"max tokens: 33 instead of 100", "top p: 0.5 (the official value is not known)"} < set(said)
     failed = run(felm_own("sample"), lambda messages: RuntimeError("down"), tmp_path)
     assert "max_tokens" not in read_run(failed.location).signatures["felm"]
 
@@ -232,7 +232,7 @@ def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
     assert [message.role for message in asked[0]] == ["user"]
     found = read_run(log.location)
     assert "|interface:chat|" in found.signatures["felm"]
-    assert "Vicuna was asked in a chat instead of by plain completion" in FELM.deviations(
+    assert "Vicuna was prompted in a chat, not by plain completion" in FELM.deviations(
         found, FELM.scores(found)["precision"]
     )
     assert found.records[0].answer == "Answer: 1"

@@ -61,7 +61,7 @@ BENCHMARK = Benchmark(
     headline=("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence"),
     families={
         "rouge": "ROUGE between answer and reference answer.",
-        "autoais": "AutoAIS: the share of claims that their evidence entails, from labels of claims.",
+        "autoais": "AutoAIS: the share of claims that their evidence entails, from labels of the claims.",
         "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
         "fact_score": "Mean fact score of claims.",
         "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
@@ -74,11 +74,11 @@ BENCHMARK = Benchmark(
     reproduce_with="qabench.benchmarks.expertqa.reproduce:reproduce",
     options=(
         Option(
-            "split", "A split of the config; by default test, if it has one.", choices=("train", "validation", "test")
+            "split", "A split of the config. Default: test, if it has one.", choices=("train", "validation", "test")
         ),
         Option(
             "unlabeled",
-            "A claim that counts but has no label is N, or left out.",
+            "How a claim that counts but has no label is treated: as N (official), or left out.",
             default="N",
             choices=("N", "exclude"),
         ),

@@ -132,7 +132,7 @@ class Answering:
         return replace(made, attribution=cited), Found(list(shown), tuple(searches))
 
     def signature(self) -> dict[str, object]:
-        """The fields of signatures that say how the answers were made."""
+        """The fields of signatures that describe how the answers were made."""
         fields: dict[str, object] = {"method": self.method, "prompt": self.prompt.label, "protocol": self.protocol}
         if self.evidence is not None:
             fields |= self.evidence.signature() | ({"k": self.k} if self.reads else {})
@@ -147,7 +147,7 @@ def answering(
     *,
     fields: bool = True,
 ) -> Answering:
-    """The way to answer that a task's arguments describe.
+    """The way to answer given by a task's arguments.
 
     Args:
         method: "closed": from memory, with the model's own sources. "retrieve-read": from the k best passages of a
@@ -169,12 +169,12 @@ def answering(
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(METHODS)}")
     given = options or Options()
     if given.k < 1:
-        raise InputError(f"k is {given.k}; allowed: 1 or more passages")
+        raise InputError(f"k is {given.k}; it must be at least 1")
     file, asked, other = _prompts(method)
     which = official.chosen_prompt(prompt, file)
     if which == OFFICIAL and file != official.READ_CORPUS and not fields:
         if prompt == OFFICIAL:
-            raise InputError("the authors' prompt names the expert's field, and the questions of this config have none")
+            raise InputError("the authors' prompt needs the expert's field, which the questions of this config lack")
         which = official.QABENCH
     how = official.chosen_protocol(protocol, which)
     found = Answering(method, asked() if which == OFFICIAL else other, how, None, given.k)
@@ -211,7 +211,7 @@ def _evidence(how: Answering, given: Options) -> Evidence:
 
 @solver
 def answer_with_citations(how: Answering) -> Solver:
-    """Answers a question, and splits the answer into claims with the evidence that they cite or that was found."""
+    """Answers a question, and splits the answer into claims with the evidence that is cited or found for them."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         question, field = state.metadata["question"], state.metadata.get("field")

@@ -1,4 +1,4 @@
-"""Answers split into claims with the evidence that they cite, as ExpertQA's authors did before annotation.
+"""Splits answers into claims with the evidence that they cite, as ExpertQA's authors did before annotation.
 
 A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
 ``split_ans_to_claims.py`` below ``modeling/response_collection`` of its repository; tests execute it for comparison.
@@ -16,15 +16,15 @@ from typing import Any
 
 from qabench.scoring.factscore import is_void
 
-LONGEST_ABBREVIATION = 16  # characters, with what must precede it
+LONGEST_ABBREVIATION = 16  # characters, including the required character before it
 MIN_LENGTH = 5  # a claim has more characters than this
 MARK = re.compile(r"\[(\d{1,4})\]")
 NUMBER_MARK = re.compile(r"\[\d+\]")
 PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
-# Bing's follow-up questions come without a full stop before them.
+# Bing's follow-up questions do not have a full stop before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
 BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
-# A sentence ends at . ! or ? with closing quotes and citations, unless a small letter follows.
+# A sentence ends at . ! or ? with closing quotes and citations, unless a lowercase letter follows.
 STOP = re.compile(r"""(?<![.!?])[.!?]++["'”’)]*+(?:\s*\[\d{1,4}\])*(?:[.!?])?(?=\s+[^\sa-z]|\s*$)""")
 SURROGATE = re.compile("[\ud800-\udfff]")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|vs|e\.g|i\.e|cf|al|approx)|^\s*\d{1,3})$")
@@ -52,11 +52,12 @@ def split_claims(
 ) -> ClaimedAnswer:
     """Splits an answer with citation marks such as [2] into claims.
 
-    Sentences of 5 characters or fewer, questions, and void ones (see ``is_void``) are left out, of the answer too.
+    Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed, from the answer,
+    too.
 
     Args:
         answer: the answer.
-        sources: what the marks refer to: [2] refers to the second one. Marks without a source are ignored.
+        sources: the sources of the marks: [2] refers to the second one. Marks without a source are ignored.
         split: splits a text into sentences; None means ``sentence_splitter()``.
         bing: whether Bing Chat wrote the answer, which has special rules.
     """
@@ -75,7 +76,7 @@ def split_claims(
 
 
 def cited(text: str, sources: Sequence[str]) -> list[str]:
-    """The sources that the marks of a text refer to, in the order of the marks, repeated ones repeated.
+    """The sources that the marks of a text refer to, in the order of the marks, with repetitions.
 
     [0] refers to the last source, as in the authors' script.
     """
@@ -86,14 +87,14 @@ def cited(text: str, sources: Sequence[str]) -> list[str]:
 
 
 def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
-    """Claims with evidence found for each of them, and the answer that they make (post-hoc systems).
+    """Claims with evidence found for each of them, and the answer that consists of them (post-hoc systems).
 
     Args:
         claims: the claims of an answer from memory.
-        find: from a claim, with its marks, to (address, text) of the best passage; None if there is none.
+        find: from a claim with its marks to the (address, text) of the best passage, or None.
 
     Returns:
-        The claims without their marks; one with evidence ends with a new mark before its last character. Claims of 5
+        The claims without their marks. A claim with evidence has a new mark before its last character. Claims of 5
         characters or fewer are left out.
     """
     found: list[dict[str, Any]] = []
@@ -113,12 +114,12 @@ def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] 
 
 
 def passage_sources(passages: Sequence[tuple[str, str]]) -> list[str]:
-    """(address, text) of passages that an answer was read from as what its marks refer to."""
+    """The sources of an answer's marks, from the (address, text) of the passages that it is based on."""
     return [f"[{n}] {url}\n\n{PASSAGE_NUMBER.sub('', text)}" for n, (url, text) in enumerate(passages, start=1)]
 
 
 def cut_sources(reply: str) -> tuple[str, list[str]]:
-    """An answer and its sources: the reply is cut at the first line that begins with "[1]"; one source per line."""
+    """An answer and its sources: the reply is split at the first line that begins with "[1]"; one source per line."""
     answer, found, rest = reply.partition("\n[1]")
     return answer, [line.strip() for line in ("[1]" + rest).split("\n") if line.strip()] if found else []
 
@@ -134,7 +135,7 @@ def sentence_splitter() -> tuple[str, Splitter]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without spaCy. Marks behind a full stop belong to the sentence before them."""
+    """The sentences of a text, without spaCy. Marks after a full stop belong to the sentence before them."""
     found = []
     start = _skip_space(text, 0)
     for stop in STOP.finditer(text):
@@ -146,9 +147,9 @@ def sentences(text: str) -> list[str]:
 
 
 def _ends_abbreviated(text: str, start: int, end: int) -> bool:
-    """Whether ``text[start:end]`` ends with an abbreviation. Reads its end only, else the time would be quadratic."""
+    """Whether ``text[start:end]`` ends with an abbreviation. Reads only its end, to avoid quadratic time."""
     window = max(start, end - LONGEST_ABBREVIATION)
-    before = "x" if window > start else ""  # a number alone counts at the beginning of a sentence only
+    before = "x" if window > start else ""  # a bare number counts only at the beginning of a sentence
     return ABBREVIATION.search(before + text[window:end]) is not None
 
 
@@ -161,7 +162,7 @@ def _skip_space(text: str, start: int) -> int:
 def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
     """(text before, text between) for each ``opening`` and the next ``closing`` on its line; ("rest", "") at the end.
 
-    What a pattern such as ``\\[(.*?)\\]`` finds, in linear time.
+    The same as the matches of a pattern such as ``\\[(.*?)\\]``, in linear time.
     """
     done = 0
     for line_start, line_end in _lines(text):

@@ -1,10 +1,10 @@
-"""The columns of ``Record.scores``: what runs and files of predictions both write, and the metrics are computed from.
+"""The columns of ``Record.scores``, written for runs and files of predictions, from which the metrics are computed.
 
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
-- claims_counted, claims_supported: the claims that AutoAIS counts, and those of them with the label Y.
+- claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the label Y.
 - autoais_macro: claims_supported / claims_counted; absent if no claim counts.
 - the same three with the suffix _without_abstentions: absent for an answer that abstains.
-- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; likewise fact_score_agreement.
+- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
 """
@@ -37,7 +37,7 @@ def of_autoais(answer: AnswerAutoAIS) -> dict[str, float]:
 
 
 def of_agreement(family: str, claims: Sequence[JudgedClaim]) -> dict[str, float]:
-    """The four counts of claims, with the family's name before them."""
+    """The four counts of claims, with the family's name as the prefix."""
     return {f"{family}.{name}": count for name, count in asdict(Agreement.of(claims)).items()}
 
 
@@ -48,7 +48,7 @@ def of_fact_scores(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def as_row(answer: str, claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """An answer that no expert has judged as a row for ``qabench.scoring.autoais``, in which every claim counts."""
+    """An answer without experts' labels as a row for ``qabench.scoring.autoais``, in which all claims count."""
     judged = [
         {
             "claim_string": claim["claim_string"],

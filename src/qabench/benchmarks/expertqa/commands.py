@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.questions import Questions
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
-ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
+ITEMS_AT_ONCE = 32  # labeled and written together; larger numbers fill batches better
 
 Answers = Annotated[
     str, typer.Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.')
@@ -25,8 +25,8 @@ Claims = Annotated[
     str | None,
     typer.Argument(metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'),
 ]
-Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the claims, as JSONL.")]
-Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
+Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")]
+Split = Annotated[str | None, typer.Option(help="A split of the config. Default: test, if it has one.")]
 
 
 def claims(
@@ -34,9 +34,9 @@ def claims(
     output: Out,
     bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
 ) -> None:
-    """Split answers into claims, as ExpertQA's authors do: sentences, with the evidence that their marks cite.
+    """Split answers into claims as ExpertQA's authors do: sentences, with the evidence that their marks cite.
 
-    The output is input for the commands attribute and facts, and for qabench score expertqa.
+    The output is the input of the commands attribute and facts, and of qabench score expertqa.
     """
     from qabench.benchmarks.expertqa.claims import sentence_splitter
     from qabench.benchmarks.expertqa.items import split_predictions, write_items
@@ -45,7 +45,7 @@ def claims(
 
     predictions = read_predictions(answers, ("answer",))
     for bad in predictions.bad_lines:
-        warn(f"line {bad.line} is left out: {bad.reason}")
+        warn(f"line {bad.line} is skipped: {bad.reason}")
     items = list(split_predictions(predictions, bing=bing))
     write_items(output, items)
     n = sum(len(item["claims"]) for item in items)
@@ -66,7 +66,7 @@ def attribute(
     ] = None,
     revision: Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")] = None,
     dtype: Annotated[str, typer.Option(help="float32 (as the authors), bfloat16 or float16.")] = "float32",
-    device: Annotated[str | None, typer.Option(help="As torch names it; default: a GPU if there is one.")] = None,
+    device: Annotated[str | None, typer.Option(help="A device name of torch. Default: a GPU if there is one.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Prompts per batch.")] = 16,
     official_quirks: Annotated[
         bool, typer.Option(help="Shorten long evidence exactly as the authors' script does.")
@@ -77,8 +77,8 @@ def attribute(
 ) -> None:
     """Label claims with an NLI model: Y if their evidence entails them, else N; then print AutoAIS.
 
-    Labels that OUTPUT already has are kept: the same command continues an interrupted one. With --config, and with the
-    annotated claims of that config, the agreement with the experts is printed for both classes.
+    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With --config and the annotated
+    claims of that config, the agreement with the experts is printed for both classes.
     """
     from qabench.benchmarks.expertqa.items import read_items
     from qabench.cli.output import errors, progress_bar
@@ -96,7 +96,7 @@ def attribute(
             label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
             labeled = _label(items, label, labels_by, output, progress)
     except KeyboardInterrupt:
-        errors().print(f"stopped; the labels so far are in {output}, and the same command continues")
+        errors().print(f"stopped; the labels so far are in {output}: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
     _score(labeled, output, questions, "autoais")
 
@@ -132,7 +132,7 @@ def _label(
     known = _known(output, labels_by)
     todo = [item for item in items if item["id"] not in known]
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_items(output, list(known.values()))  # drops a last line that an interruption cut off
+    write_items(output, list(known.values()))  # drops an incomplete last line
     for start in range(0, len(todo), ITEMS_AT_ONCE):
         chunk = todo[start : start + ITEMS_AT_ONCE]
         pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
@@ -156,7 +156,7 @@ def _known(output: Path, labels_by: str) -> dict[str, Item]:
         return {}
     rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
     if other := {row.get("labels_by") for row in rows} - {labels_by}:
-        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: give another --output")
+        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: use another --output")
     return {row["id"]: row for row in rows}
 
 
@@ -170,7 +170,7 @@ def _score(items: Sequence[Item], output: Path, questions: Questions | None, fam
     claims = [claim for item in items for claim in item["claims"]]
     if questions is None:
         say(f"{len(claims)} claims of {len(items)} answers; written to {output}")
-        say("Give --config for scores, or run: qabench score expertqa FILE --config NAME")
+        say("For scores, use --config, or run: qabench score expertqa FILE --config NAME")
         return
     found = benchmark("expertqa")
     evaluation = evaluate(questions.config, found.read(items), split=questions.split)
@@ -191,25 +191,25 @@ def _score(items: Sequence[Item], output: Path, questions: Questions | None, fam
 
 
 def facts(
-    model: Annotated[str, typer.Option(help="The model that breaks claims down and judges them.")],
+    model: Annotated[str, typer.Option(help="The model that splits claims into atomic claims and judges them.")],
     file: Claims = None,
     output: Out = Path("facts.jsonl"),
     config: ConfigName = None,
     split: Split = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server.")] = None,
     prompt: Annotated[str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")] = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the calls and their cost; make none.")] = False,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="The most calls.")] = None,
-    token_budget: Annotated[int | None, typer.Option(min=0, help="Stop before more tokens are spent.")] = None,
-    price_in: Annotated[float | None, typer.Option(min=0, help="Cost of a million tokens of prompts.")] = None,
-    price_out: Annotated[float | None, typer.Option(min=0, help="Cost of a million tokens of replies.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="The most calls at the same time.")] = 20,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")] = None,
+    token_budget: Annotated[int | None, typer.Option(min=0, help="The maximum number of tokens.")] = None,
+    price_in: Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
 
-    Replies are cached: no call is paid for twice, and the same command continues an interrupted one. With --config, and
-    with the annotated claims of that config, the agreement with the experts is printed.
+    Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
+    annotated claims of that config, the agreement with the experts is printed.
     """
     from qabench.benchmarks.expertqa.facts import fact_scorer, plan_facts, score_facts
     from qabench.benchmarks.expertqa.items import as_row, read_items, write_items
@@ -219,7 +219,7 @@ def facts(
     from qabench.tables import Table
 
     if (price_in is None) != (price_out is None):
-        raise InputError("give both --price-in and --price-out, per million tokens, or neither")
+        raise InputError("--price-in and --price-out (per million tokens) must be given together")
     questions = _questions(config, split, needed=file is None)
     items = read_items(file, questions)
     limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": token_budget, "concurrency": concurrency}
@@ -250,7 +250,7 @@ def facts(
         for item, row in zip(items, run.rows, strict=True)
     ]
     write_items(output, scored)
-    say(f"{run.scored} claims have a fact score, {len(run.unscored)} have none because of a problem; see {output}")
+    say(f"{run.scored} claims have a fact score, {len(run.unscored)} could not be scored; see {output}")
     for problem in run.unscored[:5]:
         name = items[problem["row"]]["id"]
         say(f"no score for claim {problem['claim'] + 1} of {name}: {problem['reason']}", "yellow")

@@ -1,7 +1,7 @@
-"""ExpertQA's fact scores with any model: claims broken down into atomic ones, each judged by the evidence given.
+"""ExpertQA's fact scores with any model: claims are split into atomic claims, each judged by the given evidence.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), after Min et al., FActScore, EMNLP
-2023. ``qabench.scoring.factscore`` says how replies are read.
+2023. See ``qabench.scoring.factscore`` for how replies are read.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ passages, is the statement true or false?
 
 @dataclass(frozen=True)
 class FactScorer:
-    """A model that breaks claims down into atomic claims and judges them; see ``fact_scorer``."""
+    """A model that splits claims into atomic claims and judges them; see ``fact_scorer``."""
 
     caller: Caller
     official: bool
@@ -76,7 +76,7 @@ class FactScorer:
     parameters: Mapping[str, Any]
 
     def signature(self) -> dict[str, object]:
-        """What the fact scores depend on besides the rows, for ``qabench.signature.signature``."""
+        """Everything that the fact scores depend on except the rows, for ``qabench.signature.signature``."""
         atomic = official.atomic() if self.official else ATOMIC_PROMPT
         return {
             "evaluator": self.caller.model,
@@ -97,7 +97,7 @@ class FactScorer:
         return official_list(reply) if self.official else read_list(reply)
 
     def judge(self, atomic_claim: str, evidence: str, field: str) -> ChatRequest:
-        """The request for a verdict on an atomic claim; evidence is cut before its fourth passage."""
+        """The request for a verdict on an atomic claim; evidence is truncated before its fourth passage."""
         shown = evidence.partition(EVIDENCE_ENDS_AT)[0].strip()
         if self.official:
             messages: tuple[tuple[str, str], ...] = (("user", verdict_prompt(atomic_claim, shown, field)),)
@@ -141,7 +141,7 @@ def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
 
 
 def official_list(reply: str) -> list[str]:
-    """The entries of a reply as upstream reads them: after each "- "; the last one ends with a full stop."""
+    """The entries of a reply as upstream reads them: after each "- "; the last entry ends with a full stop."""
     found = [entry.strip() for entry in reply.split("- ")[1:] if entry.strip()]
     if found and not found[-1].endswith("."):
         found[-1] += "."
@@ -149,7 +149,7 @@ def official_list(reply: str) -> list[str]:
 
 
 def read_list(reply: str) -> list[str]:
-    """The entries of a list with a bullet or a number before each, without repetitions; other lines are ignored."""
+    """The entries of a bulleted or numbered list, without repetitions; other lines are ignored."""
     entries = (found[1].strip() for line in reply.splitlines() if (found := BULLET.match(line)))
     return list(dict.fromkeys(entries))
 
@@ -161,8 +161,8 @@ class FactScoreRun:
     Attributes:
         rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score. A fact score is None
             for claims without atomic claims, and for unscored claims.
-        unscored: {"row", "answer", "claim", "reason"} for each claim that has no score because of a problem: its
-            position and the reason.
+        unscored: {"row", "answer", "claim", "reason"} for each claim that could not be scored: its position and the
+            reason.
         about: the scorer's signature.
         models: the models that the server reports.
     """
@@ -184,16 +184,16 @@ def fact_scorer(
     parameters: Mapping[str, Any] | None = None,
     **limits: Any,
 ) -> FactScorer:
-    """The scorer that arguments describe.
+    """The scorer given by arguments.
 
     Args:
         model: the model's name at the endpoint; the authors used gpt-3.5-turbo for verdicts.
         base_url: see ``caller_for``.
         api_key: see ``caller_for``.
-        prompt: "official": the authors' prompts, temperature 0.7 and limits of tokens; "qabench": this project's, with
-            temperature 0; "auto": official if the authors' files are available; or a custom file for verdicts with
+        prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this project's prompts
+            with temperature 0; "auto": official if the authors' files are available; or a file for verdicts with
             {field}, {evidence} and {claim} (see ``read_prompt``).
-        parameters: added to those of verdicts; None as a value removes one.
+        parameters: added to the parameters for verdicts; None as a value removes one.
         **limits: see ``caller_for``.
 
     Raises:
@@ -215,7 +215,7 @@ def fact_scorer(
 
 @dataclass
 class _Part:
-    """A claim to be scored: its position, its copy, and why it has no score (None: no problem so far)."""
+    """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
 
     position: tuple[int, int, int]
     claim: dict[str, Any]
@@ -231,14 +231,14 @@ def score_facts(
 ) -> FactScoreRun:
     """Gives each claim of dataset rows its fact score, the share of its atomic claims that a model finds true.
 
-    Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
-    claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by all
-    the evidence of its claim. The rows that come back can be scored by ``expertqa_factscore_agreement``. A claim is
-    unscored if a call failed, was refused or returned an empty reply: fact_score None. An atomic claim without evidence
-    is judged all the same, as upstream. Replies are cached, so that an interrupted run continues where it stopped.
+    Claims with atomic_claims keep them; others are split first, without marks such as [2]. An atomic claim is judged by
+    its entry of atomic_evidences if these are aligned with the atomic claims, else by all evidence of its claim. The
+    returned rows can be scored by ``expertqa_factscore_agreement``. A claim is unscored (fact_score None) if a call
+    failed, was refused or returned an empty reply. An atomic claim without evidence is judged, too, as upstream.
+    Replies are cached, so an interrupted run continues where it stopped.
 
     Args:
-        rows: with ``answers`` (a list, as the dataset has it) and metadata.
+        rows: rows with ``answers`` (a list, as in the dataset) and metadata.
         scorer: see ``fact_scorer``.
         cache: the cache of replies; default: the user's.
         progress: called with the number of replies received and the total, in each of the two steps.
@@ -263,9 +263,9 @@ def score_facts(
 
 
 def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: ReplyCache | None = None) -> Plan:
-    """The calls that ``score_facts`` would make, and their cost. Needs no key, and makes no call.
+    """The calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
 
-    How many atomic claims a claim has is unknown before it is broken down: ``EXPECTED_ATOMIC_CLAIMS`` are assumed.
+    The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS`` is assumed.
     """
     requests: list[ChatRequest] = []
     for part in _parts([deepcopy(dict(row)) for row in rows]):
@@ -280,7 +280,7 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: Rep
 
 def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
     if not rows:
-        raise InputError("there are no rows to score")
+        raise InputError("nothing to score: there are no rows")
     parts = []
     for i, row in enumerate(rows):
         try:
@@ -296,7 +296,7 @@ def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
 
 def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> list[Outcome]:
     new = [part for part in parts if part.claim.get("atomic_claims") is None]
-    asked = [part for part in new if _plain(part)]  # a claim of marks alone states nothing
+    asked = [part for part in new if _plain(part)]  # a claim may consist of marks only
     requests = [scorer.break_down(_plain(part)) for part in asked]
     outcomes = _complete(client, requests, progress)
     for part in new:

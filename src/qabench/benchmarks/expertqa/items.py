@@ -1,4 +1,4 @@
-"""Claims as lines of files: what ``qabench expertqa`` commands read and write, and ``qabench score expertqa`` reads.
+"""Files of claims: the input and output of ``qabench expertqa`` commands, and input of ``qabench score expertqa``.
 
 A line is {"id", "answer", "claims": [{"claim", "evidence", "label", "fact_score", ...}]}; see ``predictions``.
 """
@@ -23,11 +23,11 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     """The lines of a file with claims, or the annotated claims of a config.
 
     Raises:
-        InputError: neither is given, the file cannot be read, or a line has another format; names it.
+        InputError: neither is given, the file cannot be read, or a line has another format; the message names the line.
     """
     if file is None:
         if questions is None or not questions.annotated:
-            raise InputError("give a FILE with claims, or --config with annotated answers, such as random")
+            raise InputError("nothing to label: use a FILE with claims, or --config with annotated answers (random)")
         return [_annotated(question) for question in questions.rows if question.answers]
     predictions = read_predictions(file, ("claims",))
     if predictions.bad_lines:
@@ -43,7 +43,7 @@ def split_predictions(predictions: Predictions, *, bing: bool = False) -> Iterat
     that the answer was written from.
 
     Raises:
-        InputError: a field has another type; names the line.
+        InputError: a field has another type; the message names the line.
     """
     for row in predictions.rows:
         where = f"{predictions.path}, line {row.line}"
@@ -89,7 +89,7 @@ def _checked(item: Item, where: str) -> Item:
     for number, claim in enumerate(claims, start=1):
         evidence = claim.get("evidence") or []
         if not isinstance(claim.get("claim"), str) or not _are_strings(evidence):
-            raise InputError(f"{where}, claim {number}: it needs claim (a string) and evidence (a list of strings)")
+            raise InputError(f"{where}, claim {number}: claim (a string) and evidence (a list of strings) are required")
     return item | {"claims": [{**claim, "evidence": claim.get("evidence") or []} for claim in claims]}
 
 

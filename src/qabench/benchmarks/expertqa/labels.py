@@ -23,7 +23,7 @@ GRADER = "grader"
 Claim = tuple[str, Sequence[str]]
 """The text of a claim, and the pieces of its evidence."""
 Labels = tuple[list[str | None], str]
-"""For each claim "Y", "N", or None if it has no label; and the name of the labeler, for signatures."""
+"""The label of each claim, "Y", "N" or None, and the name of the labeler, for signatures."""
 Attributor = Callable[[Sequence[Claim]], Awaitable[Labels]]
 
 _lock = Lock()
@@ -33,9 +33,9 @@ def attributor(name: str, nli_model: str = MODEL) -> Attributor:
     """The function that labels claims; a claim without evidence is N.
 
     Args:
-        name: "none": claims are not labeled. "model": the model of the role "grader" (by default the one that
+        name: "none": claims are not labeled. "model": the model with the role "grader" (by default the one that
             answered) labels them with this project's prompt; these labels are unofficial. "nli": an entailment model,
-            see ``qabench.neural.nli``; it needs much memory.
+            see ``qabench.neural.nli``; it needs a lot of memory.
         nli_model: the model for "nli": a name on the Hub, or a folder.
 
     Raises:

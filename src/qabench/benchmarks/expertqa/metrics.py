@@ -85,7 +85,7 @@ def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **option
 def _rouge(kind: str, title: str) -> Metric:
     about = (
         f"F-measure of {title} between answer and reference answer: the median over 1,000 bootstrap samples of the "
-        "mean over questions, as evaluate's metric rouge gives it, with seed 0."
+        "mean over questions, as in evaluate's metric rouge, with seed 0."
     )
     return Metric(kind, title, about, ROUGE, mean=partial(_median_of_means, kind), item_title=title)
 
@@ -113,14 +113,14 @@ def _agreement(family: str, model_says: str, positive: str) -> list[Metric]:
         Metric(
             f"{family}.accuracy",
             f"Agreement of {name}: accuracy",
-            f"Share of claims for which {model_says} exactly if the experts chose {positive}.",
+            f"Share of claims for which {model_says} if and only if the experts chose {positive}.",
             columns=columns,
             function=_accuracy,
             graded=True,
             **options,
         )
     ]
-    # The other class is the positive one when tp and tn, and fp and fn, change places.
+    # Exchanging tp and tn, and fp and fn, makes the other class the positive one.
     turned = tuple(columns[COUNTS.index(count)] for count in ("tn", "tp", "fn", "fp"))
     measures: dict[str, tuple[Callable[..., Any], str]] = {
         "precision": (_precision, "precision"),
@@ -146,24 +146,24 @@ METRICS = (
     _mean_over_answers(
         "autoais_macro",
         "AutoAIS (mean over answers)",
-        "Mean over answers of the share of counted claims that their evidence entails.",
+        "Mean over answers of the share of counted claims that are entailed by their evidence.",
     ),
     _ratio(
         "autoais_micro",
         "AutoAIS (over all claims)",
-        "Share of all counted claims that their evidence entails.",
+        "Share of all counted claims that are entailed by their evidence.",
         ("claims_supported", "claims_counted"),
         family=AUTOAIS,
     ),
     _mean_over_answers(
         "autoais_macro_without_abstentions",
         "AutoAIS without abstaining answers (mean over answers)",
-        "As autoais_macro, without the answers that abstain.",
+        "Same as autoais_macro, without the answers that abstain.",
     ),
     _ratio(
         "autoais_micro_without_abstentions",
         "AutoAIS without abstaining answers (over all claims)",
-        "As autoais_micro, without the answers that abstain.",
+        "Same as autoais_micro, without the answers that abstain.",
         ("claims_supported_without_abstentions", "claims_counted_without_abstentions"),
         family=AUTOAIS,
     ),
@@ -190,7 +190,7 @@ METRICS = (
     _ratio(
         "evidence",
         "Claims with evidence",
-        "Share of claims that have evidence. It says nothing about whether the evidence supports them.",
+        "Share of claims that have evidence, whether or not it supports them.",
         ("claims_with_evidence", "claims"),
         family=AUTOAIS,
         official=False,

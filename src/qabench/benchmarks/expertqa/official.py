@@ -1,7 +1,7 @@
 """The official values of the fields of ExpertQA's signatures; ``qabench.official`` compares with them.
 
-Source: the scripts of the authors' repository; see ``qabench.scoring`` for each. The same declarations serve the
-metrics (whose signatures have no config and no answering system), files of predictions, and runs.
+Source: the scripts of the authors' repository; see ``qabench.scoring`` for each. The same declarations apply to the
+metrics (whose signatures do not have a config or an answering system), files of predictions, and runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _is_newspaper(value: str) -> bool:
 
 _DATA: dict[str, Field] = {
     "data": Field(_is_pinned, "data: not a file of the dataset (digest {value})", absent=True),
-    "references": IRRELEVANT,  # a digest of what a metric was given; data says whether it is the dataset's
+    "references": IRRELEVANT,  # a digest of a metric's input; data shows whether it is the dataset's
     "benchmark": IRRELEVANT,
 }
 _SYSTEM: dict[str, Field] = {
@@ -93,7 +93,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "rouge": Field(_is_rouge, "ROUGE: {value} instead of the package rouge-score"),
         "stemmer": Field(("none",), "stemmer: {value} instead of {official}"),
         "bootstrap": Field(("1000",), "{value} bootstrap samples instead of {official}"),
-        "seed": IRRELEVANT,  # the authors set none: every seed is one of their possible results
+        "seed": IRRELEVANT,  # the authors do not set it, so every seed gives one of their possible results
     },
     "expertqa_autoais": _ANNOTATED
     | _SYSTEM

@@ -55,7 +55,7 @@ def read_corpus() -> Prompt:
 
 
 def context(passages: Sequence[str], *, web: bool) -> str:
-    """Passages as they are put into ``read_web`` or ``read_corpus``."""
+    """Passages as they are inserted into ``read_web`` or ``read_corpus``."""
     numbered = [f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)]
     return "Context: \n" + ("\n\n" if web else "\n").join(numbered)
 
@@ -68,7 +68,7 @@ def claims() -> Prompt:
 
 @dataclass(frozen=True)
 class AtomicPrompt:
-    """The parts of the prompt that breaks a sentence down into atomic facts.
+    """The parts of the prompt that splits a sentence into atomic facts.
 
     Attributes:
         instruction: its field is sentence.
@@ -82,7 +82,7 @@ class AtomicPrompt:
 
     @property
     def label(self) -> str:
-        """The name and a digest of everything, for signatures."""
+        """The name and a digest of all parts, for signatures."""
         return Prompt(OFFICIAL, json.dumps([self.instruction.user, self.fact.user, self.demonstrations])).label
 
 
@@ -91,7 +91,7 @@ def atomic() -> AtomicPrompt:
     """The parts of the prompt for atomic facts."""
     source = PromptSource(open_path("expertqa", ATOMIC))
     within = "AtomicFactGenerator.get_init_atomic_facts_from_sentence"
-    # prompt = prompt + "...{}\n".format(...): the instruction is the last such assignment, a fact the second.
+    # prompt = prompt + "...{}\n".format(...): the last such assignment is the instruction, the second is a fact.
     instruction = source.assigned("prompt", within, fields={"prompt": "before"}, nth=-1)
     fact = source.assigned("prompt", within, fields={"prompt": "before"}, nth=2)
     path = open_path("expertqa", DEMONSTRATIONS)

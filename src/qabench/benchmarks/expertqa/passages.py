@@ -16,7 +16,7 @@ from qabench.retrieval.dense import DenseIndex, Encoder
 
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-SOURCES = ("url", "title")  # columns with the source of a passage; the first one that exists counts
+SOURCES = ("url", "title")  # columns with the source of a passage; the first that exists is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def load_passages(
     Args:
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
             and optionally "id", and "url" or "title".
-        index: a saved ``BM25Index`` of the corpus's rows, which are the passages then. Without an index, passages are
+        index: a saved ``BM25Index`` of the corpus's rows, which are then the passages. Without an index, passages are
             split as below, and indexed.
         chunk_size: texts longer than this many characters are split into windows; None: texts are not split.
         overlap: the number of characters that adjacent windows share.

@@ -2,9 +2,9 @@
 
 A line has ``answer`` (ROUGE against the reference answer), ``claims``, or both. A claim is
 ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``; label and fact_score are optional.
-Claims are either those that the config's experts judged, in their order, or those of another system's answer. The
-former are scored as the authors' scripts do, with agreement between labels and experts; of the latter, no expert has
-said which ones count, so that all claims with evidence do.
+Claims are either the annotated claims of the config, in their order, or those of another system's answer. The former
+are scored as in the authors' scripts, with agreement between labels and experts. For the latter, there are no experts'
+labels, so all claims with evidence count.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def evaluate(
     """Scores predictions for the questions of a config.
 
     Args:
-        config: of the dataset; None means its default.
+        config: a config of the dataset; None means its default.
         predictions: see the module; a field of another type is reported, and the prediction counts as missing.
-        families: of ``metrics.FAMILIES``; None means all that the predictions and the config allow.
+        families: some of ``metrics.FAMILIES``; None means all that the predictions and the config allow.
         questions: a custom file of questions; see ``load_questions``.
         progress: unused; scoring takes seconds.
-        split: of a config with several; None means "test".
-        unlabeled: a claim that counts but has no label is "N", as in the authors' script, or left out ("exclude").
+        split: the split of a config with several splits; None means "test".
+        unlabeled: how a claim that counts but has no label is treated: "N", as in the authors' script, or "exclude".
 
     Returns:
         One record per question of the split. ``Record.scores`` has the columns of ``columns.py``.
@@ -83,9 +83,9 @@ def evaluate(
     _match_annotated(items)
     found = _score(items, loaded, unlabeled, FAMILIES if families is None else families)
     if absent := [name for name in families or () if name not in found]:
-        raise InputError(f"there is nothing to compute {', '.join(absent)} from; {_hint(absent[0], loaded)}")
+        raise InputError(f"{', '.join(absent)} cannot be computed: {_hint(absent[0], loaded)}")
     if not found:
-        raise InputError(f"there is nothing to score in {predictions.path}; {_hint(ROUGE, loaded)}")
+        raise InputError(f"nothing to score in {predictions.path}: {_hint(ROUGE, loaded)}")
     return Evaluation.of_predictions(
         predictions,
         "expertqa",
@@ -115,7 +115,7 @@ def _claim(claim: Row) -> dict[str, Any]:
 
 
 def _wrong(fields: Row) -> str | None:
-    """What is wrong with the fields of a prediction; None if nothing is."""
+    """What is wrong with the fields of a prediction, or None."""
     answer, claims = fields.get("answer"), fields.get("claims")
     if answer is not None and not isinstance(answer, str):
         return f"the answer is a {type(answer).__name__}; allowed: a string or null"
@@ -144,9 +144,9 @@ def _wrong_claim(claim: Any) -> str | None:
 
 
 def _match_annotated(items: Sequence[_Item]) -> None:
-    """Decides whose claims the file has: if any prediction has the annotated claims, all must have them.
+    """Checks that either all predictions have the annotated claims, or none.
 
-    A prediction with other claims is then wrong: its labels cannot be assigned to the annotated claims.
+    If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the annotated claims.
     """
     given = [item for item in items if item.claims is not None]
     fitting = [item for item in given if item.claims and _fits(item.claims, item.question)]
@@ -205,7 +205,7 @@ def _rouge(items: Sequence[_Item], common: Row) -> dict[str, str]:
 def _of_annotated(
     items: Sequence[_Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
 ) -> dict[str, str]:
-    """Scores of labels on the claims that the experts judged, as the authors' scripts compute them."""
+    """Scores of labels on the annotated claims, as in the authors' scripts."""
     kept = [item for item in items if item.question.answers]
     rows = [{"answers": item.question.answers} for item in kept]
     labels, facts = ([_verdicts(item, name) for item in kept] for name in ("label", "fact_score"))
@@ -254,12 +254,12 @@ def _of_own_claims(
 
 
 def _text(item: _Item) -> str:
-    """The text by which an answer abstains: itself, or its claims if only these are given."""
+    """The text that decides whether an answer abstains: the answer, or its claims if only these are given."""
     return item.answer or " ".join(claim["claim_string"] or "" for claim in item.claims or ())
 
 
 def _labeled_by(items: Sequence[_Item], name: str) -> str:
-    """What the lines say in a field that names the model behind their labels; "unstated" if they do not."""
+    """The model that made the labels according to a field of the lines; "unstated" without this field."""
     said = [item.prediction.fields.get(name) for item in items if item.prediction is not None]
     return ",".join(dict.fromkeys(str(value) for value in said if value)) or "unstated"
 
@@ -313,7 +313,7 @@ def _hint(family: str, questions: Questions) -> str:
     if family == ROUGE:
         return (
             'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs '
-            f'with annotated answers; not {questions.config!r} if it has none), or predictions need "claims"'
+            f'with annotated answers; the config is {questions.config!r}), or predictions need "claims"'
         )
     if family in (AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT):
         return "predictions need the annotated claims of the config, in their order, with label or fact_score"

@@ -1,8 +1,7 @@
-"""This project's own prompts for ExpertQA, and how an answer and its sources are separated.
+"""This project's prompts for ExpertQA, and how an answer and its sources are separated.
 
-``official_prompts`` reads the authors' prompts.
-
-The ways to answer are those of Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852).
+``official_prompts`` reads the authors' prompts. The methods are those of Malaviya et al., ExpertQA, NAACL 2024
+(https://arxiv.org/abs/2309.07852).
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ _VERDICT = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 
 
 def split_answer(reply: str) -> tuple[str, list[str]]:
-    """An answer and its list of sources, which begins with the first line after the answer that begins with "[1]".
+    """An answer and its list of sources, which starts at the first line after the answer that begins with "[1]".
 
-    A heading such as "References:" before the list belongs to neither. An entry ends where the next begins.
+    A heading such as "References:" before the list belongs to neither. An entry ends where the next entry begins.
     """
     start = next((found.start() for found in _LIST.finditer(reply) if reply[: found.start()].strip()), len(reply))
     entries: list[str] = []
@@ -76,7 +75,7 @@ def split_answer(reply: str) -> tuple[str, list[str]]:
 
 
 def _without_heading(answer: str) -> str:
-    """The answer without a heading of its list of sources on its last line, and without the blank lines before."""
+    """The answer without a heading of the list of sources on its last line, and without the blank lines before it."""
     end = _without_symbols(answer)
     before = next((end[: -len(name)] for name in _HEADINGS if end.lower().endswith(name)), None)
     if before is None:
@@ -93,6 +92,6 @@ def _without_symbols(text: str) -> str:
 
 
 def verdict(reply: str) -> str | None:
-    """ "Y" or "N" by the first word of a reply to ``ENTAILS``; None where that is neither "yes" nor "no"."""
+    """ "Y" or "N" by the first word of a reply to ``ENTAILS``; None if it is neither "yes" nor "no"."""
     found = _VERDICT.match(reply)
     return None if found is None else found[1][0].upper()

@@ -25,10 +25,10 @@ class Question:
     Attributes:
         id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
         text: the question.
-        field: the expert's field; in the lfqa configs that of the same question in the config questions. None if
+        field: the expert's field; in the lfqa configs, the field of the same question in the config questions. None if
             unknown.
         reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
-            citation marks and on one line; None if there is neither.
+            citation marks and on one line; None without either.
         groups: its field, types and, for an annotated answer, the system that gave the answer.
         answers: the annotated answers of the row; () if there are none.
     """
@@ -63,7 +63,7 @@ def load_questions(config: str | None = None, split: str | None = None, file: Pa
     Args:
         config: a config of the dataset; None means its default.
         split: a split of the config; None means "test" if it has one, else its first split.
-        file: JSONL in the format of one of the authors' files, which replaces the config's own questions.
+        file: JSONL in the format of one of the authors' files, used instead of the config's questions.
 
     Raises:
         InputError: an unknown config or split, or a file that cannot be read.
@@ -84,7 +84,7 @@ def question_id(question: str) -> str:
 
 
 def on_one_line(answer: str) -> str:
-    """An answer as the authors made reference answers of it: without citation marks, line breaks as spaces."""
+    """An answer in the form of reference answers: without citation marks, and with spaces instead of line breaks."""
     return CITATION_MARK.sub("", answer).replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""Published numbers of ExpertQA that public data allows to compute."""
+"""Published numbers of ExpertQA that can be computed from public data."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def reproduce() -> Reproduction:
     labeled = [dataset_table("expertqa").config(config).description for config in WITH_LABELS]
     if not any(table.title.startswith("AutoAIS") for table in found.tables):
         found.notes.append(f"AutoAIS is not computed: no file with its labels is available ({'; '.join(labeled)}).")
-    found.notes.append("The tables of labels and AutoAIS have no published values to compare with.")
+    found.notes.append("There are no published values for the tables of labels and AutoAIS.")
     return found
 
 
 def autoais_table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
-    """AutoAIS of all systems and of each one, from the labels in the rows."""
+    """AutoAIS of all systems and of each system, from the labels in the rows."""
     references = list(rows)
     scores = autoais(references, references).as_dict()
     groups = {"all": scores, **scores["by_system"]}

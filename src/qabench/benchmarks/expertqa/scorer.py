@@ -43,19 +43,19 @@ def expertqa_scorer(
 ) -> Scorer:
     """Scores an answer: claims with evidence, AutoAIS if its claims are labeled, ROUGE if there is a reference answer.
 
-    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as of any unanswered question.
+    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question.
 
     Args:
-        attributor: who labels the claims; see ``qabench.benchmarks.expertqa.labels``.
-        nli_model: of the attributor "nli".
-        signed: the fields of signatures that say which data was asked and how the answers were made. The task fills it.
+        attributor: the labeler of claims; see ``qabench.benchmarks.expertqa.labels``.
+        nli_model: the model of the attributor "nli".
+        signed: the fields of signatures for the data and for how answers are made. The task fills it.
     """
     labels_of = attributor_of(attributor, nli_model)
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.store.get(STORE) or {"answer": None, "claims": [], "passages": []}
         claims, answer = found["claims"], found["answer"]
-        # Before claims are labeled: options of the call that answered.
+        # The options of the call that answered, so before claims are labeled.
         fields = {**(signed or {}), "sentences": sentence_splitter()[0], "model": str(state.model)} | asked_with()
         labels, labeled_by = await labels_of([(claim["claim_string"], claim["evidence"]) for claim in claims])
         unread = sum(label is None for label in labels) if attributor != "none" else 0

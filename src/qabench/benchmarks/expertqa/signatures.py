@@ -13,32 +13,32 @@ Fields = Mapping[str, Any]
 
 
 def rouge(fields: Fields, backend: str, seed: int = 0) -> str:
-    """Of ROUGE against reference answers; ``backend`` is the package and its version."""
+    """The signature of ROUGE against reference answers; ``backend`` is the package and its version."""
     of_score = {"rouge": backend, "stemmer": "none", "bootstrap": BOOTSTRAP_SAMPLES, "seed": seed}
     return signature("expertqa_lfqa", **fields, **of_score)
 
 
 def autoais(fields: Fields, counted: str, labels: str | None) -> str:
-    """Of AutoAIS.
+    """The signature of AutoAIS.
 
     Args:
         fields: data and options, with ``unlabeled``.
-        counted: "annotated": the claims that the experts found supported and worth a citation; else which ones.
-        labels: the model that labeled the claims; None if that is not a part of the score, as in the metric.
+        counted: the claims that count; "annotated": those that the experts found supported and worth a citation.
+        labels: the model that labeled the claims; None in the metric, which does not know it.
     """
     return signature("expertqa_autoais", **fields, counted=counted, labels=labels)
 
 
 def autoais_agreement(fields: Fields, labels: str | None) -> str:
-    """Of the agreement of AutoAIS labels with the experts."""
+    """The signature of the agreement of AutoAIS labels with the experts."""
     return signature("expertqa_autoais_agreement", **fields, labels=labels)
 
 
 def fact_score(fields: Fields, scorer: str | None) -> str:
-    """Of the mean fact score; ``scorer`` is what gave the scores."""
+    """The signature of the mean fact score; ``scorer`` is the model that gave the scores."""
     return signature("expertqa_fact_score", **fields, fact_scores=scorer)
 
 
 def fact_score_agreement(fields: Fields, scorer: str | None) -> str:
-    """Of the agreement of fact scores with the experts."""
+    """The signature of the agreement of fact scores with the experts."""
     return signature("expertqa_factscore_agreement", **fields, threshold=THRESHOLD, fact_scores=scorer)

@@ -43,11 +43,11 @@ def expertqa(
 ) -> Task:
     """ExpertQA: answer an expert's question with citations; claims, their evidence and attribution are scored.
 
-    The dataset has ids in its lfqa configs only (``example_id``). Elsewhere, the id of a question is the first 12 hex
-    digits of the SHA-256 of its text, the same in every config.
+    Only the lfqa configs have ids (``example_id``). In the others, the id of a question is the first 12 hex digits of
+    the SHA-256 of its text, so it is the same in all configs.
 
     Args:
-        config: a config of the dataset. "questions" has all questions and no answers. ROUGE is scored where there are
+        config: a config of the dataset. "questions" has all questions and no answers. ROUGE is scored for configs with
             revised answers: main, random, domain, lfqa_random, lfqa_domain, sample and others.
         method: "closed", "retrieve-read", "retrieve-read-web", "post-hoc" or "post-hoc-web"; see ``answering``.
         split: a split of a config that has several: train, validation or test (the default).

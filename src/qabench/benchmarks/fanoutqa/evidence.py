@@ -49,16 +49,15 @@ def evidence_provided(
 ) -> Solver:
     """Fills the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
 
-    The sample's metadata["evidence"] says what the model gets: the number of fragments shown and of all, the prompt's
-    tokens, the budget and how tokens were counted, the number of fragments of each page that were left out, and the
-    pages that are missing. A page that Wikipedia did not have at the epoch is noted as a problem; if Wikipedia cannot
-    be reached, the sample fails.
+    The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's tokens, the budget and
+    how tokens were counted, the number of fragments of each page that were left out, and the missing pages. A page that
+    did not exist at the epoch is noted as a problem; if Wikipedia cannot be reached, the sample fails.
 
     Args:
         prompt: the user message; its fields are documents and question.
         document: one fragment; its fields are title and content. None for this project's format.
-        official: fill the prompt as the authors' runner does: the list of evidence as it is, with repeated pages and
-            empty ones, up to the window less ``answer_tokens``.
+        official: fill the prompt as the authors' runner does: the unchanged list of evidence, with repeated and empty
+            pages, up to the window minus ``answer_tokens``.
         answer_tokens: see ``prompt_tokens``.
         context_length: the context window; by default the one that Inspect knows for the model.
         tokenizer: see ``token_counter``.
@@ -94,7 +93,7 @@ def evidence_provided(
         for reason in ranked.missing:
             note_problem(state, reason)
         if tokens > budget:
-            note_problem(state, f"the prompt has {tokens} tokens without any evidence, and there is room for {budget}")
+            note_problem(state, f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}")
         state.metadata["evidence"] = {
             "fragments": n,
             "of": len(texts),
@@ -120,7 +119,7 @@ def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequ
 
 
 def retrieval_signature(counter: str, normalizer: Normalizer) -> dict[str, str]:
-    """What the retrieval depends on, for the signatures of a sample's scores."""
+    """The fields of a signature for the retrieval."""
     return {
         "tokenizer": counter,
         "retriever": normalizer.lemmatizer.name,
@@ -135,7 +134,7 @@ def rank_evidence(
     """The fragments of a question's pages by BM25+. Blocks.
 
     Args:
-        question: the question that fragments are ranked for.
+        question: the query.
         evidence: rows of ``necessary_evidence``.
         normalizer: the retriever's normalizer.
         official: repeated pages are repeated, and a missing page is an empty one, as upstream.
@@ -167,7 +166,7 @@ def rank(
 ) -> list[tuple[str, str]]:
     """The fragments of pages, each a title and a text, the best for the question first; [] for no pages.
 
-    Among equal scores the first fragment comes first; with ``official`` in the order of the authors' retriever.
+    Equal scores are in the order of the fragments, or with ``official`` in the order of the authors' retriever.
     """
     if not pages:
         return []

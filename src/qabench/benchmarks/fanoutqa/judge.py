@@ -50,7 +50,7 @@ class Judge:
     llm_cache_key: str = ""
 
     def signature(self) -> dict[str, object]:
-        """Everything that the score depends on besides the data, for ``qabench.signature.signature``."""
+        """Everything that the score depends on except the data, for ``qabench.signature.signature``."""
         return {
             "judge": self.caller.model,
             "judge_endpoint": self.caller.endpoint.base_url,
@@ -69,7 +69,7 @@ class Judge:
         """
         check_pairs(references, predictions)
         if isinstance(questions, str) or len(questions) != len(references):
-            raise InputError(f"{len(questions)} questions for {len(references)} references; give one for each")
+            raise InputError(f"{len(questions)} questions for {len(references)} references; expected one for each")
         rows = enumerate(zip(questions, references, predictions, strict=True))
         return {i: self._request(judge_fields(*row)) for i, row in rows if is_judged(row[2])}
 
@@ -85,8 +85,8 @@ class Judged:
     Attributes:
         judge: the judge.
         score: the scores; None if calls are needed and cannot be made.
-        absent: why there is no official score; None if there is one.
-        shortened: the number of answers of which the judge gets only the beginning.
+        absent: why there is no official score, or None.
+        shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
         models: the models that the server reports, with their fingerprints.
     """
@@ -105,14 +105,14 @@ class Judged:
             ids: the questions' ids; by default their positions name them.
 
         Raises:
-            InputError: there are not as many ids as questions.
+            InputError: the number of ids is not that of the questions.
         """
         about = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
         score = self.score
         if score is None:
             return {"absent": {"gpt": self.absent}} | about
         if ids is not None and len(ids) != len(score.per_question):
-            raise InputError(f"{len(ids)} ids for {len(score.per_question)} questions; give one for each, or none")
+            raise InputError(f"{len(ids)} ids for {len(score.per_question)} questions; expected one for each")
         unreadable = [({"id": ids[i]} if ids else {"index": i}) | {"reason": why} for i, why in score.unreadable]
         counts = {"questions": len(score.per_question), "scored": score.n, "readable": score.n_readable}
         counts |= {"unanswered": sum(one is NOT_ANSWERED for one in score.per_question), "shortened": self.shortened}
@@ -123,7 +123,7 @@ class Judged:
         return scores | parts | about | {"usage": self.usage.as_dict()}
 
     def deviations(self) -> list[str]:
-        """What the failed calls change in the official score, in sentences; empty if there are none."""
+        """The effect of failed calls on the official score, in sentences; empty if no call failed."""
         score = self.score
         left_out = len(score.per_question) - score.n if score else 0
         return [f"{left_out} of {len(score.per_question)} answers are left out"] if score and left_out else []
@@ -142,10 +142,10 @@ def judge_for(
     llm_cache_key: str = "",
     **limits: Any,
 ) -> Judge:
-    """The judge that arguments and environment describe.
+    """The judge given by arguments and environment variables.
 
     Args:
-        model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official one.
+        model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server; see ``qabench.llm.endpoint.resolve_endpoint``.
         api_key: by default FANOUTQA_OPENAI_API_KEY; never OPENAI_API_KEY.
         prompt: "official": the authors' prompt, read from their file; "qabench": this project's; "auto": official if
@@ -154,7 +154,7 @@ def judge_for(
         parameters: added to temperature 0 and seed 31415; None as a value removes one of them.
         llm_cache_key: replies cached under another key are not used.
         **limits: concurrency, retries, timeout (seconds per call), max_calls, max_tokens, prices (``Prices``, or a
-            pair: the cost of a million tokens of prompts and of replies).
+            pair: the price per million prompt tokens and per million reply tokens).
 
     Raises:
         InputError: an option that is unknown or out of range, or a prompt that cannot be used.
@@ -167,10 +167,10 @@ def judge_for(
 
 
 def judge_from(options: Any) -> Judge:
-    """``judge_for`` with a dict of its arguments, as metrics get it; None for no arguments.
+    """``judge_for`` with a dict of its arguments, or None for no arguments.
 
     Raises:
-        InputError: it is not a dict; and see ``judge_for``.
+        InputError: not a dict; and see ``judge_for``.
     """
     if options is not None and not isinstance(options, dict):
         raise InputError(f"judge is {options!r:.80}; allowed: a dict of the judge's options")
@@ -184,7 +184,7 @@ def plan_judging(
     judge: Judge,
     cache: ReplyCache | None = None,
 ) -> Plan:
-    """The calls that ``judge_answers`` would make and their cost. Needs no key, and makes no call."""
+    """The calls that ``judge_answers`` would make, and their cost. Does not need a key or make calls."""
     requests = judge.requests(questions, references, predictions)
     return judge.caller.client(cache).plan(list(requests.values()), judge.caller.prices)
 
@@ -197,18 +197,18 @@ def judge_answers(
     cache: ReplyCache | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Lets a model judge answers; ``qabench.scoring.judge`` says how its replies are scored.
+    """Lets a model judge answers; see ``qabench.scoring.judge`` for the scores of its replies.
 
     Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works inside a running
     event loop (notebooks).
 
     Args:
-        questions: the questions' texts.
+        questions: the text of each question.
         references: one for each question; see ``qabench.scoring.accuracy``.
         predictions: one for each question; see ``qabench.scoring.accuracy``.
         judge: see ``judge_for``.
         cache: by default the user's.
-        progress: called with the number of judgments that are done and the number of all.
+        progress: called with the number of finished judgments, and of all judgments.
 
     Returns:
         The scores. The official one is absent, with the reason, if calls are needed and there is no key, or if every
@@ -229,7 +229,7 @@ def judge_answers(
     return Judged(
         judge,
         score,
-        absent=f"every call failed; the first: {score.unreadable[0][1]}" if score.gpt is None else None,
+        absent=f"all calls failed; the first: {score.unreadable[0][1]}" if score.gpt is None else None,
         shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
         usage=usage_of(judge.caller, client, outcomes),
         models=tuple(models_of(outcomes)),

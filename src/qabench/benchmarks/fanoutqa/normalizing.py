@@ -1,4 +1,4 @@
-"""The normalizer inside a run: called from many threads, in a process that must not fork."""
+"""The normalizer for runs, which call it from several threads and must not fork."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _THREAD = ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
 
 
 class InOneThread:
-    """Runs a lemmatizer in a single thread. spaCy's models are not made for several threads, and the memory allocator
-    would keep the peak memory of each."""
+    """Runs a lemmatizer in a single thread: spaCy's models are not thread-safe, and the memory allocator would keep
+    the peak memory of each thread."""
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
         self._lemmatizer = lemmatizer

@@ -1,7 +1,7 @@
 """The official values of the fields of FanOutQA's signatures.
 
-Official is what the package ``fanoutqa`` (1.1) computes with the packages that it allows, and what the runners of the
-paper's experiments send to models.
+Official are the scores of the package ``fanoutqa`` (1.1) with the versions of packages that it allows, and the prompts
+and parameters of the paper's experiments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from qabench.loading_scripts import dataset_table, file_digest
 from qabench.official import IRRELEVANT, Declaration, Field
 
-# Of the authors' prompts, in the form of ``Prompt.label``. A test compares them with the pinned files.
+# The labels of the authors' prompts (``Prompt.label``). A test compares them with the pinned files.
 JUDGE_PROMPT = "official-b60545761d84"
 PROMPTS = {
     "closed-book": "official-421a2040e293",
@@ -22,7 +22,7 @@ PROMPTS = {
     "evidence-provided": "official-1562cf34c9bf",
 }
 
-# Parameters of generation that are part of a run's signatures if they are set.
+# Generation parameters that are part of a run's signatures if they are set.
 GENERATION = (
     *("temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop_seqs"),
     *("system_message", "logit_bias", "best_of", "reasoning_effort", "reasoning_tokens", "effort", "extra_body"),
@@ -72,7 +72,7 @@ _COMMON: Declaration = {
     "config": Field(_CONFIGS, "config: {value} instead of the benchmark's questions", absent=True),
     "data": Field(_is_official_data, "data: the questions are not those of the authors' repository", absent=True),
     "references": IRRELEVANT,  # they follow from the data and the number of questions asked
-    "questions": IRRELEVANT,  # likewise
+    "questions": IRRELEVANT,  # they follow from the data and the number of questions asked
     "only_score_answered": Field(("no",), "unanswered questions are left out instead of counting 0", absent=True),
     "setting": IRRELEVANT,  # part of the score's name
     "prompt": Field(tuple(PROMPTS.values()), _prompt_sentence("prompt"), absent=True),
@@ -131,12 +131,12 @@ _JUDGE: Declaration = {
 }
 
 DECLARATIONS: Mapping[str, Declaration] = {
-    # What every run records, scored or not.
+    # The fields that all runs record, scored or not.
     "fanout_run": {**_COMMON, **{name: replace(_COMMON[name], absent=False) for name in ("prompt", "protocol")}},
     "fanout_acc": {**_COMMON, **_ACCURACY},
     "fanout_rouge": {**_COMMON, **_ROUGE},
     "fanout_bleurt": {**_COMMON, **_BLEURT},
     "fanout_judge": {**_COMMON, **_JUDGE},
-    # All of them together, as the metric of that name reports them; BLEURT and the judge are optional there.
+    # The metric fanoutqa has all of them; BLEURT and the judge are optional.
     "fanoutqa": {**_COMMON, **_ACCURACY, **_ROUGE, **_optional({**_BLEURT, **_JUDGE})},
 }

@@ -39,10 +39,10 @@ class SearchPrompts:
         tools: the prompt for models that call tools; its field is question.
         text: the prompt for models that write ``<search>...</search>``; its field is question.
         tool: the description of the tool ``search``.
-        page: a page as the result of a search; its fields are title and fragments.
+        page: the result of a search that found a page; its fields are title and fragments.
         fragment: one fragment of a page; its field is content.
-        similar: the result when no page has the title; its field is titles.
-        ambiguous: the result when the page is a disambiguation page; its field is titles.
+        similar: the result if no page has the title; its field is titles.
+        ambiguous: the result if the page is a disambiguation page; its field is titles.
         title: one title in the lists of ``similar`` and ``ambiguous``; its field is title.
     """
 
@@ -58,7 +58,7 @@ class SearchPrompts:
 
 @functools.cache
 def open_book() -> SearchPrompts:
-    """The strings of the open-book setting, for models other than gpt-3.5-turbo (which have a prompt of their own)."""
+    """The strings of the open-book setting, for models other than gpt-3.5-turbo (for which there is another prompt)."""
     source = _source(OPEN_BOOK)
     search = "WikipediaKani.search"
     page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
@@ -107,7 +107,7 @@ def judge_prompt_of(path: Path) -> Prompt:
     """The judge's prompt in a version of the authors' ``llm.py``.
 
     Raises:
-        InputError: the file is not such a file.
+        InputError: the file is not a version of ``llm.py``.
     """
     source = PromptSource(path)
     prompt = Prompt(OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system"))
@@ -118,7 +118,7 @@ def is_available(path: str) -> bool:
     """Whether one of the authors' files is in a mirror or in the cache, or can be downloaded.
 
     Raises:
-        DigestMismatch: the file is there with other content than the pinned one.
+        DigestMismatch: the file does not have the pinned content.
     """
     try:
         open_path("fanoutqa", path)
@@ -135,8 +135,9 @@ def chosen_prompt(prompt: str, path: str) -> str:
         path: the authors' file with this prompt.
 
     Raises:
-        InputError: another value. SourceUnavailable: "official", and the file is not available.
-        DigestMismatch: the authors' file has other content than the pinned one.
+        InputError: another value.
+        SourceUnavailable: "official", and the file is not available.
+        DigestMismatch: the authors' file does not have the pinned content.
     """
     if prompt not in (OFFICIAL, QABENCH, AUTO):
         raise InputError(f"prompt is {prompt!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}")
@@ -159,14 +160,15 @@ def chosen_protocol(protocol: str, prompt: str) -> str:
 
 
 def judge_prompt(prompt: str | Path, own: Prompt) -> Prompt:
-    """The judge's prompt that an option names: one of the names of ``chosen_prompt``, or a file.
+    """The judge's prompt for the value of an option: one of the names of ``chosen_prompt``, or a file.
 
     Args:
         prompt: see ``qabench.benchmarks.fanoutqa.judge.judge_for``.
-        own: what "qabench" stands for.
+        own: the prompt for "qabench".
 
     Raises:
-        InputError: neither a name nor a file, or a file that cannot be used. SourceError: see ``chosen_prompt``.
+        InputError: neither a name nor a file, or a file that cannot be used.
+        SourceError: see ``chosen_prompt``.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
         return judge() if chosen_prompt(str(prompt), JUDGE) == OFFICIAL else own

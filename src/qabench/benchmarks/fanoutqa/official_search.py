@@ -1,4 +1,4 @@
-"""The open-book conversation of FanOutQA's authors: one tool, their results, their handling of a full window.
+"""The open-book conversation of FanOutQA's authors: their tool, its results, and their handling of a full window.
 
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and the chat library
 (kani) that it uses. Tokens of a message are those of its text; the library adds a few for the chat template, which
@@ -30,7 +30,7 @@ from qabench.text import Normalizer
 SECONDS_PER_QUESTION = 600
 TOKENS_FOR_REPLY = 450  # the chat library's default
 SIMILAR_TITLES = 10
-QUERY_CHARACTERS = 300  # Wikipedia's search refuses longer queries
+QUERY_CHARACTERS = 300  # Wikipedia's search rejects longer queries
 _SEARCH = re.compile("<search>(.+?)</search>")
 
 
@@ -40,10 +40,10 @@ class OfficialSearch:
 
     Args:
         strings: the authors' strings.
-        question: what the fragments of a page are ranked for.
+        question: the query by which the fragments of a page are ranked.
         budget: the maximum number of tokens of a result.
         counter: counts tokens.
-        normalizer: of the retriever.
+        normalizer: the retriever's normalizer.
         seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
     """
 
@@ -91,7 +91,7 @@ class OfficialSearch:
             return self.strings.ambiguous.filled(titles=self._titles(page))
         try:
             text = wiki.content(page)
-        except PageMissing:  # it did not exist at the epoch: upstream takes it for an empty page
+        except PageMissing:  # it did not exist at the epoch; upstream treats it as an empty page
             text = ""
         ranked = rank(self.question, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
         return _Found(page.title, [content for _, content in ranked])
@@ -112,13 +112,13 @@ Act = Callable[[ChatMessageAssistant], Awaitable[Sequence[ChatMessage]]]
 async def converse(
     state: TaskState, generate: Generate, search: OfficialSearch, window: int, in_text: bool
 ) -> TaskState:
-    """Replies and searches until a reply does not search; the answer is the last message with text, whoever wrote it.
+    """Alternates replies and searches until a reply does not search; the answer is the last message with text.
 
-    The model sees the newest messages that fit into the window less ``TOKENS_FOR_REPLY``; the oldest ones, the question
-    included, are dropped.
+    The model sees the newest messages that fit into the window minus ``TOKENS_FOR_REPLY``; the oldest messages,
+    including the question, are dropped.
 
     Raises:
-        QabenchError: there is no answer after ten minutes.
+        QabenchError: there was no answer within ten minutes.
     """
     state.tools = [] if in_text else [search.tool()]
     act = _searches_in_text(search) if in_text else _tool_calls(state)

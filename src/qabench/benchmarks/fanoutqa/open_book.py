@@ -50,23 +50,23 @@ def open_book(
 ) -> Solver:
     """Lets the model search until it answers.
 
-    The sample's metadata["searches"] lists the searches, in order, and how many fragments of how many were shown.
+    The sample's metadata["searches"] lists the searches in order, with the number of fragments shown and of all.
 
     Args:
         by_search: the user messages for "tools" and for "text"; their field is question.
-        official: the authors' strings, for their protocol; None for this project's: two tools, results of at most half
-            the window, the oldest of which are dropped from a full conversation, and a limit of turns, after which the
-            model is asked for the answer.
+        official: the authors' strings, for their protocol; None for this project's protocol: two tools, results of at
+            most half the window, of which the oldest are dropped if the conversation is too long, and a limit of turns,
+            after which the model is asked for the answer.
         answer_tokens: see ``prompt_tokens``.
         search: "tools", "text" (``<search>query</search>``), or "auto": tools, and text for a model whose provider
-            refuses them.
-        turns: the maximum number of replies before the last one; not with the authors' protocol.
+            rejects them.
+        turns: the maximum number of replies before the last one; not used with the authors' protocol.
         context_length: the context window; by default the one that Inspect knows for the model.
         tokenizer: see ``token_counter``.
         lemmatizer: the retriever's lemmatizer.
 
     Raises:
-        InputError: an unknown search, or no turns.
+        InputError: an unknown search, or ``turns`` below 1.
     """
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
@@ -74,7 +74,7 @@ def open_book(
         raise InputError(f"turns is {turns}; allowed: 1 or more")
     normalizer = run_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
-    refusing: set[str] = set()  # models that refuse tools
+    refusing: set[str] = set()  # models that reject tools
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
@@ -156,14 +156,14 @@ class _Conversation:
         self._counter = counter
 
     async def run(self, act: Act, turns: int) -> TaskState:
-        """Replies and the messages that ``act`` returns for them, until it returns none: that reply is the answer."""
+        """Alternates replies and the messages that ``act`` returns for them; a reply without such messages ends it."""
         for _ in range(turns):
             results = await act(await self._reply())
             if not results:
                 return self.state
             self.state.messages.extend(results)
         last = self.state.messages[-1]
-        if isinstance(last, ChatMessageUser):  # some chat templates refuse two in a row
+        if isinstance(last, ChatMessageUser):  # some chat templates reject two user messages in a row
             last.text = f"{last.text}\n\n{prompts.ANSWER_NOW}"
         else:
             self.state.messages.append(ChatMessageUser(content=prompts.ANSWER_NOW))
@@ -184,7 +184,7 @@ class _Conversation:
         return everything[-1]
 
     async def _fitting(self, messages: list[ChatMessage]) -> list[ChatMessage]:
-        """The messages; if they are too long, the oldest results are replaced by a note. The last one stays."""
+        """The messages; if they are too long, the oldest results except the last are replaced by a note."""
         of_others = (ChatMessageTool, ChatMessageUser)
         results = [i for i, message in enumerate(messages[:-1]) if i > 0 and isinstance(message, of_others)]
         fitting = list(messages)

@@ -43,17 +43,17 @@ def evaluate(
     Args:
         config: the config; by default "dev".
         predictions: objects with "id" and "answer".
-        families: of "acc", "rouge", "bleurt" and "judge"; by default the first two.
+        families: some of "acc", "rouge", "bleurt" and "judge"; by default the first two.
         questions: a file of questions in the official format, instead of a config.
-        progress: called with the amount of work done and the whole.
-        only_score_answered: average over the given answers only, in their order, as the official option of that name.
-        ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of refusing the file.
+        progress: called with the amount of work done, and of all work.
+        only_score_answered: average only over the given answers, in their order, as the official option of that name.
+        ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
         lemmatizer: see ``qabench.text.resolve_lemmatizer``; only spaCy's ``en_core_web_sm`` is official.
         bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
         judge_model: see ``qabench.benchmarks.fanoutqa.judge.judge_for``, like the other ``judge_`` options.
         judge_base_url: an OpenAI-compatible server.
         judge_prompt: "auto", "official", "qabench" or a file.
-        judge_max_calls: the most calls.
+        judge_max_calls: the maximum number of calls.
         judge: all other options of ``judge_for``.
 
     Raises:
@@ -95,7 +95,7 @@ def official_result(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def judge_problems(scores: Scores, ids: Sequence[str]) -> list[str]:
-    """One sentence if there is no judge score, if calls failed, and if replies have no readable verdict."""
+    """Sentences about a missing judge score, failed calls, and replies without a readable verdict."""
     if scores.absent:
         return [f"{name} is absent: {why}" for name, why in scores.absent.items()]
     rows = list(zip(ids, scores.details, scores.rows, strict=True))
@@ -116,7 +116,7 @@ def _join(questions: Questions, predictions: Predictions, only_score_answered: b
             "only_score_answered the official scorer fails on them: remove the lines, or use ignore_unknown "
             "(--ignore-unknown)"
         )
-    # The official order is that of the answers; a mean's last digit depends on it.
+    # The official order is that of the answers; the last digit of a mean depends on it.
     last = {row.id: row for row in predictions.rows if row.id in questions.by_id}
     return Joined(tuple(last), tuple(last.values()), joined.missing, joined.unknown, joined.repeated, joined.bad_lines)
 

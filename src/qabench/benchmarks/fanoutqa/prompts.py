@@ -1,7 +1,7 @@
-"""This project's own prompts for FanOutQA; ``official_prompts`` reads those of the authors.
+"""This project's prompts for FanOutQA; ``official_prompts`` reads those of the authors.
 
-They have the settings' terms: zero-shot, the answer alone, one list item per line, and the date of the Wikipedia
-snapshot. Scores with these prompts are not comparable with published ones.
+They follow the same terms: zero-shot, only the answer, one list item per line, and the date of the Wikipedia snapshot.
+Scores with these prompts are not comparable with published scores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FanOutQA's questions as they are scored: a config's, or those of a file in the official format."""
+"""FanOutQA's questions for scoring: those of a config, or of a file in the official format."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Questions:
 
     Attributes:
         config: the config's name; "file:NAME" for a file.
-        rows: as the dataset has them; without ``answer`` if the answers are not public.
-        data_digest: twelve hex digits of the file.
+        rows: the rows of the dataset; without ``answer`` if the answers are not public.
+        data_digest: twelve hex digits of the file's digest.
         public: whether the questions have answers.
     """
 
@@ -45,7 +45,7 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
     """The questions of a config, or of a file in the format of ``fanout-final-dev.json``.
 
     Args:
-        config: by default "dev"; not with a file.
+        config: by default "dev"; not allowed with a file.
         file: a JSON list of questions, each with id, question, decomposition, answer and categories.
 
     Raises:
@@ -54,7 +54,7 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
     """
     if file is not None:
         if config is not None:
-            raise InputError(f"give either the config ({config!r}) or a file of questions ({file}), not both")
+            raise InputError(f"the config ({config!r}) and a file of questions ({file}) cannot be used together")
         return _of_file(Path(file))
     table = dataset_table("fanoutqa")
     chosen = table.config(config)
@@ -92,7 +92,7 @@ def _of_file(file: Path) -> Questions:
         raise InputError(f"cannot read the questions {file}: {error.strerror or error}") from None
     rows = list(read_rows(file, "dev"))
     if not rows:
-        raise InputError(f"{file} holds no questions")
+        raise InputError(f"{file} has no questions")
     ids = [row["id"] for row in rows]
     if repeated := next((id for i, id in enumerate(ids) if id in ids[:i]), None):
         raise InputError(f"{file}: the id {repeated!r} occurs more than once; ids must be unique")
@@ -103,8 +103,8 @@ def evidence_pages(config: str | None = None) -> list[dict[str, Any]]:
     """The evidence pages of a config's questions, in order, read without ``datasets``, whose import takes seconds.
 
     Raises:
-        InputError: there is no such config.
-        SourceError: the data are not available.
+        InputError: the config does not exist.
+        SourceError: the data is not available.
     """
     chosen = dataset_table("fanoutqa").config(config)
     files = [open_path("fanoutqa", path) for paths in chosen.splits.values() for path in paths]

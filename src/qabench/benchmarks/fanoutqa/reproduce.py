@@ -1,4 +1,4 @@
-"""Published numbers of FanOutQA that public data allows to compute."""
+"""Published numbers of FanOutQA that can be computed from public data."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 from qabench.published import published
 from qabench.reproduction import Check, Reproduction, data_checks
 
-# Of these a question scores 0 or 1, so that a mean over the test questions is a whole number of them.
+# With these metrics a question scores 0 or 1, so the mean times the number of test questions is an integer.
 WHOLE = ("acc.strict", "gpt")
 TEST_ANSWERS = (
-    "The scores of the leaderboard are not computed: the reference answers of the test questions are not public, and "
-    "no system's answers to the development questions are. The authors score what `qabench fanoutqa submit` prepares."
+    "The scores of the leaderboard are not computed: neither the reference answers of the test questions nor the "
+    "answers of the systems are public. The authors score submissions, which `qabench fanoutqa submit` prepares."
 )
 
 
@@ -25,7 +25,7 @@ def reproduce() -> Reproduction:
     else:
         asked = PUBLISHED_QUESTIONS["test"]
         whole = sum(abs(one.value * asked - round(one.value * asked)) < 1e-6 for one in scores)
-        what = f"leaderboard: strict accuracies and judge scores that are a whole number of {asked} answers"
+        what = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{asked}"
         found.checks.append(Check(what, len(scores), whole))
     found.notes.append(TEST_ANSWERS)
     return found

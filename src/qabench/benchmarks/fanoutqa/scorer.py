@@ -30,20 +30,21 @@ def fanoutqa_scorer(
     bleurt_model: str | None = None,
     signed: Mapping[str, Any] | None = None,
 ) -> Scorer:
-    """The scores of a reply as ``qabench score`` computes them; what was found and missed, and the judge's reply.
+    """The scores of a reply as in ``qabench score``, the strings found and missing, and the judge's reply.
 
     A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an empty answer. If the
-    judge's call fails, or it has no key, the sample has no judge score, and its explanation says why.
+    judge's call fails, or there is no key, the sample has no judge score, and its explanation says why.
 
     Args:
-        metrics: of "acc", "rouge", "bleurt" and "judge", separated by commas.
+        metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
         judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
         bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
         signed: the first fields of the signatures: data, prompt and protocol. The task fills it.
 
     Raises:
-        InputError: an unknown metric or option. MissingExtra: the lemmatizer is not installed.
+        InputError: an unknown metric or option.
+        MissingExtra: the lemmatizer is not installed.
     """
     scorers = _scorers(metrics, lemmatizer, judge, bleurt_model)
     limit = scorers.judge.caller.concurrency if scorers.judge else 16
@@ -62,7 +63,7 @@ def fanoutqa_scorer(
 
 
 def _score(scores: Scores, answer: str | None) -> Score:
-    # Inspect wants the same names in each sample's value; readers of logs leave out what is not a number.
+    # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
     values = dict.fromkeys(scores.columns(), nan) | scores.rows[0]
     detail = scores.details[0]
     about: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}

@@ -35,7 +35,7 @@ Bleurt = Callable[[list[str], list[str]], Sequence[float]]
 
 @dataclass(frozen=True)
 class Scorers:
-    """What computes each family of scores; the families without one are left out. ROUGE needs none."""
+    """The function for each family of scores; families without one are left out. ROUGE does not need one."""
 
     normalizer: Normalizer | None = None
     rouge: bool = True
@@ -62,11 +62,11 @@ class Scores:
 
     @property
     def absent(self) -> dict[str, str]:
-        """Score -> why it could not be computed."""
+        """Score -> why it is missing."""
         return {"gpt": self.judged.absent} if self.judged and self.judged.absent else {}
 
     def columns(self) -> list[str]:
-        """The columns that these families have, whether or not a question has a score in them."""
+        """The columns of these families, whether or not a question has a score in them."""
         return [name for family in self.signatures for name in COLUMNS[family]]
 
     def add(self, column: str, values: Iterable[float]) -> None:
@@ -86,12 +86,12 @@ def score_answers(
     """Scores answers.
 
     Args:
-        questions: their texts; only the judge needs them.
+        questions: the text of each question; only the judge needs them.
         references: answers as Python objects.
         predictions: one for each reference; ``UNANSWERED`` for no answer. See ``qabench.scoring.accuracy``.
-        scorers: what to compute.
-        signed: the first fields of the signatures: what the scores depend on besides the scorers.
-        progress: called with the amount of work done and the whole, first of accuracy and then of the judge.
+        scorers: the scores to compute.
+        signed: the first fields of the signatures: everything that the scores depend on except the scorers.
+        progress: called with the amount of work done, and of all work, first of accuracy and then of the judge.
 
     Raises:
         InputError: no questions, lists of different lengths, an empty list or dict as a reference, or a BLEURT
@@ -115,7 +115,7 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 
     Returns:
         {"acc": {"loose", "strict"}, "rouge": {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ...,
-        "rougeL": ...}, "bleurt": float, "gpt": float}; without the families that no question is scored by.
+        "rougeL": ...}, "bleurt": float, "gpt": float}, without families that have no scores.
     """
     means = {
         name: mean_in_order([row[name] for row in rows if name in row])

@@ -1,9 +1,9 @@
 """Submissions to FanOutQA's leaderboard: checks, and the files of the pull request.
 
 The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata have the right keys.
-Here, more is checked: missing, unknown and repeated ids, empty answers, answers that the judge reads in part, the same
-answers for two settings, and runs that differ from the authors'. Problems that make the leaderboard's check fail, or a
-score unpredictable, are errors; problems that only lower the score are warnings.
+This module also checks for missing, unknown and repeated ids, empty answers, answers that are truncated for the judge,
+equal answers for two settings, and runs that differ from the authors'. Problems that make the leaderboard's check fail,
+or a score unpredictable, are errors; problems that only lower the score are warnings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from qabench.predictions import Prediction, Predictions, read_predictions
 from qabench.scoring.judge import MAX_ANSWER_CHARACTERS
 from qabench.signature import parse, signature
 
-# A question that most submissions answer, but that the corrections of 2026 removed from the test questions.
+# A question that was removed from the test questions in 2026, but that most submissions answer.
 DROPPED = {"36146d2306ce9ca3": "test_nov23"}
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -106,7 +106,7 @@ def check(
         allow_unofficial: whether deviations are warnings, listed in the metadata's details, instead of errors.
 
     Raises:
-        InputError: there are no answers, or the name contains characters other than letters, digits, - and _.
+        InputError: no answers are given, or the name contains characters other than letters, digits, - and _.
     """
     if not NAME.fullmatch(name):
         raise InputError(
@@ -114,7 +114,7 @@ def check(
             "a-z, digits, - and _"
         )
     if not answers:
-        raise InputError("a submission needs the answers of at least one of --closed-book, --open-book, ...")
+        raise InputError("a submission needs answers: use at least one of --closed-book, --open-book, ...")
     read: dict[str, Predictions] = {}
     problems: list[Problem] = []
     for setting in filter(answers.__contains__, SETTINGS):
@@ -145,7 +145,7 @@ def run_deviations(evaluation: Evaluation) -> list[str]:
         fields.pop("qabench", None)
         said = official.deviations(signature(score, **fields | parameters), DECLARATIONS[score])
     else:
-        said = ["the log does not say which prompt and protocol were used"]
+        said = ["the log does not contain the prompt and the protocol"]
     answered = {record.id for record in evaluation.records}
     if evaluation.available is not None and len(answered) < evaluation.available:
         said.append(f"{len(answered)} of {evaluation.available} questions were asked")
@@ -190,8 +190,8 @@ def _check_free(submission: Submission, out: Path) -> None:
                 taken.append(str(other))
     if taken:
         raise InputError(
-            f"there is another submission with this name: {', '.join(taken)}. Nothing was written; choose another "
-            "--name or --out, or remove these files first (and keep your own metadata in another folder)"
+            f"another submission has this name: {', '.join(taken)}. Nothing was written; use another --name or --out, "
+            "or remove these files first (and keep your metadata in another folder)"
         )
 
 
@@ -221,7 +221,7 @@ def _unknown(path: str, one: Prediction) -> Problem:
             "but not scored"
         )
         return Problem("dropped question", path, one.line, said, error=False)
-    said = f"{one.id!r:.60} is not the id of a test question; remove the line (are these answers to other questions?)"
+    said = f"{one.id!r:.60} is not the id of a test question; remove the line (is the file for other questions?)"
     return Problem("unknown id", path, one.line, said)
 
 
@@ -236,7 +236,7 @@ def _of_text(path: str, one: Prediction) -> Problem | None:
     if not answer.strip():
         return Problem("empty answer", path, one.line, f"{where} is empty and scores 0", error=False)
     if len(answer) > MAX_ANSWER_CHARACTERS:
-        said = f"{where} has {len(answer):,} characters; the judge reads the first {MAX_ANSWER_CHARACTERS:,}"
+        said = f"{where} has {len(answer):,} characters; the judge gets only the first {MAX_ANSWER_CHARACTERS:,}"
         return Problem("long answer", path, one.line, said, error=False)
     return None
 
@@ -256,7 +256,7 @@ def _same_answers(read: Mapping[str, Predictions]) -> Iterator[Problem]:
     counts = Counter(contents.values())
     same = [setting for setting, content in contents.items() if counts[content] > 1]
     if same:
-        said = f"the answers are the same in {' and '.join(same)}: was one file given for two settings?"
+        said = f"the answers are the same in {' and '.join(same)}: was one file used for two settings?"
         yield Problem("same answers", read[same[-1]].path, None, said, error=False)
 
 

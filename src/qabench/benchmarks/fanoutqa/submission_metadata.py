@@ -1,7 +1,6 @@
 """The metadata file of a submission to FanOutQA's leaderboard: its template, and the check of a completed file.
 
-The leaderboard's check fails if a key is missing or unknown, and does not check values. Here, the values are checked
-too.
+The leaderboard's check fails if a key is missing or unknown, and does not check values. This module also checks values.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Problem:
     """A problem of a submission.
 
     Attributes:
-        kind: the kind of problem in two or three words; problems of a kind are shown together.
+        kind: the kind of problem in two or three words; problems of the same kind are shown together.
         file: the file with the problem.
         line: the line, from 1; None if the problem concerns the whole file.
         message: what is wrong, what is allowed and how to fix it.
@@ -73,7 +72,7 @@ def _whole_number(value: Any) -> bool:
 
 ASKED: Mapping[str, Key] = {
     "name": Key("the system's name on the leaderboard, a non-empty string", "", _text),
-    "authors": Key("who made the system, a non-empty string", "", _text),
+    "authors": Key("the system's authors, a non-empty string", "", _text),
     "url": Key("a page about the system, an http(s) address, or null", None, _address),
     "citation": Key("a short citation, such as Doe et al., 2026, a non-empty string", "", _text),
     "type": Key(f"one of {', '.join(TYPES)}", "", lambda value: value in TYPES),
@@ -109,12 +108,12 @@ def write_template(path: Path) -> None:
         QabenchError: the file cannot be written.
     """
     if path.exists():
-        raise InputError(f"{path} already exists and is not changed; name another file, or remove it")
+        raise InputError(f"{path} already exists and is not changed; use another path, or remove the file")
     write_json(path, {name: key.unset for name, key in ASKED.items()})
 
 
 def read_metadata(path: Path, written: Mapping[str, str | None]) -> tuple[dict[str, Any], list[Problem]]:
-    """The metadata as they are submitted, and their problems.
+    """The metadata to submit, and their problems.
 
     Args:
         path: a JSON file with the keys of ``KEYS``.
@@ -154,7 +153,7 @@ def _of_keys(path: Path, text: str, pairs: _Pairs) -> list[Problem]:
     for name in dict.fromkeys(names):
         line = _line(text, name)
         if name not in KEYS:
-            said = f"the key {name!r} is unknown, and the leaderboard's check rejects it; allowed: {allowed}"
+            said = f"the key {name!r} is unknown and would fail the leaderboard's check; allowed: {allowed}"
             problems.append(Problem("unknown key", str(path), line, said))
         if names.count(name) > 1:
             problems.append(Problem("repeated key", str(path), line, f"the key {name!r} occurs more than once"))
@@ -183,7 +182,7 @@ def _of_files(path: Path, text: str, given: Mapping[str, Any], written: Mapping[
             said = f"{key!r} names {named!r}, but these answers were not given: add {option} FILE, or set it to null"
             problems.append(Problem("answers missing", str(path), _line(text, key), said))
         else:
-            said = f"{key!r} names {named!r}; the file is submitted as {name!r}, and the metadata will say so"
+            said = f"{key!r} names {named!r}; the file is submitted as {name!r}, and the metadata are changed to that"
             problems.append(Problem("file name", str(path), _line(text, key), said, error=False))
     return problems
 

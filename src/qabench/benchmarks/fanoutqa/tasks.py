@@ -24,7 +24,7 @@ from qabench.tasks.common import ask, chosen, sample, task_metadata
 from qabench.tasks.context_window import check_window
 
 ANSWER_TOKENS = 520
-"""The number of tokens that are kept free for the answer."""
+"""The number of tokens reserved for the answer."""
 
 Names = str | list[str] | None
 
@@ -41,22 +41,22 @@ def fanoutqa_closed_book(
     prompt: str = AUTO,
     protocol: str = AUTO,
 ) -> Task:
-    """FanOutQA from memory: the question alone.
+    """FanOutQA from memory: the model gets only the question.
 
     Args:
         config: dev (the default), dev_nov23, test, test_nov23 or sample. The answers to test questions are not public:
-            they are asked and not scored, for a submission to the leaderboard (``qabench fanoutqa submit``).
+            they are not scored, but can be submitted to the leaderboard (``qabench fanoutqa submit``).
         questions: a file of questions in the official format, instead of a config.
         ids: ids of questions to ask, a list or a string with commas; by default all.
-        category: categories of questions to ask, likewise.
-        metrics: of "acc", "rouge", "bleurt" and "judge", separated by commas.
+        category: categories of questions to ask, a list or a string with commas; by default all.
+        metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc": "auto", "spacy" (official) or "simplemma".
-        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default FANOUTQA_OPENAI_API_KEY,
-            FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL choose the judge.
-        prompt: "official": the authors', read from their file; "qabench": this project's; "auto": official if the file
-            is available.
-        protocol: "official": the authors' parameters (temperature 0, no limit of tokens); "qabench": temperature 0 and
-            at most 520 tokens; "auto": as the prompt.
+        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default, the judge is given by
+            FANOUTQA_OPENAI_API_KEY, FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL.
+        prompt: "official": the authors' prompt, read from their file; "qabench": this project's; "auto": official if
+            the file is available.
+        protocol: "official": the authors' parameters (temperature 0, no token limit); "qabench": temperature 0 and at
+            most 520 tokens; "auto": the same as the prompt.
 
     Raises:
         InputError: an unknown config, id, category, metric, prompt or protocol.
@@ -99,16 +99,17 @@ def fanoutqa_open_book(
         judge: see ``fanoutqa_closed_book``.
         prompt: see ``fanoutqa_closed_book``.
         protocol: "official": one tool, ``search``, and the authors' handling of the conversation; "qabench": a second
-            tool that reads a page again, a limit of turns, and the oldest results dropped first; "auto": as the prompt.
+            tool that reads a page again, a limit of turns, and the oldest results are dropped first; "auto": the same
+            as the prompt.
         search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or "auto": tools, and
-            text for a model whose provider refuses them.
+            text for a model whose provider rejects them.
         turns: with protocol "qabench", the maximum number of replies before the model must answer.
-        context_length: the model's window in tokens; by default what Inspect knows about the model.
-        tokenizer: counts tokens: a folder or file with a tokenizer.json, or a repository on the Hub; by default the
-            model's own if it is available, or else a stated estimate.
+        context_length: the model's context window in tokens; by default the one that Inspect knows.
+        tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
+            Hub; by default the model's tokenizer if it is available, else a documented estimate.
 
     Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown search, no turns, an unknown window.
+        InputError: as ``fanoutqa_closed_book``; an unknown search, ``turns`` below 1, an unknown window.
         SourceError: as ``fanoutqa_closed_book``.
     """
     which = chosen_prompt(prompt, official_prompts.OPEN_BOOK)
@@ -146,7 +147,7 @@ def fanoutqa_evidence_provided(
     context_length: int | None = None,
     tokenizer: str | None = None,
 ) -> Task:
-    """FanOutQA with the necessary pages: their best fragments by BM25+, until the model's window is full.
+    """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
 
     Args:
         config: see ``fanoutqa_closed_book``.
@@ -157,13 +158,14 @@ def fanoutqa_evidence_provided(
         lemmatizer: see ``fanoutqa_open_book``.
         judge: see ``fanoutqa_closed_book``.
         prompt: see ``fanoutqa_closed_book``.
-        protocol: "official": the list of evidence as it is, with repeated pages, and no limit of tokens; "qabench":
-            each page once, and at most 520 tokens; "auto": as the prompt.
+        protocol: "official": the unchanged list of evidence, with repeated pages, and no token limit; "qabench":
+            without repeated pages, and at most 520 tokens; "auto": the same as the prompt.
         context_length: see ``fanoutqa_open_book``.
         tokenizer: see ``fanoutqa_open_book``.
 
     Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown window. SourceError: as ``fanoutqa_closed_book``.
+        InputError: as ``fanoutqa_closed_book``; an unknown window.
+        SourceError: as ``fanoutqa_closed_book``.
     """
     which = chosen_prompt(prompt, official_prompts.EVIDENCE_PROVIDED)
     how = chosen_protocol(protocol, which)
@@ -177,7 +179,7 @@ def fanoutqa_evidence_provided(
 
 
 class _Data:
-    """The chosen questions of a config or a file, and what the signatures of their scores begin with."""
+    """The selected questions of a config or a file, and the first fields of the signatures of their scores."""
 
     def __init__(
         self,
@@ -196,13 +198,13 @@ class _Data:
         self.samples = chosen((_sample(row, prompt) for row in self.questions.rows), ids, category)
 
     def task(self, solver: Solver | list[Solver], metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Task:
-        """The task of the setting."""
+        """The task of a setting."""
         about = task_metadata("fanoutqa", self.questions.config, self.setting, self.questions.data_digest)
         about["available"] = len(self.questions.rows)
         about["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **self._signed())}
         if not self.questions.public:
             about["unscored"] = (
-                "the answers to test questions are not public; submit the model's with `qabench fanoutqa submit`"
+                "the answers to test questions are not public; submit the model's answers: `qabench fanoutqa submit`"
             )
         limit = None if self.protocol == OFFICIAL else ANSWER_TOKENS
         return Task(
@@ -211,7 +213,7 @@ class _Data:
             scorer=self._scorer(metrics, lemmatizer, judge),
             config=GenerateConfig(temperature=0, max_tokens=limit),
             metadata=about,
-            # A failed question is an unanswered one: the others continue, it scores 0, and a retry asks it again.
+            # A failed question is unanswered: the others continue, it scores 0, and a retry asks it again.
             fail_on_error=False,
             score_on_error=True,
         )

@@ -18,7 +18,7 @@ from qabench.tasks.token_counting import TokenCounter
 from qabench.text import Normalizer
 
 SIMILAR_TITLES = 10
-QUERY_CHARACTERS = 300  # Wikipedia's search refuses longer ones
+QUERY_CHARACTERS = 300  # Wikipedia's search rejects longer queries
 
 
 @dataclass
@@ -26,7 +26,7 @@ class WikipediaTool:
     """The tools of one sample.
 
     Args:
-        question: the query that a page's fragments are ranked for, unless the model gives another one.
+        question: the query by which a page's fragments are ranked, unless the model gives another one.
         budget: the maximum number of tokens of a result.
         counter: counts tokens.
         normalizer: the retriever's normalizer.
@@ -89,7 +89,7 @@ class _Similar:
 
 
 def _find(query: str, wanted: str, normalizer: Normalizer) -> _Page | _Similar:
-    """Raises WikiError if the wiki cannot be asked."""
+    """Raises WikiError if the request fails."""
     wiki = wikipedia()
     try:
         return _fragments(WikiPage(query), wiki.content(WikiPage(query)), wanted, normalizer)

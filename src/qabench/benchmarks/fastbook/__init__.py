@@ -24,14 +24,14 @@ BENCHMARK = Benchmark(
         Metric(
             "mrr@k",
             "MRR@k",
-            "1 / rank at which all components of the answer have been retrieved; 0 if they are not within k.",
+            "1 / rank at which all components of the answer are retrieved; 0 if this rank is above k.",
             "retrieval",
             mean=_mean,
         ),
         Metric(
             "recall@k",
             "Recall@k",
-            "Share of the answer's components retrieved within k.",
+            "Share of the answer's components retrieved in the top k.",
             "retrieval",
             mean=_mean,
         ),

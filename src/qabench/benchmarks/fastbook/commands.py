@@ -1,4 +1,4 @@
-"""``qabench fastbook retrieve``: the retrieval study."""
+"""``qabench fastbook retrieve``: the retrieval experiment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHODS = "bm25, fts (SQLite FTS5), dense, colbert, hybrid (of bm25 and fts) or 
 
 def retrieve(
     method: Annotated[list[str] | None, typer.Option(help=METHODS)] = None,
-    config: Annotated[str, typer.Option(metavar="NAME", help="questions, or sample, which is shipped.")] = "questions",
+    config: Annotated[str, typer.Option(metavar="NAME", help="questions, or sample.")] = "questions",
     query: Annotated[
         str | None,
         typer.Option(help="question or keywords. Default: keywords for fts, else question."),
@@ -25,7 +25,7 @@ def retrieve(
     chunk_size: Annotated[int, typer.Option(help="The maximum number of tokens (words and marks) of a chunk.")] = 500,
     overlap: Annotated[
         int | None,
-        typer.Option(help="The maximum number of tokens that chunks share. Default: at most 64."),
+        typer.Option(help="The maximum number of tokens that chunks share. Default: 64, or a quarter of the size."),
     ] = None,
     chunker: Annotated[
         str, typer.Option(help="sentences, or llama-index: the source's chunks; needs llama-index-core.")
@@ -39,13 +39,13 @@ def retrieve(
         Path | None, typer.Option(metavar="FILE", help="Write which chunks contain components, as TREC qrels.")
     ] = None,
     corpus: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the chunks as JSONL, which `score --corpus` reads.")
+        Path | None, typer.Option(metavar="FILE", help="Write the chunks as JSONL, for `score --corpus`.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Plot the methods' scores (.png, .svg, .pdf).")
     ] = None,
-    dense_model: Annotated[str | None, typer.Option(help="A sentence-transformers model for dense.")] = None,
-    colbert_model: Annotated[str | None, typer.Option(help="A ColBERT model for colbert.")] = None,
+    dense_model: Annotated[str | None, typer.Option(help="The sentence-transformers model of dense.")] = None,
+    colbert_model: Annotated[str | None, typer.Option(help="The ColBERT model of colbert.")] = None,
     format: Format = "table",
     as_json: AsJson = False,
 ) -> None:

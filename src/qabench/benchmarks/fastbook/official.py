@@ -18,13 +18,13 @@ def _is_official_data(value: str) -> bool:
 _SCORING: Declaration = {
     "k": IRRELEVANT,  # part of the score's name
     "repair": Field(lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"),
-    "options": Field(("official",), "options: {value}, which the official scores do not have"),
+    "options": Field(("official",), "options: {value}, which official scores do not have"),
 }
 _METRIC: Declaration = {
     "references": Field((REFERENCES,), "references: not the answer components of all questions in the dataset's order"),
     **_SCORING,
 }
-# What distinguishes one retrieval system from another does not make its scores unofficial.
+# The fields of a retrieval system do not make its scores unofficial.
 _SYSTEM = ("chunker", "chunk_size", "overlap", "corpus", "method", "query", "model")
 _ANSWERS = ("config", "data", "prompt", "model", "rouge", "stemmer")
 

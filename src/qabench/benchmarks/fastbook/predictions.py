@@ -36,7 +36,7 @@ def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None =
         corpus: for a TREC run, the texts of its documents: JSONL with "docno" or "id", and "text".
 
     Raises:
-        InputError: the file cannot be read, or it is a TREC run and the corpus is not given or lacks its documents.
+        InputError: the file cannot be read, or it is a TREC run and its documents are not given.
     """
     if not isinstance(source, str | Path):
         return read_predictions(source, FIELDS)
@@ -45,7 +45,7 @@ def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None =
         return parse_predictions(data, name, FIELDS)
     if corpus is None:
         raise InputError(
-            f"{name} is not JSON. If it is a TREC run, give the corpus that was searched (--corpus FILE, one "
+            f"{name} is not JSON. If it is a TREC run, also give the corpus that was searched (--corpus FILE, one "
             '{"docno", "text"} per line)'
         )
     return parse_run(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
@@ -62,15 +62,15 @@ def evaluate(
 ) -> Evaluation:
     """Scores predictions on the questions of a config.
 
-    A question without a prediction scores 0, as one for which nothing was retrieved.
+    A question without a prediction scores 0, like a question for which nothing was retrieved.
 
     Args:
         config: "questions" (the default) or "sample".
         predictions: objects with "passages", the texts of the passages retrieved from the question's chapter, best
-            first; "answer", the answer of a model, is needed for ROUGE only.
-        families: of "retrieval" (the default) and "rouge".
+            first; "answer", the answer of a model, is only needed for ROUGE.
+        families: some of "retrieval" (the default) and "rouge".
         questions: a file in the format of ``fastbook-benchmark.json`` instead of a config.
-        progress: not used; this takes seconds.
+        progress: not used; scoring takes seconds.
         k: the cutoffs, as an integer, several integers, or a string such as "1,5,10".
 
     Raises:
@@ -98,7 +98,7 @@ def evaluate(
 
 
 def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:
-    """The cutoffs in "1,5,10", or as they are. Raises InputError if one is not an integer."""
+    """The cutoffs, given as integers or as a string such as "1,5,10". Raises InputError if one is not an integer."""
     if not isinstance(k, str):
         return k if isinstance(k, int) else list(k)
     try:
@@ -108,7 +108,7 @@ def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:
 
 
 def _checked(predictions: Predictions) -> Predictions:
-    """The predictions, those with fields of a wrong type as bad lines."""
+    """The predictions; those with fields of a wrong type become bad lines."""
     rows, bad = [], list(predictions.bad_lines)
     for row in predictions.rows:
         passages, answer = row.fields.get("passages"), row.fields.get("answer")
@@ -119,7 +119,7 @@ def _checked(predictions: Predictions) -> Predictions:
         else:
             rows.append(row)
     if not rows:
-        raise InputError(f"{predictions.path} holds no predictions; line {bad[0].line}: {bad[0].reason}")
+        raise InputError(f"{predictions.path} has no predictions; line {bad[0].line}: {bad[0].reason}")
     return Predictions(predictions.path, tuple(rows), tuple(sorted(bad, key=lambda one: one.line)))
 
 

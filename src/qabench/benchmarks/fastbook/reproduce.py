@@ -1,4 +1,4 @@
-"""Published numbers of fastbook-benchmark that public data allows to compute."""
+"""Published numbers of fastbook-benchmark that can be computed from public data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from qabench.errors import MissingExtra
 from qabench.published import published
 from qabench.reproduction import Check, Reproduction, data_checks
 
-CHUNKS = 271  # of the source's study, at 500 tokens
+CHUNKS = 271  # the number in the source's experiments, at 500 tokens
 NEURAL = (
     "The per-question scores that the author reports for neural retrieval are not computed: they need model weights."
 )

@@ -41,16 +41,16 @@ def fastbook_scorer(
     k: int = 10,
     signed: Mapping[str, Any] | None = None,
 ) -> Scorer:
-    """Answer Component MRR@k and Recall@k of the passages that the model read, and ROUGE F-scores of its answer.
+    """Answer Component MRR@k and Recall@k of the passages in the prompt, and ROUGE F-measures of the model's answer.
 
     ROUGE is that of ``qabench.scoring.rouge`` against ``gold_standard_answer``. A sample without an answer (an error, a
     refusal, an empty reply) scores 0; its retrieval scores do not depend on the answer.
 
     Args:
         config: "questions" or "sample".
-        chunk_size: see ``load_study``, as for the next two.
-        overlap: the most tokens that a chunk repeats.
-        chunker: "sentences" or "llama-index".
+        chunk_size: see ``load_study``.
+        overlap: see ``load_study``.
+        chunker: see ``load_study``.
         k: the cutoff.
         signed: fields of the signatures, from the task.
     """

@@ -1,4 +1,4 @@
-"""What a report of fastbook shows in addition: MRR@k and Recall@k over k."""
+"""The additional section of a report: MRR@k and Recall@k over k."""
 
 from __future__ import annotations
 

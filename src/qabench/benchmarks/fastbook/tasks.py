@@ -54,14 +54,14 @@ def fastbook_rag(
     not score answers: ROUGE against its reference answers is an addition of this project.
 
     Args:
-        config: "questions", or "sample", which is shipped.
+        config: "questions" or "sample".
         method: "bm25", "fts", "dense", "colbert", "hybrid" or "hybrid:A,B". Passages are retrieved when the task is
             created, before the first question is asked.
-        query: "question" or "keywords"; by default keywords for fts and the question for all others.
-        k: the number of passages that the model reads.
+        query: "question" or "keywords"; by default keywords for fts and the question for the other methods.
+        k: the number of passages in the prompt.
         chunk_size: the maximum number of tokens of a passage.
         overlap: the maximum number of tokens that passages share; None for the source's choice.
-        chunker: "sentences", or "llama-index", the source's own.
+        chunker: "sentences", or "llama-index", which the source uses.
         chapters: only the questions of these chapters.
         ids: only these questions.
         dense_model: the model of "dense".

@@ -1,4 +1,4 @@
-"""Runs, relevance judgments and corpora in the formats of TREC, which ir_measures, ranx and trec_eval also read."""
+"""Runs, relevance judgments and corpora in TREC formats, which ir_measures, ranx and trec_eval also read."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: 
 def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:
     """Judgments: lines of query id, "0", document id, and the number of answer components that the chunk contains.
 
-    Every chunk of a question's chapter is judged, also those with 0: a question whose components are in no chunk stays
-    in the means of other programs, as it does in ours.
+    Every chunk of a question's chapter is judged, including those with 0, so that a question whose components are in no
+    chunk is part of the means of other programs, as in qabench.
     """
     repaired = RepairedTexts()
     lines = []
@@ -69,7 +69,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
     """The texts of a corpus by document id: JSONL with "docno" or "id", and "text".
 
     Raises:
-        InputError: a line is not such an object, or an id is repeated; names the line.
+        InputError: a line is not such an object, or an id is repeated; the message names the line.
     """
     texts: dict[str, str] = {}
     for number, line in _lines(data):
@@ -90,16 +90,15 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
 def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
     """The rankings of a run as predictions: {"id", "passages"}.
 
-    As in trec_eval, documents are ordered by score, the highest first; the rank and then the order of the lines decide
-    among equal scores.
+    As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank, then by line.
 
     Args:
-        data: lines of query id, "Q0", document id, rank, score, tag, separated by white space.
+        data: lines of query id, "Q0", document id, rank, score, tag, separated by whitespace.
         name: the file in messages.
         texts: the text of each document.
 
     Raises:
-        InputError: no line can be read, or documents of the run are not in the corpus.
+        InputError: no line is valid, or documents of the run are not in the corpus.
     """
     rankings: dict[str, dict[str, tuple[float, int, int]]] = {}
     bad: list[BadLine] = []
@@ -131,7 +130,7 @@ def _lines(data: bytes) -> Iterable[tuple[int, bytes]]:
 
 
 def _bad_columns(columns: list[str]) -> str | None:
-    """Why the columns are not a line of a run; None if they are."""
+    """Why the columns are not a line of a run, or None."""
     if len(columns) != 6:
         return f"{len(columns)} columns instead of 6 ({COLUMNS})"
     try:

@@ -6,11 +6,11 @@ from qabench.benchmarks import Benchmark, Option, Setting
 from qabench.benchmarks.felm.metrics import METRICS
 
 _METHODS = {
-    "raw": "The response's numbered segments, and an answer without reasons.",
-    "cot": "As raw, with a reason before the answer.",
-    "cot-cons": "As cot, sampled several times; the majority decides.",
-    "link": "With the links of the references.",
-    "content": "With the text of the references.",
+    "raw": "The response's numbered segments; an answer without reasons.",
+    "cot": "Same as raw, with reasons before the answer.",
+    "cot-cons": "Same as cot, sampled several times; the majority decides.",
+    "link": "Same as raw, with the links of the references.",
+    "content": "Same as raw, with the text of the references.",
 }
 BENCHMARK = Benchmark(
     name="felm",

@@ -1,4 +1,4 @@
-"""FELM's claims: reading them from a model's reply, and verdicts on segments from verdicts on their claims."""
+"""FELM's claims: reads them from a model's reply, and derives verdicts on segments from verdicts on their claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FelmClaim:
 def read_claims(reply: str, n_segments: int) -> tuple[FelmClaim, ...]:
     """The claims of a reply with a heading "Segment 1:" and lines "Claim 1. ..." for each segment.
 
-    Claims under a heading that is not a segment's are ignored. Without headings, all claims belong to the segment if
+    Claims under the heading of an unknown segment are ignored. Without headings, all claims belong to the segment if
     there is only one.
     """
     segment = 1 if n_segments == 1 else 0
@@ -37,7 +37,7 @@ def read_claims(reply: str, n_segments: int) -> tuple[FelmClaim, ...]:
 
 
 def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) -> Reading:
-    """The verdicts on segments that follow from those on their claims: a segment is wrong if one of its claims is."""
+    """The verdicts on segments from those on their claims: a segment is wrong if one of its claims is wrong."""
 
     def judged(verdicts: Verdicts) -> Verdicts:
         wrong = {claim.segment for claim, factual in zip(claims, verdicts, strict=True) if not factual}

@@ -1,4 +1,4 @@
-"""FELM's methods: how a model is asked for the segments with errors, and how its replies are scored.
+"""FELM's methods: how a model is prompted for the segments with errors, and how its replies are scored.
 
 Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
 hkust-nlp/felm.
@@ -31,7 +31,7 @@ PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 CONS_TEMPERATURE = 0.9
 NUM_CONS = 5
 EXTRACTION: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
-NO_REFERENCES = "(none)"  # what a user's template shows if there are none
+NO_REFERENCES = "(none)"  # in a user's template, if there are no references
 
 Messages = tuple[tuple[str, str], ...]
 """(role, text) in order."""
@@ -39,7 +39,7 @@ Messages = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class FelmMethod:
-    """How a model is asked, and how its replies are read; see ``felm_method``."""
+    """How a model is prompted, and how its replies are read; see ``felm_method``."""
 
     method: str
     prompts: FelmPrompts
@@ -51,7 +51,7 @@ class FelmMethod:
     reply_format: str = "answer"
 
     def fields(self) -> dict[str, object]:
-        """Everything that verdicts depend on besides data, model and parameters, for signatures."""
+        """Everything that verdicts depend on except data, model and parameters, for signatures."""
         shows = self.method in REFERENCES and not self.official_quirks
         vicuna = self.reply_format == "vicuna"
         return {
@@ -66,8 +66,8 @@ class FelmMethod:
         }
 
     def generated_with(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The generation options of a call as fields of a signature. The temperature of cot-cons has its own name,
-        because another one is official for it.
+        """The generation options of a call as fields of a signature. The temperature of cot-cons has another name,
+        because its official value is different.
         """
         names = {"temperature": "sampling_temperature"} if self.method == "cot-cons" else {}
         return {names.get(name, name): value for name, value in options.items()}
@@ -82,9 +82,9 @@ class FelmMethod:
         return self.prompts.extraction[row["domain"]].messages(**texts)
 
     def messages(self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None = None) -> Messages:
-        """The messages that ask for verdicts on a response, or on its claims; of cot-cons, those of every sample."""
+        """The messages that ask for verdicts on a response, or on its claims; for cot-cons, those of each sample."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
-        # The authors' script takes the prompt that mentions references whether there are any or not.
+        # The authors' script uses the prompt that mentions references whether or not there are any.
         kind = kind_of(self.method, row["domain"], self.official_quirks or bool(references))
         prompts = self.prompts.verdicts if claims is None else self.prompts.claim_verdicts
         return prompts[row["domain"], kind].messages(
@@ -99,10 +99,10 @@ class Judged:
     """The score of one response.
 
     Attributes:
-        score: of its segments.
-        replies: the texts of the replies that there are.
-        reasons: for each reply without a verdict, why it has none.
-        claims: the claims judged; None if segments were.
+        score: the score of its segments.
+        replies: the texts of the available replies.
+        reasons: for each reply without a verdict, the reason.
+        claims: the claims judged; None if segments were judged.
     """
 
     score: ResponseScore
@@ -121,27 +121,27 @@ def felm_method(
     official_quirks: bool = False,
     reply_format: str = "answer",
 ) -> FelmMethod:
-    """The method that arguments describe.
+    """The method given by arguments.
 
     Args:
         method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9, where each
-            segment's verdict is the most frequent one, the earliest of equally frequent ones; "link" and "content",
-            raw with the links or the texts of the references. Without references, as in math and reasoning, the last
-            two are raw.
+            segment's verdict is the most frequent one (the first of equally frequent ones); "link" and "content", raw
+            with the links or the texts of the references. Without references, as in math and reasoning, the last two
+            are the same as raw.
         claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
             is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
         prompt: see ``felm_prompts``.
-        domains: of the responses.
+        domains: the domains of the responses.
         num_cons: the number of samples of cot-cons.
-        official_quirks: do as the authors' script does where its text and its code differ: references are never shown,
-            and Vicuna's prompt (with ``reply_format="vicuna"``) is plain text with two more lines at its end.
+        official_quirks: reproduce quirks of the authors' script: references are never shown, and Vicuna's prompt (with
+            ``reply_format="vicuna"``) is plain text with two more lines at its end.
         reply_format: "answer" or "vicuna"; see ``read_reply``.
 
     Raises:
-        InputError: an unknown option or one out of range, or a prompt that cannot be used.
+        InputError: an option that is unknown or out of range, or a prompt that cannot be used.
     """
     if num_cons < 1:
-        raise InputError(f"num_cons is {num_cons}; it must be 1 or more")
+        raise InputError(f"num_cons is {num_cons}; it must be at least 1")
     if reply_format not in REPLY_FORMATS:
         raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
     sampled = method == "cot-cons"
@@ -165,7 +165,7 @@ def felm_method(
 
 
 def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
-    """The claims of a response that a reply lists; or none, and the reason."""
+    """The claims of a response in a reply; or (), and the reason."""
     if reply.text is None:
         return (), f"its claims: {reply.reason}"
     if reply.cut_off:  # the claims of the last segments would be missing
@@ -183,10 +183,10 @@ def judged(
     """The score of one response from its replies, one per sample.
 
     Args:
-        row: the response, as in the dataset.
-        replies: at least one; a reply without a text counts as "all segments are correct".
+        row: the response, a row of the dataset.
+        replies: at least one; a reply without text counts as "all segments are correct".
         reply_format: see ``read_reply``.
-        claims: the claims that were judged; None if segments were.
+        claims: the claims that were judged; None if segments were judged.
     """
     n = len(row["segmented_response"])
     readings, reasons = [], []

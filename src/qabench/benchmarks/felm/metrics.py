@@ -14,8 +14,8 @@ def columns(score: ResponseScore) -> dict[str, float]:
     """The columns of ``Record.scores`` of one response.
 
     Returns:
-        ``tp``, ``tn``, ``fp``, ``fn``: the official counts of segments; with the prefix ``responses_`` the count of the
-        whole response (one of the four is 1); with the prefix ``readable_`` the counts of segments by the readable
+        ``tp``, ``tn``, ``fp``, ``fn``: the official counts of segments; with the prefix ``responses_`` the counts of
+        the whole response (one of the four is 1); with the prefix ``readable_`` the counts of segments by the readable
         replies, absent if no reply is readable.
     """
     found = asdict(score.segments) | {RESPONSES + name: n for name, n in asdict(score.response).items()}
@@ -36,7 +36,7 @@ _SHOWN = {
     "f1": ("F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
     "precision": ("Precision (errors)", "Share of the {unit} judged wrong that are wrong."),
     "recall": ("Recall (errors)", "Share of the wrong {unit} that were judged wrong."),
-    "balanced_accuracy": ("Balanced accuracy", "Mean of the recall of factual {unit} and of wrong ones."),
+    "balanced_accuracy": ("Balanced accuracy", "Mean of the recall of factual {unit} and of wrong {unit}."),
 }
 
 

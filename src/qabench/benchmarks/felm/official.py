@@ -1,6 +1,6 @@
 """The official value of every field of FELM's signatures; see ``qabench.official``.
 
-Source: ``eval/eval.py`` of hkust-nlp/felm, which asks the models and computes the published scores.
+Source: ``eval/eval.py`` of hkust-nlp/felm, which prompts the models and computes the published scores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from qabench.scoring.felm_replies import REPLY_FORMATS
 from qabench.signature import signature
 
 SCORE = "felm_factuality"
-LABELS = {  # the labels of each config, digested in the dataset's order, as the metric does
+LABELS = {  # the digest of the labels of each config in the dataset's order, as in the metric
     "all": "122139e80f37",
     "wk": "4abadae8e0df",
     "science": "63b7fd3b75a8",
@@ -46,10 +46,10 @@ PROMPTS = {  # see FelmPrompts.label
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
-    """The signatures of an evaluation by family: of the official scores, and of those of readable replies alone.
+    """The signatures of an evaluation by family: of the official scores, and of those of readable replies only.
 
     Args:
-        fields: everything else that the scores depend on.
+        fields: everything that the scores depend on.
     """
     families = {"felm": "all_correct", "felm_readable": "left_out"}
     return {
@@ -72,7 +72,7 @@ def _never(says: str) -> Field:
     return Field((), says, absent=True)
 
 
-# Fields of how replies were generated may be absent: of replies and verdicts in a file, it is unknown.
+# Fields of the generation may be absent, because it is unknown for replies and verdicts from a file.
 DECLARATIONS: Mapping[str, Declaration] = {
     SCORE: {
         "unparsed": Field(
@@ -88,18 +88,18 @@ DECLARATIONS: Mapping[str, Declaration] = {
             tuple(LABELS.values()), "references: not the labels of a whole config in the dataset's order", absent=True
         ),
         "domains": IRRELEVANT,  # only for scores by domain
-        # How the model was asked.
+        # How the model was prompted.
         "evaluator": IRRELEVANT,
         "method": Field(("raw", "cot", "cot-cons", "link", "content"), absent=True),
         "by": Field(("segments",), "{value} are judged instead of segments", absent=True),
         "samples": IRRELEVANT,  # the authors do not say how many
         "sampled_domains": Field(
-            ("science",), "cot-cons in {value}: the authors' script has a prompt for it in science only", absent=True
+            ("science",), "cot-cons in {value}: the authors' script has a prompt for it only in science", absent=True
         ),
         "prompt": Field(tuple(PROMPTS), "prompt: {value} instead of the authors'", absent=True),
         "shown": _never("{value} are shown; the authors' script never shows any"),
         "suffix": _never("the prompt lacks the authors' last lines for Vicuna"),
-        "interface": Field(("completion",), "Vicuna was asked in a chat instead of by plain completion", absent=True),
+        "interface": Field(("completion",), "Vicuna was prompted in a chat, not by plain completion", absent=True),
         "temperature": _is(0),
         "sampling_temperature": _is(0.9),
         "max_tokens": _is(100),

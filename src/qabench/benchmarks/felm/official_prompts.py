@@ -50,11 +50,11 @@ CLAIM_FILES: Mapping[str, Mapping[str, str]] = {
 
 
 class OfficialPrompts:
-    """Makes the authors' prompts: the text of a file, then question and segments in the form of their script.
+    """Builds the authors' prompts: the text of a file, then question and segments in the format of their script.
 
     Args:
         shows_references: whether link and content prompts show references. The authors' script has the strings for it,
-            but compares the method with names that it does not have, and so never shows any.
+            but compares the method with wrong names, and so never shows any.
         for_vicuna: whether the prompt is for Vicuna: plain text with two more lines at the end, no system message.
 
     Raises:
@@ -81,7 +81,7 @@ class OfficialPrompts:
     def _filled(self, path: str, unit: str, tail: str) -> Prompt:
         text = open_path("felm", f"eval/prompt/{path}").read_text(encoding="utf-8")
         question, segments = self._strings[:2]
-        if unit == "claims":  # the script only asks about segments
+        if unit == "claims":  # the script asks only about segments
             segments = segments.replace("Segments", "Claims")
         end = "".join(self._source.appended("eval_prompt", "gene")) if self.for_vicuna else ""
         user = f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}"
@@ -98,11 +98,11 @@ class OfficialPrompts:
 
     @cached_property
     def _strings(self) -> list[str]:
-        """What the script puts before the question, the segments, the links and the documents."""
+        """The script's strings before the question, the segments, the links and the documents."""
         names = {"prompt": "question", "b": "segments"}
         parts = self._source.appended("eval_prompt", "run", fields=names)
         if len(parts) != 6 or parts[1:4:2] != ["{question}", "{segments}"]:
-            raise InputError(f"{SCRIPT} of FELM's authors builds its prompt in another way than qabench expects")
+            raise InputError(f"{SCRIPT} of FELM's authors does not build its prompt as expected")
         return [parts[0], parts[2], *parts[4:]]
 
     @cached_property

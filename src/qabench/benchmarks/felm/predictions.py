@@ -35,16 +35,16 @@ def load_responses(config: str | None, questions: Path | None = None) -> Respons
 
     Args:
         config: such as "wk"; None for the default.
-        questions: a file in the format of the authors' ``eval/all.jsonl`` that replaces theirs; of it, the responses
-            of the config are taken.
+        questions: a file in the format of the authors' ``eval/all.jsonl`` to read instead; only the responses of the
+            config are used.
 
     Raises:
-        InputError: there is no such config, or the file cannot be read.
+        InputError: the config does not exist, or the file cannot be read.
         SourceError: the data is not available.
     """
     table = dataset_table("felm").config(config)
     if table.name == LEADERBOARD:
-        raise InputError(f"the config {LEADERBOARD} of FELM has no responses; it holds published scores")
+        raise InputError(f"the config {LEADERBOARD} of FELM has no responses, only published scores")
     if questions is not None:
         try:
             digest = hashlib.sha256(questions.read_bytes()).hexdigest()[:12]
@@ -68,14 +68,14 @@ def evaluate(
 
     A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
     replies, whose majority counts. (``answer`` is another name for ``reply``, which ``qabench export`` writes.)
-    A response without a usable prediction counts as "all segments are correct", as an unreadable reply does.
+    A response without a usable prediction counts as "all segments are correct", like an unreadable reply.
 
     Args:
         config: "all", a domain, or "sample"; None for the default.
         predictions: see ``qabench.predictions.read_predictions``.
         families: unused; there is one.
         questions: see ``load_responses``.
-        progress: called with the number of responses scored so far, and of all.
+        progress: called with the number of scored responses, and of all responses.
         reply_format: "answer" or "vicuna"; see ``qabench.scoring.felm_replies.read_reply``.
 
     Raises:
@@ -118,7 +118,7 @@ def _has_replies(joined: Joined) -> bool:
 
 
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:
-    """The record of a response, and why its prediction cannot be used, if so."""
+    """The record of a response, and why its prediction cannot be used, or None."""
     unusable = None
     given = None
     try:
@@ -168,11 +168,9 @@ def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n
     if prediction is None:
         return "the file has no prediction"
     if status == FAILED:
-        return "the prediction holds no reply"
+        return "the prediction has no reply"
     if status == EMPTY:
         return "the reply is empty"
     if not score.unparsed:
         return None
-    return (
-        "the reply states no verdict" if n_replies == 1 else f"{score.unparsed} of {n_replies} replies state no verdict"
-    )
+    return "the reply has no verdict" if n_replies == 1 else f"{score.unparsed} of {n_replies} replies have no verdict"

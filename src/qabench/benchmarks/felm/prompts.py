@@ -1,4 +1,4 @@
-"""The prompts of FELM's evaluators: the authors' (see ``official_prompts``), qabench's own, or a user's template.
+"""The prompts of FELM's evaluators: the authors' (see ``official_prompts``), qabench's, or a user's template.
 
 Source of the protocol: Chen et al., FELM, NeurIPS 2023 (https://arxiv.org/abs/2310.00741), and ``eval/eval.py`` and
 ``eval/prompt`` of hkust-nlp/felm.
@@ -19,7 +19,7 @@ from qabench.errors import InputError, SourceUnavailable
 from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt, check_fields, read_prompt
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
-CLAIM_DOMAINS = ("wk", "science", "writing_rec")  # they have prompts for claims and with references
+CLAIM_DOMAINS = ("wk", "science", "writing_rec")  # the domains with prompts for claims and with references
 OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 KINDS = {"raw": "raw", "cot": "cot", "cot-cons": "cot", "link": "link", "content": "content"}
 SYSTEM = "You are a helpful assistant."
@@ -55,7 +55,7 @@ _FIRST_LETTER = re.compile("[A-Za-z]")
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """One line per text, numbered from 1; each text is shown from its first ASCII letter on, which may be nothing."""
+    """One line per text, numbered from 1; each text is shown from its first ASCII letter on (it may have none)."""
     found = [(text, _FIRST_LETTER.search(text)) for text in texts]
     return "\n".join(f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(found, start=1))
 
@@ -78,7 +78,7 @@ class FelmPrompts:
 
     @property
     def label(self) -> str:
-        """The name and twelve hex digits that stand for all prompts, for signatures."""
+        """The name, and twelve hex digits of the digest of all prompts, for signatures."""
         parts = [
             f"{part} {key} {prompt.digest}"
             for part in ("verdicts", "claim_verdicts", "extraction")
@@ -100,15 +100,15 @@ def felm_prompts(
     Args:
         method: raw, cot, cot-cons, link or content.
         claims: whether claims are judged, in the domains that have prompts for it.
-        prompt: "official", the authors'; "qabench", ours; "auto", the authors' if their files are available, else ours,
-            with a warning; or a file (see ``read_prompt``) for all domains, with the fields {question}, {segments}
-            (segments or claims, numbered) and, for link and content, {references}.
+        prompt: "official", the authors' prompts; "qabench", this project's; "auto", the authors' if their files are
+            available, else this project's, with a warning; or a file (see ``read_prompt``) for all domains, with the
+            fields {question}, {segments} (segments or claims, numbered) and, for link and content, {references}.
         shows_references: False leaves references out of link and content prompts, as the authors' script does.
         for_vicuna: whether the prompt is the authors' for Vicuna; see ``OfficialPrompts``.
 
     Raises:
         InputError: an unknown method, or a prompt that cannot be used.
-        SourceUnavailable: the authors' prompts were asked for and are not available.
+        SourceUnavailable: "official", and the authors' prompts are not available.
     """
     if method not in KINDS:
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(KINDS)}")
@@ -118,12 +118,12 @@ def felm_prompts(
         except SourceUnavailable as error:
             if prompt == OFFICIAL:
                 raise SourceUnavailable(
-                    f"a prompt of FELM's authors is not available: {error}\nprompt=qabench uses qabench's own prompts, "
+                    f"a prompt of FELM's authors is not available: {error}\nprompt=qabench uses qabench's prompts, "
                     "whose scores are not official"
                 ) from error
             warnings.warn(
-                "the prompts of FELM's authors are not available (`qabench fetch felm`); using qabench's own, whose "
-                "scores are not official",
+                "the prompts of FELM's authors are not available (`qabench fetch felm`); using qabench's prompts, "
+                "whose scores are not official",
                 stacklevel=2,
             )
     if prompt in (AUTO, QABENCH):
@@ -136,7 +136,7 @@ def felm_prompts(
 
 
 def kind_of(method: str, domain: str, has_references: bool) -> str:
-    """The kind of prompt that a response gets: link and content become raw if there are no references to show."""
+    """The kind of prompt for a response: link and content become raw if there are no references to show."""
     kind = KINDS[method]
     return "raw" if kind in REFERENCES and not (domain in CLAIM_DOMAINS and has_references) else kind
 
@@ -150,7 +150,7 @@ class _Maker(Protocol):
 
 
 def _made(make: _Maker, method: str, claims: bool) -> FelmPrompts:
-    # For all domains, whichever are asked about: so the label of a method is the same in all configs.
+    # Always for all domains, so that the label of a method is the same in all configs.
     by_claims = CLAIM_DOMAINS if claims else ()
     return FelmPrompts(
         make.name,
@@ -169,7 +169,7 @@ def _keys(method: str, domains: Sequence[str]) -> list[tuple[str, str]]:
 
 
 class _OwnPrompts:
-    """Makes qabench's own prompts."""
+    """Builds qabench's prompts."""
 
     name = QABENCH
 
@@ -205,7 +205,7 @@ class _OwnPrompts:
 
 
 class _UsersPrompt:
-    """The prompt of a user's file, for everything but the extraction of claims."""
+    """The prompt of a user's file, for everything except the extraction of claims."""
 
     def __init__(self, path: Path, fields: set[str]) -> None:
         given = check_fields(read_prompt(path), fields)

@@ -1,4 +1,4 @@
-"""Published numbers of FELM that public data allows to compute."""
+"""Published numbers of FELM that can be computed from public data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reproduce() -> Reproduction:
     found = data_checks("felm", known())
     systems = ", ".join(dict.fromkeys(one.system for one in published("felm")))
     found.notes.append(
-        f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` asks a "
+        f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "
         "model with the authors' prompts."
     )
     return found

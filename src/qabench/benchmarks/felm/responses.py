@@ -1,4 +1,4 @@
-"""What run logs and reports show of a response: its groups, its reference, and the verdicts segment by segment."""
+"""The details of a response in run logs and reports: its groups, its reference, and the verdicts by segment."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def scored_reply(
     """A reply in the format "answer" that gives the same official score, for display and for exports.
 
     Args:
-        score: of the response.
-        replies: those that there are.
-        reply_format: their format.
-        by_claims: whether they judge claims instead of segments.
+        score: the score of the response.
+        replies: the available replies.
+        reply_format: the format of the replies.
+        by_claims: whether the replies judge claims instead of segments.
     """
     if len(replies) == 1 and reply_format == "answer" and not by_claims:
         return replies[0]
@@ -49,12 +49,12 @@ def detail(
     """The ``Record.detail`` of a response.
 
     Returns:
-        ``segments``: for each segment text, label, verdict (True = factual; None if the replies state no verdict, which
-        counts as factual), type and comment; ``replies``: the replies that there are; ``reasons``: for each reply
-        without a verdict, why; ``claims``: the claims judged, absent if segments were.
+        ``segments``: for each segment text, label, verdict (True = factual; None if no reply has a verdict, which
+        counts as factual), type and comment; ``replies``: the available replies; ``reasons``: for each reply without a
+        verdict, the reason; ``claims``: the claims judged, absent if segments were judged.
     """
     n = len(score.labels)
-    # A reply can be unreadable and still name a segment officially: an id 0 is the last one.
+    # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
     stated = score.readable is not None or not all(score.verdicts)
     columns: dict[str, Sequence[Any]] = {
         "text": row["segmented_response"],

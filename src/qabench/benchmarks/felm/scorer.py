@@ -70,7 +70,7 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
 
     Args:
         reply_format: "answer" or "vicuna"; see ``qabench.scoring.felm_replies.read_reply``.
-        signed: the data's fields of the signature. The task fills it.
+        signed: the fields of the signature for the data. The task fills it.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -97,7 +97,7 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
 def _judged(state: TaskState, reply_format: str) -> Judged:
     # Without the store, another solver has run, and its output is the only reply.
     found = state.store.get(STORE) or {"claims": None, "replies": [asdict(answered(state.output))]}
-    # Where a call failed, there is no reply.
+    # If a call failed, there is no reply.
     replies = [Answered(**reply) for reply in found["replies"]] or [Answered(reason="no reply: a call failed")]
     claims = None if found["claims"] is None else [FelmClaim(**claim) for claim in found["claims"]]
     return judged(state.metadata["row"], replies, reply_format, claims)

@@ -1,4 +1,4 @@
-"""FELM's own section of a report: the recall of errors by their type."""
+"""FELM's additional section of a report: the recall of errors by type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qabench.stats import bootstrap_mean
 
 NOT_GIVEN = "type not given"
 NOTE = (
-    "The share of the wrong segments that were judged wrong. A segment on which no reply states a verdict counts as "
+    "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
     "not found."
 )
 

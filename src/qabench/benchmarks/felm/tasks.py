@@ -40,19 +40,19 @@ def felm(
 ) -> Task:
     """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
 
-    Temperature 0 (0.9 for cot-cons) and at most 100 tokens per reply are the benchmark's; generation options change
-    them.
+    The official parameters are temperature 0 (0.9 for cot-cons) and at most 100 tokens per reply; generation options
+    override them.
 
     Args:
-        config: "all", a domain, or "sample", which is shipped.
+        config: "all", a domain, or "sample".
         method: "raw", "cot", "cot-cons", "link" or "content"; see ``qabench.benchmarks.felm.method.felm_method``.
         claims: judge claims instead of segments; see ``felm_method``.
-        prompt: "official", "qabench", "auto" (the authors' if available) or a file; see ``felm_prompts``.
+        prompt: "official", "qabench", "auto" (official if available) or a file; see ``felm_prompts``.
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
         reply_format: "answer", or "vicuna" for ids anywhere in a reply.
-        official_quirks: as the authors' script; see ``felm_method``.
+        official_quirks: reproduce quirks of the authors' script; see ``felm_method``.
 
     Raises:
         InputError: an unknown option, domain or index.
@@ -93,13 +93,13 @@ def find_errors(**options: Any) -> Solver:
     """Asks for the segments with errors, or first for the claims and then for the wrong ones.
 
     Args:
-        **options: those of ``qabench.benchmarks.felm.method.felm_method``.
+        **options: the options of ``qabench.benchmarks.felm.method.felm_method``.
     """
     asking = felm_method(**options)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         row, model = state.metadata["row"], get_model()
-        # The parameters of a call are known once it was made: a user's options override the task's.
+        # The parameters of a call are known only after the call: a user's options override the task's.
         found: dict[str, Any] = {"asking": asking.fields() | _interface(asking, model), "claims": None, "replies": []}
         state.store.set(STORE, found)
         state.messages = []
@@ -150,7 +150,7 @@ async def _outputs(
 
 
 def _interface(asking: FelmMethod, model: Model) -> dict[str, str]:
-    """How Vicuna's prompt is sent: the authors' is a plain completion, without a chat template."""
+    """How Vicuna's prompt is sent: the authors use a plain completion, without a chat template."""
     if asking.reply_format != "vicuna":
         return {}
     return {"interface": "completion" if "completions/" in str(model) else "chat"}

@@ -1,4 +1,4 @@
-"""``qabench fanoutqa judge``: let a language model judge a file of answers."""
+"""``qabench fanoutqa judge``: lets a language model judge a file of answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 Answers = Annotated[str, typer.Argument(metavar="FILE", help='Answers, {"id", "answer"}; - for standard input.')]
-Model = Annotated[str | None, typer.Option(help="The judge; by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20.")]
+Model = Annotated[str | None, typer.Option(help="The judge. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20.")]
 BaseUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="An OpenAI-compatible server, or huggingface for Hub-hosted models; by default "
+        help="An OpenAI-compatible server, or huggingface for Hub-hosted models. Default: "
         "FANOUTQA_OPENAI_API_BASE, or OpenAI.",
     ),
 ]
@@ -34,8 +34,8 @@ PromptName = Annotated[
     ),
 ]
 CacheKey = Annotated[str, typer.Option(metavar="NAME", help="Do not use replies cached under another key.")]
-PriceIn = Annotated[float | None, typer.Option(min=0, help="Cost of a million tokens of prompts.")]
-PriceOut = Annotated[float | None, typer.Option(min=0, help="Cost of a million tokens of replies.")]
+PriceIn = Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")]
+PriceOut = Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")]
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,22 @@ def judge(
     model: Model = None,
     base_url: BaseUrl = None,
     prompt: PromptName = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the calls and their cost; make none.")] = False,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="The most calls.")] = None,
-    token_budget: Annotated[int | None, typer.Option(min=0, help="Stop before more tokens are spent.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")] = None,
+    token_budget: Annotated[int | None, typer.Option(min=0, help="The maximum number of tokens.")] = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     cache_key: CacheKey = "",
-    retries: Annotated[int, typer.Option(min=0, help="How often a failed call is repeated.")] = 5,
-    concurrency: Annotated[int, typer.Option(min=1, help="The most calls at the same time.")] = 20,
-    timeout: Annotated[float, typer.Option(help="Seconds for one call.")] = 120.0,
+    retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,
+    concurrency: Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")] = 20,
+    timeout: Annotated[float, typer.Option(help="The time limit per call, in seconds.")] = 120.0,
     output: Output = None,
     per_item: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one JSON line per question.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Let a language model judge a file of answers, as FanOutQA's authors do.
 
-    The key comes from FANOUTQA_OPENAI_API_KEY (never OPENAI_API_KEY). Replies are cached: no call is paid for twice.
+    The key is read from FANOUTQA_OPENAI_API_KEY (never OPENAI_API_KEY). Replies are cached: no call is paid for twice.
     Exit code: 0 all answers are judged; 1 some are not; 2 wrong usage.
     """
     from qabench.benchmarks.fanoutqa.judge import judge_for
@@ -98,7 +98,7 @@ def judge(
         try:
             judged = _run(items, chosen)
         except KeyboardInterrupt:
-            errors().print("stopped; replies received so far are cached, and the same command continues from there")
+            errors().print("stopped; replies received so far are cached: repeat the command to continue")
             raise typer.Exit(INTERRUPTED) from None
     _report(items, judged, output, per_item, as_json)
     if judged.score is None or judged.score.n < len(items.joined.ids):
@@ -124,7 +124,7 @@ def _items(answers: str, config: str | None, questions: Path | None) -> _Items:
 
 def _prices(price_in: float | None, price_out: float | None) -> tuple[float, float] | None:
     if (price_in is None) != (price_out is None):
-        raise InputError("give both --price-in and --price-out, for a million tokens, or neither")
+        raise InputError("--price-in and --price-out (per million tokens) must be given together")
     return None if price_in is None or price_out is None else (price_in, price_out)
 
 

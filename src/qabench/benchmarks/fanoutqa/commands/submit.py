@@ -1,4 +1,4 @@
-"""``qabench fanoutqa submit``: check a submission to the leaderboard and write the files of its pull request."""
+"""``qabench fanoutqa submit``: checks a submission to the leaderboard and writes the files of its pull request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
     from qabench.predictions import Predictions
 
-SHOWN = 10  # problems of each kind that are printed; the rest is counted
+SHOWN = 10  # problems of each kind that are printed; the others are counted
 LONGEST = 240  # characters of a problem
 REPOSITORY = "https://github.com/zhudotexe/fanoutqa"
 FOLDER = "leaderboard-submissions"
@@ -32,9 +32,9 @@ def submit(
         Path | None,
         typer.Option(metavar="FILE", help='Closed-book answers: a log of qabench run, or {"id", "answer"} per line.'),
     ] = None,
-    open_book: Annotated[Path | None, typer.Option(metavar="FILE", help="Open-book answers, likewise.")] = None,
+    open_book: Annotated[Path | None, typer.Option(metavar="FILE", help="Open-book answers (same formats).")] = None,
     evidence_provided: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Evidence-provided answers, likewise.")
+        Path | None, typer.Option(metavar="FILE", help="Evidence-provided answers (same formats).")
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder to write to, such as a clone of the repository.")
@@ -42,16 +42,16 @@ def submit(
     init: Annotated[bool, typer.Option("--init", help="Only write a template of the metadata to FILE.")] = False,
     allow_unofficial: Annotated[
         bool,
-        typer.Option("--allow-unofficial", help="Submit runs that differ from the authors'; the metadata say how."),
+        typer.Option("--allow-unofficial", help="Accept runs that differ from the authors'; noted in the metadata."),
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 after warnings, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, all problems in full.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit with 2 after warnings.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, with all problems.")] = False,
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
 
-    A run with other prompts, protocols or parameters than the authors' is refused without --allow-unofficial.
-    Exit code: 0 written; 1 the test questions are not available, or the files cannot be written; 2 refused, nothing is
-    written, or written with warnings and --strict.
+    A run with prompts, a protocol or parameters that differ from the authors' is rejected without --allow-unofficial.
+    Exit code: 0 written; 1 the test questions are not available, or the files cannot be written; 2 rejected (nothing is
+    written), or written with warnings and --strict.
     """
     from qabench.benchmarks.fanoutqa import submission, submission_metadata
 
@@ -60,7 +60,7 @@ def submit(
         _print_template(metadata, as_json)
         return
     if name is None:
-        raise InputError("a submission needs a name for its files: --name NAME")
+        raise InputError("--name is required: the name of the submission's files")
     given = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
     runs = {setting: _run(path, setting) for setting, path in given.items() if path and path.suffix == ".eval"}
     answers = {setting: _answers(runs[setting]) if setting in runs else path for setting, path in given.items() if path}
@@ -98,7 +98,7 @@ def _print_template(path: Path, as_json: bool) -> None:
         print_json({"metadata": str(path), "keys": {name: key.about for name, key in ASKED.items()}})
         return
     out = console()
-    out.print(f"Wrote {path}. Fill in, then run the command again without --init:", markup=False, soft_wrap=True)
+    out.print(f"Wrote {path}. Complete it, then run the command again without --init:", markup=False, soft_wrap=True)
     for name, key in ASKED.items():
         out.print(f"  {name}: {key.about}", markup=False, soft_wrap=True)
 
@@ -113,7 +113,7 @@ def _report(checked: Submission, paths: list[Path], out: Path, as_json: bool) ->
     for line, style in _lines(checked.problems):
         errors().print(line, style=style, markup=False)
     if not paths:
-        said = f"refused, nothing was written; errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
+        said = f"rejected, nothing was written; errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
         errors().print(said, style="bold red", markup=False)
         return
     console().print(f"Submission {checked.name}:", style="bold", markup=False)
@@ -150,16 +150,19 @@ def _lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str | None]]:
                 where = "" if problem.line is None else f"line {problem.line}: "
                 yield f"  {where}{title}: {_short(problem.message)}", style
             if len(same) > SHOWN:
-                yield f"  {title}: and {len(same) - SHOWN} more of this kind: {same[0].kind} (--json lists all)", style
+                yield (
+                    f"  {title}: and {len(same) - SHOWN} more of this kind: {same[0].kind} (--json lists all)",
+                    style,
+                )
 
 
 def _short(message: str) -> str:
-    return message if len(message) <= LONGEST else f"{message[:LONGEST]}... (--json has all of it)"
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}... (--json has the full text)"
 
 
 def _steps(name: str, out: Path) -> list[str]:
     return [
-        f"Fork {REPOSITORY} and clone your fork; make a branch, such as {name}.",
+        f"Fork {REPOSITORY} and clone your fork; create a branch, such as {name}.",
         f"Copy the files in {out} to its folder {FOLDER}/ (or write directly to it, with --out CLONE/{FOLDER}).",
         f'Commit only these files ("Add {name} to the leaderboard"), push, and open a pull request to its main branch.',
         "The authors' check scores the answers against the test answers, which are not public, and comments on the "

@@ -1,4 +1,4 @@
-"""FanOutQA closed-book in lm-evaluation-harness; the functions that ``_fanoutqa.yaml`` names."""
+"""FanOutQA closed-book in lm-evaluation-harness: the functions named in ``_fanoutqa.yaml``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FanOutQATask(QabenchTask):
     DECLARATIONS = DECLARATIONS
 
     def signatures(self) -> dict[str, str]:
-        """Those of accuracy and ROUGE."""
+        """The signatures of accuracy and ROUGE."""
         fields = self.data_fields() | {"prompt": self.asking.label, "protocol": "qabench"} | self.generation_fields()
         return _scores(self.eval_docs[0], "", fields).signatures
 
@@ -49,7 +49,7 @@ def target(doc: Mapping[str, Any]) -> str:
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, float]:
     """A question's scores, as fractions: acc.loose, acc.strict, rouge1.fscore and so on; and ``empty``, 1 for an empty
-    reply. The scores are 0 if there is no reply at all.
+    reply. The scores are 0 if there is no reply.
     """
     answer = results[0]
     scores = _scores(doc, UNANSWERED if answer is None else answer, {}).rows[0]
@@ -64,5 +64,5 @@ def _scores(doc: Mapping[str, Any], prediction: Any, signed: Mapping[str, Any]) 
 
 @functools.cache
 def _scorers(model: str | None) -> Scorers:
-    # "auto" finds the model that the environment variable names, or an installed one.
+    # "auto" finds the model in the environment variable, or an installed one.
     return Scorers(run_normalizer("auto"))

@@ -1,1 +1,1 @@
-"""The retrieval study of fastbook-benchmark: chunks, queries, methods, scores and a plot."""
+"""The retrieval experiment of fastbook-benchmark: chunks, queries, methods, scores and a plot."""

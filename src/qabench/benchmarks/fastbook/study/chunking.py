@@ -1,9 +1,9 @@
-"""Chapters split into chunks of a given number of tokens, at ends of sentences, with overlap.
+"""Splits chapters into chunks of a given number of tokens, at ends of sentences, with overlap.
 
-The source of the study splits with llama-index's ``SentenceSplitter`` (chunks of 500 tokens of OpenAI's cl100k, Punkt
-sentences, 64 tokens of overlap) after halving each chapter; ``cut_as_source`` does the same. ``cut`` needs no model and
-no download: a token is a word or a punctuation mark (on the seven chapters between 1.2% fewer and 0.2% more tokens than
-with cl100k), a sentence ends by the rules below, a line ends a sentence, and a chapter is not halved.
+The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of OpenAI's cl100k, Punkt
+sentences, 64 tokens of overlap); ``cut_as_source`` does the same. ``cut`` does not need a model or a download: a token
+is a word or a punctuation mark (between 1.2% fewer and 0.2% more tokens than with cl100k on the seven chapters), a
+sentence ends by the rules below or at the end of a line, and a chapter is not halved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "sentences-1"  # the number changes when any chunk changes
 LONGEST_ABBREVIATION = 16  # characters, with what must precede it
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-# A full stop, closing quotes and brackets, white space, and a character that can begin a sentence.
+# A full stop, closing quotes and brackets, whitespace, and a character that can begin a sentence.
 STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_`]*+\s++(?=[^\sa-z,;:)\]])")
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
@@ -29,7 +29,7 @@ ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A part of the text that is not split further: a sentence or a line, with the white space after it."""
+    """A part of the text that is not split further: a sentence or a line, with the whitespace after it."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ def default_overlap(size: int) -> int:
 
 
 def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
-    """The chunks of a text in order, without white space at their ends.
+    """The chunks of a text in order, without whitespace at their ends.
 
     Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
     previous chunk as fit into ``overlap``; a sentence longer than ``size`` is split after ``size`` tokens.
@@ -64,7 +64,7 @@ def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
 
 
 def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tuple[int, int]]:
-    """(start, end) of each chunk in the text, with the white space at its ends; see ``cut``."""
+    """(start, end) of each chunk in the text, with the whitespace at its ends; see ``cut``."""
     overlap = check_sizes(size, overlap)
     units = list(_units(text, size))
     spans, first, tokens = [], 0, 0
@@ -81,7 +81,7 @@ def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tu
 def check_sizes(size: int, overlap: int | None) -> int:
     """The overlap, after a check of both values. Raises InputError as ``cut``."""
     if size < 1:
-        raise InputError(f"the chunk size is {size}; allowed: 1 token or more")
+        raise InputError(f"the chunk size is {size}; it must be at least 1 token")
     overlap = default_overlap(size) if overlap is None else overlap
     if not 0 <= overlap < size:
         raise InputError(f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size")
@@ -91,7 +91,7 @@ def check_sizes(size: int, overlap: int | None) -> int:
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of each sentence or line; together they are the whole text.
 
-    A sentence ends at ``.``, ``!`` or ``?`` before white space, unless a lower-case letter follows, or an abbreviation
+    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows, or an abbreviation
     or an initial precedes it; and at the end of a line, because headings, code and table rows have no full stop.
     """
     for line in LINE.finditer(text):
@@ -105,7 +105,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
-    """The chunks of the source's study: each half of the text by llama-index's ``SentenceSplitter``.
+    """The source's chunks: each half of the text, split by llama-index's ``SentenceSplitter``.
 
     Raises:
         InputError: as ``cut``.
@@ -116,7 +116,7 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
         from llama_index.core.node_parser import SentenceSplitter
     except ImportError:
         raise MissingExtra("the source's chunks need llama-index: pip install llama-index-core") from None
-    half = max(1, len(text) // 2)  # as the source does: with an odd length, the last character is a third part
+    half = max(1, len(text) // 2)  # as in the source: if the length is odd, the last character is a third part
     parts = [text[i : i + half] for i in range(0, len(text), half)]
     splitter = SentenceSplitter(chunk_size=size, chunk_overlap=overlap)
     return [chunk for part in parts for chunk in splitter.split_text(part)]

@@ -16,12 +16,12 @@ SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? OR
 def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: int) -> list[Hits]:
     """The chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
 
-    One table contains the chunks of all chapters, as in the source's study: document frequencies are those of the whole
-    book, and the column with the chapter's number is searched, too. Scores are the negated ``rank``, higher is better;
-    ties are broken by ascending position. A query without a known word finds nothing.
+    One table contains the chunks of all chapters, as in the source: document frequencies are those of the whole book,
+    and the column with the chapter's number is searched, too. Scores are the negated ``rank``, so higher is better;
+    ties are broken by ascending position. A query without a known word has no results.
 
     Raises:
-        QabenchError: this Python's SQLite has no FTS5.
+        QabenchError: this Python's SQLite does not have FTS5.
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         try:

@@ -1,4 +1,4 @@
-"""The retrieval methods of the study, by name: each ranks the chunks of each query's own chapter."""
+"""The retrieval methods by name: each ranks the chunks of each query's own chapter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qabench.retrieval.bm25.index import BM25Index, Hits
 SINGLE = ("bm25", "fts", "dense", "colbert")
 HYBRID = "hybrid"
 DEFAULT_HYBRID = ("bm25", "fts")
-DEFAULT_QUERY = {"fts": "keywords"}  # as in the source; every other method gets the question
+DEFAULT_QUERY = {"fts": "keywords"}  # as in the source; all other methods get the question
 FUSION_K = 60
 FUSION_DEPTH = 100
 
@@ -27,7 +27,7 @@ Memory = dict[tuple[str, str, str | None, int], list[Hits]]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method as the command line names it: "bm25", "fts", "dense", "colbert", or "hybrid:bm25,dense".
+    """A method by its name on the command line: "bm25", "fts", "dense", "colbert", or "hybrid:bm25,dense".
 
     Attributes:
         parts: the single method, or the two that a hybrid fuses.
@@ -47,7 +47,7 @@ class Method:
 
     @property
     def model(self) -> str | None:
-        """The models in use, for signatures (a folder by its name); None if there is none."""
+        """The models in use, for signatures (a folder by its name), or None."""
         used = [self.models[part] for part in self.parts if part in self.models]
         return "+".join(Path(model).name if Path(model).is_dir() else model for model in used) or None
 
@@ -58,7 +58,7 @@ class Method:
             corpus: the chunks of each chapter.
             asked: returns the queries of a kind.
             k: the number of chunks to return.
-            memory: rankings of this corpus, shared so that a hybrid does not encode it again; {} at first.
+            memory: a cache of rankings of this corpus, so that a hybrid does not encode it again; initially {}.
 
         Raises:
             MissingExtra: a package of the method is not installed.

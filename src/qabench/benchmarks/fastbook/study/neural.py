@@ -1,7 +1,7 @@
 """Retrieval with neural encoders: one vector per chunk (dense), or one per token (ColBERT, late interaction).
 
 Both run on sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and of Stanford's
-ColBERT. (PyLate itself pins releases of transformers that need huggingface-hub < 2, which qabench cannot.)
+ColBERT. (PyLate pins releases of transformers that need huggingface-hub < 2, which qabench cannot use.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qabench.retrieval.bm25.index import Hits
 
 DENSE_MODEL = "BAAI/bge-small-en-v1.5"
 COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
-# The same text encoded in another batch differs in later digits. Equal chunks must tie: ties are broken by position.
+# The vector of a text differs between batches in the last digits, but equal chunks must tie: scores are rounded.
 DECIMALS = 5
 
 Corpus = Mapping[int, Sequence[str]]
@@ -27,7 +27,7 @@ Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
 def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
-    """The chunks of each query's chapter by cosine of single vectors, found with ``Dataset.add_faiss_index``.
+    """The chunks of each query's chapter by cosine similarity of single vectors, with ``Dataset.add_faiss_index``.
 
     Args:
         corpus: the chunks of each chapter.
@@ -64,10 +64,10 @@ def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DE
 
 
 def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = COLBERT_MODEL) -> list[Hits]:
-    """The chunks of each query's chapter by late interaction: MaxSim over the vectors of all tokens, no index.
+    """The chunks of each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
 
-    Source: Khattab and Zaharia, ColBERT, SIGIR 2020. Arguments and errors as ``rank_dense``; the model is a ColBERT
-    checkpoint of sentence-transformers, PyLate or Stanford.
+    Arguments and errors are those of ``rank_dense``; the model is a ColBERT checkpoint of sentence-transformers, PyLate
+    or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
     """
     try:
         from sentence_transformers import MultiVectorEncoder
@@ -85,7 +85,7 @@ def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = 
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
-    """Without the progress bar of ``datasets``, which would appear for each chapter's dozens of rows."""
+    """Hides the progress bar of ``datasets``, which would appear for each chapter."""
     from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     disabled = are_progress_bars_disabled()

@@ -1,4 +1,4 @@
-"""A plot of the study: each method's scores for all questions and by chapter, with intervals and ceilings."""
+"""A plot of the scores of each method for all questions and by chapter, with intervals and ceilings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from qabench.benchmarks.fastbook.study.study import ALL, Outcome
 from qabench.errors import InputError, MissingExtra
 from qabench.files import replacing
 
-# The colors of Okabe and Ito, which people with any kind of color vision can tell apart; markers for gray prints.
+# The colors of Okabe and Ito, which are distinguishable with any kind of color vision; markers for grayscale.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-SPREAD = 0.6  # of the space between two groups, for the methods side by side
+SPREAD = 0.6  # the share of the space between two groups that the methods occupy
 HALF = 0.45  # half the length of a ceiling's line
 NAMES = {"mrr": "Answer Component MRR", "recall": "Answer Component Recall"}
 
@@ -25,7 +25,7 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        InputError: the path has no suffix, or one of a format that matplotlib cannot write.
+        InputError: the path has no suffix, or matplotlib cannot write this format.
         QabenchError: the file cannot be written.
     """
     try:

@@ -1,4 +1,4 @@
-"""Queries: the text of a question, or the keywords that the source gives for it."""
+"""Queries: the text of a question, or the source's keywords for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Query:
 def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
     """One query per question, in order.
 
-    Quotes around questions and keywords are removed, as in the source's study.
+    Quotes around questions and keywords are removed, as in the source.
 
     Args:
         questions: rows of the dataset's config ``questions``.
@@ -45,8 +45,8 @@ def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, 
 def match_expression(text: str) -> str:
     """The FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
 
-    Words are separated by white space and by commas, as in the source's study: "deep learning, math" is a query of
-    three words, not of two keywords.
+    Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query of three words, not
+    of two keywords.
     """
     words = [word.strip(",") for word in text.replace('"', "").split()]
     return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))

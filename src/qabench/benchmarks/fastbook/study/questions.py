@@ -1,4 +1,4 @@
-"""The questions of fastbook-benchmark that systems are scored on."""
+"""The questions of fastbook-benchmark for scoring."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Questions:
 
     Attributes:
         config: "questions" or "sample"; "custom" for a user's file.
-        rows: as in the dataset's config ``questions``.
-        digest: of the file's content, for signatures.
+        rows: rows of the dataset's config ``questions``.
+        digest: the digest of the file's content, for signatures.
     """
 
     config: str
@@ -36,11 +36,11 @@ def load_questions(config: str | None = None, path: Path | None = None) -> Quest
 
     Args:
         config: "questions" (the default) or "sample".
-        path: the user's own questions, instead of a config's.
+        path: a file of questions to use instead of a config.
 
     Raises:
         InputError: the config has no questions.
-        DataError: the file is not as ``fastbook-benchmark.json``.
+        DataError: the file is not in the format of ``fastbook-benchmark.json``.
         SourceError: the data is not available.
     """
     if path is not None:

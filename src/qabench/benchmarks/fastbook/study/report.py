@@ -1,4 +1,4 @@
-"""The results of the study as tables and as JSON data."""
+"""The results of retrieval as tables and as JSON data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qabench.tables import Table
 
 
 def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
-    """A table of scores by chapter for each method, and with several methods one of their differences."""
+    """A table of scores by chapter for each method, and a table of differences if there are several methods."""
     made = [_scores(outcome) for outcome in outcomes]
     if len(outcomes) > 1:
         made.append(_differences(outcomes))

@@ -1,4 +1,4 @@
-"""The retrieval study: a config's questions, its chapters in chunks, and the results of a method on them."""
+"""The retrieval experiment: a config's questions, its chapters in chunks, and the results of a method on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qabench.scoring.answer_components import REPAIRED, AnswerComponentScores, a
 from qabench.signature import digest, signature
 from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
 
-# The chapters and the keywords that belong to a config of questions.
+# The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
 CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
     "sentences": chunking.cut,
@@ -40,7 +40,7 @@ class Study:
         corpus: chapter -> its chunks.
         keywords: question id -> the keyword query.
         about: the fields of a signature that depend on the study.
-        memory: rankings that methods share; see ``Method.rank``.
+        memory: a cache of rankings that methods share; see ``Method.rank``.
     """
 
     questions: Sequence[Mapping[str, Any]]
@@ -63,7 +63,7 @@ class Study:
         return groups
 
     def ceilings(self, k: int) -> dict[str, dict[str, float]]:
-        """The highest scores that any ranking has, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
+        """The highest scores that any ranking can have, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
         best = [ceiling(row, self.corpus[row["chapter"]], k, REPAIRED) for row in self.questions]
         return {
             group: {
@@ -79,7 +79,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The chunks that a method retrieved for each question of a study, and its scores at the cutoff k."""
+    """The chunks that a method retrieved for each question, and its scores at the cutoff k."""
 
     study: Study
     method: Method
@@ -103,7 +103,7 @@ class Outcome:
         }
 
     def differences(self, other: Outcome) -> dict[str, Difference]:
-        """How much better this method is than another on the same questions, by score."""
+        """The differences to another method on the same questions, by score."""
         return {name: paired_bootstrap(values, other.columns[name]) for name, values in self.columns.items()}
 
     def as_dict(self) -> dict[str, Any]:
@@ -126,16 +126,16 @@ class Outcome:
 def load_study(
     config: str = "questions", chunk_size: int = 500, overlap: int | None = None, chunker: str = "sentences"
 ) -> Study:
-    """A config's questions, and its chapters cut into chunks.
+    """A config's questions, and its chapters split into chunks.
 
     Args:
-        config: "questions", or "sample", which is shipped.
+        config: "questions" or "sample".
         chunk_size: the maximum number of tokens of a chunk.
         overlap: the maximum number of tokens that a chunk repeats from the previous one; None for the source's choice.
-        chunker: "sentences", or "llama-index", the source's own.
+        chunker: "sentences", or "llama-index", which the source uses.
 
     Raises:
-        InputError: an unknown config or chunker, or impossible sizes.
+        InputError: an unknown config or chunker, or invalid sizes.
         MissingExtra: llama-index is not installed.
         SourceError: the data is not available.
     """
@@ -167,7 +167,7 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
         MissingExtra: a package of the method is not installed.
     """
     if k < 1:
-        raise InputError(f"k is {k}; allowed: 1 or more")
+        raise InputError(f"k is {k}; it must be at least 1")
     hits = method.rank(study.corpus, study.queries, k, study.memory)
     passages = [
         [study.corpus[row["chapter"]][position] for position in found.positions]

@@ -1,4 +1,4 @@
-"""FELM in lm-evaluation-harness: which segments of a response are wrong? The functions that ``_felm.yaml`` names."""
+"""FELM in lm-evaluation-harness: the functions named in ``_felm.yaml``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Counts = Mapping[str, int]
 
 
 class FelmTask(QabenchTask):
-    """The responses of a config; ``felm_method`` ("raw", "cot") and ``felm_prompt`` in the metadata say how to ask.
+    """The responses of a config; ``felm_method`` ("raw", "cot") and ``felm_prompt`` in the metadata select the prompt.
 
     ``felm_prompt``: "official", "qabench" or a file; see ``qabench.benchmarks.felm.prompts.felm_prompts``.
     ``lm_eval --metadata felm_prompt=qabench`` changes it.
@@ -27,7 +27,7 @@ class FelmTask(QabenchTask):
     DECLARATIONS = DECLARATIONS
 
     def signatures(self) -> dict[str, str]:
-        """That of the official scores."""
+        """The signature of the official scores."""
         fields = {name: value for name, value in self.data_fields().items() if name != "benchmark"}
         return {"felm": signatures(fields | self.asking.fields() | self.generation_fields())["felm"]}
 
@@ -36,15 +36,15 @@ class FelmTask(QabenchTask):
         return dict(self.asking.messages(doc))["user"]
 
     def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-        """The whole context with the system message: in a chat as a message, else before the prompt."""
-        # Without a chat template, the harness joins both directly. The YAML's description is this field.
+        """The whole context with the system message: as a message in a chat, else before the prompt."""
+        # Without a chat template, the harness joins both without a separator. The YAML's description is this field.
         end = "" if options.get("apply_chat_template") else "\n\n"
         system = dict(self.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
     @cached_property
     def asking(self) -> FelmMethod:
-        """How a model is asked."""
+        """How a model is prompted."""
         about = self.config.metadata
         return felm_method(about["felm_method"], prompt=about["felm_prompt"])
 
@@ -56,7 +56,7 @@ def target(doc: Mapping[str, Any]) -> str:
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
     """The counts of a response, for each score that the aggregations below compute from their sums; and whether the
-    reply is ``unparsed`` (it states no verdict) or ``unanswered`` (it is missing).
+    reply is ``unparsed`` (without a verdict) or ``unanswered`` (missing).
     """
     score = response_score(doc["labels"], results[0])
     segments, response = asdict(score.segments), asdict(score.response)
