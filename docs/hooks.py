@@ -1,16 +1,33 @@
-"""MkDocs hooks: the reference pages that follow from the code are written while the site is built."""
+"""MkDocs hooks: what follows from the code, from notebooks and from the changelog is written while the site is built.
+
+A public name without documentation is a warning, which fails a strict build.
+"""
 
 from __future__ import annotations
 
+import importlib
+import logging
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
+from mkdocs.structure.files import File
 
 from qabench.benchmarks import benchmark, benchmark_names, load
 from qabench.cli import app
 from qabench.environment import ENVIRONMENT
 from qabench.official import Field
+
+sys.path.append(str(Path(__file__).parent))
+from notebook_pages import page_of
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = ("qabench", "qabench.evaluation", "qabench.retrieval", "qabench.stats", "qabench.text")
+REFERENCE = "reference/python/index.html"
+LOG = logging.getLogger("mkdocs.hooks")
 
 GENERATED = {
     "<!-- commands -->": lambda: "\n".join(_commands()),
@@ -18,6 +35,44 @@ GENERATED = {
     "<!-- official -->": lambda: "\n".join(_official()),
     "<!-- metrics -->": lambda: "\n".join(_metrics()),
 }
+
+
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """Adds the changelog and the examples as pages."""
+    files.append(File.generated(config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
+    for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
+        page, images = page_of(notebook)
+        files.append(File.generated(config, f"examples/{notebook.stem}.md", content=page))
+        for name, content in images.items():
+            files.append(File.generated(config, f"examples/{name}", content=content))
+    return files
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Warns of public names that the reference does not document."""
+    page = (Path(config["site_dir"]) / REFERENCE).read_text(encoding="utf-8")
+    for name in undocumented(set(re.findall(r'id="(qabench[\w.]*)"', page))):
+        LOG.warning("the public name %s is not documented in docs/reference/python.md", name)
+
+
+def undocumented(anchors: set[str]) -> list[str]:
+    """The functions and classes in ``__all__`` of the modules ``PUBLIC`` that no anchor of the reference leads to."""
+    documented = {id(found) for anchor in anchors if (found := _object(anchor)) is not None}
+    names = [(f"{package}.{name}", package, name) for package in PUBLIC for name in _module(package).__all__]
+    objects = {full: getattr(_module(package), name) for full, package, name in names}
+    return [full for full, found in objects.items() if callable(found) and id(found) not in documented]
+
+
+def _object(path: str) -> Any:
+    """The object of a dotted path; None if there is none."""
+    package, _, name = path.rpartition(".")
+    try:
+        return getattr(_module(package), name, None) if package else None
+    except ImportError:  # the path of a method
+        return None
+
+
+_module = importlib.import_module
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
