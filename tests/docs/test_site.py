@@ -7,13 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import generate
 import pytest
+import typer
 
 import qabench
+from qabench.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+TEXTS = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", *generate.CARDS]
 
 # Question -> the page that the start page must link to, and words that answer it there.
 QUESTIONS = {
@@ -60,6 +64,44 @@ def test_answers_are_two_clicks_away(question: str) -> None:
     linked = set(re.findall(r"\]\(([^)#]+)\)", start)) | set(re.findall(r": (\S+\.md)", _navigation()))
     assert page in linked
     assert words in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_an_undocumented_name_is_found() -> None:
+    pytest.importorskip("mkdocs", reason="needs the extra docs")
+    import hooks
+
+    every = hooks.undocumented(set())
+    assert {"qabench.evaluate_predictions", "qabench.retrieval.BM25Index", "qabench.stats.compare"} <= set(every)
+    assert "qabench.BM25Index" not in hooks.undocumented({"qabench.retrieval.BM25Index", "qabench.no.such.module"})
+
+
+FENCED = re.compile(r"^```(?:text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(qabench [a-z][^`]*)`")
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in FENCED.findall(text) for line in block.splitlines() if line.startswith("qabench ")]
+    for command in [*lines, *INLINE.findall(FENCED.sub("", text))]:
+        assert unknown_words(command.partition("#")[0]) == [], command
+
+
+def unknown_words(command: str) -> list[str]:
+    """The commands and options in a line that qabench does not have."""
+    words = command.replace("\\", " ").split()[1:]
+    found, context = typer.main.get_command(app), None
+    while words and hasattr(found, "list_commands"):
+        context = click.Context(found, info_name="qabench", parent=context)
+        name = words.pop(0).strip(".,:;)\"'")
+        if name.isupper() or name.startswith("-"):  # a placeholder such as COMMAND
+            return []
+        if name not in found.list_commands(context):
+            return [name]
+        found = found.get_command(context, name)
+    options = {option for parameter in found.params for option in [*parameter.opts, *parameter.secondary_opts]}
+    given = [word.partition("=")[0].rstrip(".,:;)\"'") for word in words if word.startswith("--")]
+    return [option for option in given if option not in options | {"--help"}]
 
 
 @pytest.mark.slow
