@@ -36,6 +36,10 @@ def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = 
 
     Source: ``fanoutqa.retrieval.chunk_text``, https://github.com/zhudotexe/fanoutqa. It recurses once per cut (so it
     fails after about a thousand cuts) and copies the rest of the text each time.
+
+    Examples:
+        >>> chunk_text("One. Two. Three.", max_chunk_size=10)
+        ['One. Two. ', 'Three.']
     """
     if max_chunk_size < 1:
         raise InputError(f"max_chunk_size is {max_chunk_size}; it must be at least 1")

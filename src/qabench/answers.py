@@ -39,6 +39,12 @@ def dumps(answer: Answer) -> str:
         InputError: the answer, or something in it, has another type than these six, is nested too deeply, contains
             itself, or cannot be represented in JSON: two keys such as 1 and "1", an integer of more than 4,300 digits,
             or a character encoded as two surrogates.
+
+    Examples:
+        >>> dumps({"Jupiter": 1.14, "rings": True})
+        '{"Jupiter": 1.14, "rings": true}'
+        >>> loads(dumps("1998")), loads(dumps(1998))
+        ('1998', 1998)
     """
     plain = _plain(answer, "answer")
     try:

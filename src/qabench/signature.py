@@ -28,6 +28,10 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
 
     Raises:
         InputError: the line is not a signature.
+
+    Examples:
+        >>> parse("fanout_acc|config:dev|lemmatizer:simplemma-2.0.0|qabench:0.1.0")
+        ('fanout_acc', {'config': 'dev', 'lemmatizer': 'simplemma-2.0.0', 'qabench': '0.1.0'})
     """
     score, *parts = line.split("|")
     if not score or not parts or not all(":" in part for part in parts):

@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import qabench
+from qabench.benchmarks import benchmark, benchmark_names, load
 from qabench.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +65,13 @@ def test_answers_are_two_clicks_away(question: str) -> None:
     linked = set(re.findall(r"\]\(([^)#]+)\)", start)) | set(re.findall(r": (\S+\.md)", _navigation()))
     assert page in linked
     assert words in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_every_field_of_a_signature_is_documented() -> None:
+    page = (DOCS / "reference" / "signatures.md").read_text(encoding="utf-8")
+    declared = [load(benchmark(name).declarations).values() for name in benchmark_names()]
+    fields = {field for scores in declared for score in scores for field in score}
+    assert {field for field in fields if f"`{field}`" not in page} == set()
 
 
 def test_an_undocumented_name_is_found() -> None:

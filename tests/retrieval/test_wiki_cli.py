@@ -47,14 +47,14 @@ def test_prefetch_then_nothing_is_left_to_do(server: ScriptedWiki, tmp_path: Pat
     known_revisions = [row for row in sample_pages() if row["revid"]]
     for row in known_revisions:
         server.pages[row["title"]] = (row["pageid"], row["revid"], "<p>As it was.</p>")
-    result = run("prefetch", "fanoutqa", "sample", "--json", "--at-once", "4")
+    result = run("prefetch", "fanoutqa", "--config", "sample", "--json", "--at-once", "4")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["pages"] == document["fetched"] > 10
     assert (document["missing"], document["failed"], document["not_tried"]) == ([], [], 0)
     assert document["cache"] == str(tmp_path / "cache/wikicache")
     asked = len(server.requests)
-    result = run("prefetch", "qabench/fanoutqa", "sample")
+    result = run("prefetch", "qabench/fanoutqa", "--config", "sample")
     assert (result.exit_code, len(server.requests)) == (0, asked)
     assert f"{document['pages']} of {document['pages']} pages are in" in result.stdout
     assert "0 fetched now" in result.stdout
@@ -63,11 +63,13 @@ def test_prefetch_then_nothing_is_left_to_do(server: ScriptedWiki, tmp_path: Pat
 def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) -> None:
     title = next(row["title"] for row in sample_pages() if row["pageid"] is None)
     del server.pages[title]
-    result = run("prefetch", "fanoutqa", "sample", "--cache", str(tmp_path / "here"))
+    result = run("prefetch", "fanoutqa", "--config", "sample", "--cache", str(tmp_path / "here"))
     assert result.exit_code == 1
     assert "missing at the epoch:" in result.stdout
     assert f"{title!r} (page id unknown): the wiki has no page with this title" in result.stdout
-    document = json.loads(run("prefetch", "fanoutqa", "sample", "--json", "--cache", str(tmp_path / "here")).stdout)
+    document = json.loads(
+        run("prefetch", "fanoutqa", "--config", "sample", "--json", "--cache", str(tmp_path / "here")).stdout
+    )
     assert title in [entry["title"] for entry in document["missing"]]
     assert document["cached"] == len(list((tmp_path / "here").glob("*-dated.md")))
 
@@ -77,7 +79,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
     [
         (["prefetch", "felm"], "the questions of FELM do not have Wikipedia pages; allowed: fanoutqa"),
         (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
-        (["prefetch", "fanoutqa", "train"], "fanoutqa has no config 'train'"),
+        (["prefetch", "fanoutqa", "--config", "train"], "fanoutqa has no config 'train'"),
         (["import-cache", "nothing.tar"], "cannot read the tarball nothing.tar"),
         (["search", " "], "the query must not be empty"),
     ],

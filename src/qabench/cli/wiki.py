@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qabench.cli.options import ConfigName
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,9 +62,7 @@ def import_cache(
 @wiki_app.command("prefetch")
 def prefetch(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")],
-    config: Annotated[
-        str | None, typer.Argument(metavar="[CONFIG]", help="The dataset's config. Default: the benchmark's.")
-    ] = None,
+    config: ConfigName = None,
     cache: CacheFolder = None,
     at_once: Annotated[int, typer.Option(min=1, max=8, help="The number of concurrent requests.")] = 2,
     as_json: AsJson = False,

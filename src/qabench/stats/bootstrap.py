@@ -116,6 +116,11 @@ def bootstrap_mean(
 
     Raises:
         InputError: no values, values that are not finite, an unknown method, or a level outside (0, 1).
+
+    Examples:
+        >>> found = bootstrap_mean([1, 0, 1, 1])
+        >>> found.mean, found.low, found.high
+        (0.75, 0.25, 1.0)
     """
     return bootstrap(
         table(values),

@@ -25,6 +25,10 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
 
     Raises:
         InputError: an unknown correction, or a p-value outside [0, 1].
+
+    Examples:
+        >>> adjust([0.25, 0.125, 0.5])
+        [0.5, 0.375, 0.5]
     """
     if correction not in CORRECTIONS:
         raise InputError(f"unknown correction {correction!r}; allowed: {', '.join(CORRECTIONS)}")
