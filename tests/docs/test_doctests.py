@@ -14,12 +14,12 @@ FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts
 
 def modules() -> list[str]:
     """The modules with doctests; those of metrics are in ``tests/metrics``."""
-    found = []
-    for folder, package in FOLDERS.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if ">>>" in path.read_text(encoding="utf-8"):
-                found.append(".".join([package, *path.relative_to(ROOT / folder).with_suffix("").parts]))
-    return found
+    return [
+        ".".join([package, *path.relative_to(ROOT / folder).with_suffix("").parts])
+        for folder, package in FOLDERS.items()
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if ">>>" in path.read_text(encoding="utf-8")
+    ]
 
 
 @pytest.mark.parametrize("name", modules())
