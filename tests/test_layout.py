@@ -183,3 +183,44 @@ def test_test_names_are_short() -> None:
 def test_test_modules_have_different_names() -> None:
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names), "pytest cannot collect two modules of one name"
+
+
+def test_modules_and_functions_are_short() -> None:
+    trees = {module: path.read_text(encoding="utf-8") for module, path in modules().items()}
+    lines = {module: text.count("\n") for module, text in trees.items()}
+    assert {module: count for module, count in lines.items() if count > 300} == {}
+    functions = {
+        f"{module}.{node.name}": _code_lines(node)
+        for module, text in trees.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {function: count for function, count in functions.items() if count > 60} == {}
+
+
+def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function's body, without its docstring and without its parameters, which commands document."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+# What prints: everything else calls these, so that no text from outside reaches a terminal unescaped.
+PRINTERS = {"qabench.terminal", "qabench.cli.output"}
+
+
+def test_only_two_modules_print() -> None:
+    printing = [
+        f"{module}, line {node.lineno}"
+        for module, path in modules().items()
+        if module not in PRINTERS
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and _prints(node.func)
+    ]
+    assert printing == [], "call say, warn, write_line or write_document"
+
+
+def _prints(called: ast.expr) -> bool:
+    name = ast.unparse(called)
+    return name in ("print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write") or (
+        name.endswith(".print") and not name.startswith("self.")
+    )

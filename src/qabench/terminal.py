@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from typing import TextIO
 
 # C0 except line feed and tab, DEL, C1, and the marks that reorder text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -15,7 +17,21 @@ REDACTED = "[redacted]"
 
 def printable(text: object) -> str:
     """The text with secrets redacted and control characters shown as escapes, such as \\x1b."""
-    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], redacted(str(text)))
+    return _escaped(redacted(str(text)))
+
+
+def write_line(text: object, stream: TextIO | None = None) -> None:
+    """Prints one line, ``printable``, on standard output or another stream, without loading rich."""
+    print(printable(text), file=stream or sys.stdout, flush=True)
+
+
+def write_document(text: str) -> None:
+    """Prints a text as it is on standard output, where programs and files need every character.
+
+    On a terminal, control characters are escaped.
+    """
+    shown = _escaped(text) if sys.stdout.isatty() else text
+    sys.stdout.write(shown.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def redacted(text: str) -> str:
@@ -23,6 +39,10 @@ def redacted(text: str) -> str:
     for secret in _secrets():
         text = text.replace(secret, REDACTED)
     return _QUERY.sub(r"\1", text)
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
 def _secrets() -> list[str]:

@@ -14,6 +14,7 @@ import typer
 
 from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
+from qabench.terminal import write_line
 
 # Section of the help -> command -> (module:function or module:Typer, help in one line).
 COMMANDS = {
@@ -71,7 +72,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from qabench.signature import version
 
-        print(f"qabench {version()}")
+        write_line(f"qabench {version()}")
         raise typer.Exit
 
 
@@ -101,9 +102,7 @@ def main() -> None:
 
 
 def _stop(error: Exception, code: int) -> None:
-    from qabench.terminal import printable
-
-    print(f"qabench: {printable(str(error))}", file=sys.stderr)
+    write_line(f"qabench: {error}", sys.stderr)
     if isinstance(error, OSError) and sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not fail again
     sys.exit(code)

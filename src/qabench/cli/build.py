@@ -40,7 +40,7 @@ def build(
     """
     import datasets
 
-    from qabench.cli.output import errors, print_json, progress_bar
+    from qabench.cli.output import print_json, progress_bar, warn
     from qabench.hub.build.repository_build import build as build_all
 
     size = _bytes(max_shard_size)
@@ -60,7 +60,7 @@ def build(
         _print(built)
     for one in built:
         if one.restriction and one.written:
-            errors().print(f"warning: do not upload {one.path}: {one.restriction}", style="yellow", markup=False)
+            warn(f"do not upload {one.path}: {one.restriction}")
     if any(one.missing for one in built) and not skip_missing:
         raise typer.Exit(1)
 
@@ -75,7 +75,7 @@ def _bytes(size: str) -> int:
 
 
 def _print(built: list[Built]) -> None:
-    from qabench.cli.output import console, errors, print_table
+    from qabench.cli.output import print_table, say, say_on_stderr
     from qabench.tables import Table
 
     columns = ["repository", "configs", "rows", "bytes"]
@@ -88,9 +88,6 @@ def _print(built: list[Built]) -> None:
     for one in built:
         if one.missing:
             kept = f"; kept the older build at {one.path}, which has some of them" if not one.written else ""
-            errors().print(f"{one.benchmark}: no data for {', '.join(one.missing)}{kept}", style="red", markup=False)
+            say_on_stderr(f"{one.benchmark}: no data for {', '.join(one.missing)}{kept}", "red")
     if any(one.missing for one in built):
-        console().print(
-            "Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing.",
-            markup=False,
-        )
+        say("Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing.")

@@ -15,5 +15,6 @@ def cite(
 ) -> None:
     """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
     from qabench.citations import bibtex
+    from qabench.terminal import write_document
 
-    print(bibtex(names or ()), end="")
+    write_document(bibtex(names or ()))

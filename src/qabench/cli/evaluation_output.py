@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from qabench.benchmarks import benchmark, load
-from qabench.cli.output import errors, print_tables, say
+from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.results import problems, unscored
 from qabench.evaluation.scores import Score
 from qabench.published import ranks
 from qabench.tables import Table
-from qabench.terminal import printable
 
 SHOWN = 5  # problems that are listed per evaluation; the others are counted
 
@@ -67,16 +66,12 @@ def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format:
     for one in evaluations:
         for text, style in _about(one):
             lines.setdefault((text, style), []).append(one.model)
-    write = say if format == "table" else _to_stderr
+    write = say if format == "table" else say_on_stderr
     for (text, style), models in lines.items():
         everywhere = len(models) == len(evaluations)
         write(text if everywhere or not several else f"{', '.join(models)}: {text}", style)
     for note in notes:
         write(note, "yellow")
-
-
-def _to_stderr(text: str, style: str | None = None) -> None:
-    errors().print(printable(text), style=style, markup=False)
 
 
 def _about(one: Evaluation) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from qabench.errors import InputError
+from qabench.terminal import write_document
 
 SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval"}
 
@@ -57,7 +58,7 @@ def export(
             if path:
                 write_text(path, text)
             else:
-                print(text, end="")
+                write_document(text)
         if path and several:
             say(f"wrote {path}")
         lacking = [record.id for record in run.records if record.answer is None and record.epoch == epoch]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ def fetch(
     Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong usage.
     """
     from qabench import sources
+    from qabench.cli.output import print_json
 
     files = _select(benchmarks or [], config or [])
     if check:
@@ -51,9 +51,9 @@ def fetch(
             else:
                 results = sources.fetch(files, progress=progress)
     if as_json:
-        print(json.dumps(_document(results), indent=1))
+        print_json(_document(results))
     else:
-        _print_table(results)
+        _print_results(results)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
 
@@ -119,27 +119,23 @@ def _document(results: list[FileResult]) -> dict[str, object]:
     return {"files": files, "ok": ok, "failed": len(results) - ok}
 
 
-def _print_table(results: list[FileResult]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _print_results(results: list[FileResult]) -> None:
+    from qabench.cli.output import say
 
-    # In a pipe, lines are not wrapped: a program or a pager reads them.
-    console = Console() if sys.stdout.isatty() else Console(width=1000)
-    table = Table("state", "where", "benchmark", "file", "note", box=None, pad_edge=False)
-    table.columns[3].overflow = "fold"
+    rows = [("state", "where", "benchmark", "file", "note")]
     for result in results:
-        state = Text(result.state, style="green" if result.ok else "red")
-        source, note = result.source, result.detail.removeprefix(f"{result.source}: ")
-        table.add_row(state, *map(Text, (result.where or "", source.benchmark, source.path, note)))
-    console.print(table)
+        note = result.detail.removeprefix(f"{result.source}: ")
+        rows.append((result.state, result.where or "", result.source.benchmark, result.source.path, note))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    styles = [None, *("green" if result.ok else "red" for result in results)]
+    for row, style in zip(rows, styles, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+        say("  ".join(cells).rstrip(), style)
     bad = {state: sum(result.state == state for result in results) for state in ("missing", "damaged", "failed")}
     counts = "".join(f", {number} {state}" for state, number in bad.items() if number)
-    console.print(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}", highlight=False)
+    say(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}")
     if bad["missing"]:
-        console.print(
+        say(
             "Fetch missing files on a machine with network access, or read them from a mirror: set QABENCH_MIRROR=DIR "
-            "to a folder that was written by `qabench fetch --mirror DIR` on another machine.",
-            highlight=False,
-            markup=False,
+            "to a folder that was written by `qabench fetch --mirror DIR` on another machine."
         )

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from qabench.errors import InputError
+from qabench.terminal import write_line
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 SHOWN = 200  # characters of a document
@@ -57,7 +58,8 @@ def build(
 
         build_index(corpus, output, parameters, words, dtype, limit, workers, progress)
     info = ShardedIndex(output).info()
-    print(f"{output}: {info['documents']:,} documents in {info['shards']} shards, {info['bytes'] / 2**20:,.1f} MiB")
+    size = f"{info['bytes'] / 2**20:,.1f} MiB"
+    write_line(f"{output}: {info['documents']:,} documents in {info['shards']} shards, {size}")
 
 
 @index_app.command("search")
@@ -71,7 +73,6 @@ def search(
     """Print the best documents for a query: rank, score, position in the source and text."""
     from qabench.cli.output import print_json
     from qabench.retrieval.bm25.sharded import ShardedIndex
-    from qabench.terminal import printable
 
     index = ShardedIndex(folder)
     hits = index.search(query, k, workers)
@@ -81,8 +82,8 @@ def search(
         print_json([{"position": position, "score": score, "text": text} for position, score, text in found])
         return
     for rank, (position, score, text) in enumerate(found, 1):
-        shown = "(the source has changed)" if text is None else printable(" ".join(text.split())[:SHOWN])
-        print(f"{rank:3}  {score:9.4f}  {position:>9}  {shown}")
+        shown = "(the source has changed)" if text is None else " ".join(text.split())[:SHOWN]
+        write_line(f"{rank:3}  {score:9.4f}  {position:>9}  {shown}")
 
 
 @index_app.command("info")
@@ -101,7 +102,7 @@ def verify(folder: Folder) -> None:
 
     index = ShardedIndex(folder)
     index.verify()
-    print(f"{folder}: intact, {len(index):,} documents")
+    write_line(f"{folder}: intact, {len(index):,} documents")
 
 
 def _bytes(text: str) -> int:

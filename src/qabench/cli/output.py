@@ -20,7 +20,7 @@ from rich.table import Table as RichTable
 
 from qabench.cli.quiet import is_quiet
 from qabench.tables import Table
-from qabench.terminal import printable
+from qabench.terminal import printable, write_document, write_line
 
 # In a pipe, lines are not wrapped at 80 characters: a program or a pager reads them.
 PIPE_WIDTH = 200
@@ -44,20 +44,25 @@ def say(text: object, style: str | None = None) -> None:
     console().print(printable(text), style=style, markup=False, soft_wrap=True)
 
 
+def say_on_stderr(text: object, style: str | None = None) -> None:
+    """As ``say``, on standard error."""
+    errors().print(printable(text), style=style, markup=False)
+
+
 def hint(text: object, style: str | None = "dim") -> None:
     """Prints a line on standard error, unless ``--quiet`` was given."""
     if not is_quiet():
-        errors().print(printable(text), style=style, markup=False)
+        say_on_stderr(text, style)
 
 
 def warn(text: object) -> None:
     """Prints a warning on standard error."""
-    errors().print(f"warning: {printable(text)}", style="yellow", markup=False)
+    say_on_stderr(f"warning: {text}", "yellow")
 
 
 def print_json(document: Any) -> None:
     """Prints one JSON document on standard output."""
-    print(json.dumps(document, ensure_ascii=False, indent=1))
+    write_document(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
 def print_table(table: Table, format: str = "table") -> None:
@@ -73,7 +78,7 @@ def print_tables(tables: Sequence[Table], format: str = "table") -> None:
         if format == "table":
             _print_rich(table)
         else:
-            print(table.formatted(format), end="" if i == len(tables) - 1 else "\n")
+            write_document(table.formatted(format) + ("" if i == len(tables) - 1 else "\n"))
 
 
 def _print_rich(table: Table) -> None:
@@ -155,7 +160,7 @@ def _lines(what: str) -> Callable[[int, int], None]:
         nonlocal last
         if done == total or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+            write_line(f"{what}: {done:,} of {total:,}", sys.stderr)
 
     return progress
 

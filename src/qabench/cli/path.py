@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from qabench.errors import InputError
+from qabench.terminal import write_line
 
 PACKAGES = {"lm-eval": "qabench.benchmarks"}
 
@@ -19,4 +20,4 @@ def path(
 
     if name not in PACKAGES:
         raise InputError(f"unknown folder {name!r}; allowed: {', '.join(PACKAGES)}")
-    print(files(PACKAGES[name]))
+    write_line(files(PACKAGES[name]))

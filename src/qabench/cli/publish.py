@@ -62,7 +62,7 @@ def publish(
 
 
 def _print(published: Published) -> None:
-    from qabench.cli.output import console, errors, print_table
+    from qabench.cli.output import print_table, say, say_on_stderr
     from qabench.tables import Table
 
     if published.dry_run:
@@ -78,16 +78,15 @@ def _print(published: Published) -> None:
     print_table(Table(f"{done} at {published.endpoint}", columns, cells))
     if published.collection:
         name = published.collection.slug or f"{published.org}/qabench"
-        console().print(f"collection {name}: {published.collection.state}", markup=False, soft_wrap=True)
+        say(f"collection {name}: {published.collection.state}")
     for one in published.repositories:
         if one.missing and one.state != "failed":
-            text = f"{one.repo_id} (dataset): without {', '.join(one.missing)}, whose data is not available"
-            console().print(text, style="yellow", markup=False, soft_wrap=True)
-    for failed, out, style in ((False, console(), "yellow"), (True, errors(), "red")):
+            say(f"{one.repo_id} (dataset): without {', '.join(one.missing)}, whose data is not available", "yellow")
+    for failed, write, style in ((False, say, "yellow"), (True, say_on_stderr, "red")):
         for reason, names in _reasons(published, failed).items():
-            out.print(f"{', '.join(names)}: {reason}", style=style, markup=False, soft_wrap=True)
+            write(f"{', '.join(names)}: {reason}", style)
     if published.collection_error:
-        errors().print(f"collection: {published.collection_error}", style="red", markup=False)
+        say_on_stderr(f"collection: {published.collection_error}", "red")
 
 
 def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:

@@ -68,33 +68,31 @@ def _configs(names: list[str], wanted: list[str]) -> list[tuple[str, str]]:
 
 
 def _print(rows: list[Registration]) -> None:
-    from qabench.cli.output import console, print_table
+    from qabench.cli.output import print_table, say
     from qabench.tables import Table
 
     cells = [[f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in rows]
     print_table(Table("Under their Hub names", ["name", "kind", "state"], cells))
-    out = console()
     for row in rows:
         if row.detail:
-            out.print(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", style="yellow", markup=False)
+            say(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", "yellow")
         if row.state == "shadowed":
             text = (
                 f"{row.name} {row.config or ''}: a newer copy is used instead, {row.path}; register again to fix this"
             )
-            out.print(text, style="yellow", markup=False, soft_wrap=True)
-    out.print(
+            say(text, "yellow")
+    say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
         "about 20 seconds. Always name the config, because several are cached.",
-        style="dim",
-        soft_wrap=True,
+        "dim",
     )
 
 
 def _print_removed(paths: list[str], as_json: bool) -> None:
-    from qabench.cli.output import console, print_json
+    from qabench.cli.output import print_json, say
 
     if as_json:
         print_json({"removed": paths})
         return
     for path in [*paths, f"{len(paths)} folders removed"]:
-        console().print(path, markup=False, soft_wrap=True)
+        say(path)

@@ -67,7 +67,7 @@ def results(
     Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official score and the
     signature.
     """
-    from qabench.cli.output import errors
+    from qabench.cli.output import say_on_stderr
     from qabench.hub.results.entries import About
     from qabench.hub.results.pull_request import push as open_pull_request
     from qabench.hub.results.reports import read_reports
@@ -83,11 +83,10 @@ def results(
     written = _write(files, output) if output else []
     pull_request = open_pull_request(push, files) if push else None
     _report(files, written, push, pull_request, as_json)
-    errors().print(
+    say_on_stderr(
         "note: the Hub shows these scores on the model's page; the dataset's leaderboard shows only the tasks of its "
         "eval.yaml, which are graded by a model",
-        style="dim",
-        markup=False,
+        "dim",
     )
 
 
@@ -98,10 +97,10 @@ def _source(url: str | None, name: str | None) -> dict[str, Any]:
 
 
 def _warn_of_another_model(path: Path, ran: str | None, model: str | None) -> None:
-    from qabench.cli.output import errors
+    from qabench.cli.output import warn
 
     if model and ran and not ran.endswith(model):
-        errors().print(f"warning: {path} is about the model {ran}, not {model}", style="yellow", markup=False)
+        warn(f"{path} is about the model {ran}, not {model}")
 
 
 def _add(files: Files, path: Path, report: Mapping[str, Any], about: About, metrics: list[str]) -> None:
@@ -132,20 +131,20 @@ def _write(files: Files, out: Path) -> list[str]:
 def _report(files: Files, written: list[str], model: str | None, pull_request: str | None, as_json: bool) -> None:
     from huggingface_hub import eval_result_entries_to_yaml
 
-    from qabench.cli.output import console, print_json
+    from qabench.cli.output import print_json, say
     from qabench.hub.results.entries import to_yaml
+    from qabench.terminal import write_document
 
     if as_json:
         shown = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}
         print_json({"files": shown, "written": written, "model": model, "pull_request": pull_request})
         return
-    out = console()
     for path in written:
-        out.print(f"Wrote {path}", markup=False, soft_wrap=True)
+        say(f"Wrote {path}")
     if model and pull_request:
-        out.print(f"Opened {pull_request}", markup=False, soft_wrap=True)
+        say(f"Opened {pull_request}")
     elif model:
-        out.print(f"{model} already has these results: no pull request was opened", markup=False, soft_wrap=True)
+        say(f"{model} already has these results: no pull request was opened")
     if not written and not model:
         for path, entries in files.items():
-            print(f"# {path}\n{to_yaml(entries)}", end="")
+            write_document(f"# {path}\n{to_yaml(entries)}")

@@ -18,7 +18,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.files import write_json
 from qabench.limits import yaml_of
 from qabench.tables import Table
-from qabench.terminal import printable
+from qabench.terminal import write_line
 
 if TYPE_CHECKING:
     from qabench.benchmarks import Setting
@@ -154,7 +154,7 @@ def watched(log_dir: Path, options: Options) -> Iterator[Watch]:
     with plain_warnings(), progress_bar("Questions") as progress:
         yield Watch(
             log_dir,
-            on_log=lambda path: print(f"log: {printable(path)}", file=sys.stderr, flush=True),
+            on_log=lambda path: write_line(f"log: {path}", sys.stderr),
             on_progress=progress or (lambda done, total: None),
             **options,
         )

@@ -10,6 +10,7 @@ import typer
 
 from qabench.cli.options import ConfigName
 from qabench.errors import InputError
+from qabench.terminal import write_document, write_line
 
 if TYPE_CHECKING:
     from qabench.retrieval.wiki.prefetch import Prefetched
@@ -104,7 +105,7 @@ def search(
         print_json([{"title": page.title, "pageid": page.pageid, "url": page.url} for page in pages])
         return
     for page in pages:
-        print(page.title if page.pageid is None else f"{page.title}\t{page.pageid}")
+        write_line(page.title if page.pageid is None else f"{page.title}\t{page.pageid}")
 
 
 @wiki_app.command("page")
@@ -115,7 +116,7 @@ def page(
     """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
     from qabench.retrieval.wiki.client import wiki_content
 
-    print(wiki_content({"title": title, "pageid": pageid}))
+    write_document(wiki_content({"title": title, "pageid": pageid}) + "\n")
 
 
 def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
@@ -145,27 +146,27 @@ def _document(done: Prefetched, folder: Path) -> dict[str, Any]:
 
 
 def _print_prefetched(done: Prefetched, folder: Path) -> None:
-    print(f"{done.cached + done.fetched} of {done.in_all} pages are in {folder}: {done.fetched} fetched now")
+    write_line(f"{done.cached + done.fetched} of {done.in_all} pages are in {folder}: {done.fetched} fetched now")
     _list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
     _list("failed", [f"{page}: {error}" for page, error in done.failed])
     if done.not_tried:
-        print(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
+        write_line(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
 
 
 def _print_imported(done: Imported, folder: Path) -> None:
-    print(f"{done.written} pages written to {folder}, {done.present} already existed")
+    write_line(f"{done.written} pages written to {folder}, {done.present} already existed")
     if done.blank or done.ignored:
-        print(f"skipped: {done.blank} pages without text, {done.ignored} other files and folders")
+        write_line(f"skipped: {done.blank} pages without text, {done.ignored} other files and folders")
     _list("refused", [f"{name}: {reason}" for name, reason in done.refused])
 
 
 def _list(what: str, lines: list[str]) -> None:
     if not lines:
         return
-    print(f"{len(lines)} {what}:")
+    write_line(f"{len(lines)} {what}:")
     # In a pipe, all lines are printed: a program or a pager reads them.
     shown = lines[:LISTED] if sys.stdout.isatty() else lines
     for line in shown:
-        print(f"  {line}")
+        write_line(f"  {line}")
     if len(shown) < len(lines):
-        print(f"  and {len(lines) - len(shown)} more; --json lists all")
+        write_line(f"  and {len(lines) - len(shown)} more; --json lists all")

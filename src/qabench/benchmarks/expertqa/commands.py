@@ -81,7 +81,7 @@ def attribute(
     claims of that config, the agreement with the experts is printed for both classes.
     """
     from qabench.benchmarks.expertqa.items import read_items
-    from qabench.cli.output import errors, progress_bar
+    from qabench.cli.output import progress_bar, say_on_stderr
     from qabench.neural.nli import MODEL, label_claims
     from qabench.neural.seq2seq import load_entailment
 
@@ -90,13 +90,13 @@ def attribute(
     items = read_items(file, questions)
     chosen = load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype)
     labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
-    errors().print(f"labels by {labels_by} on {chosen.network.device}", markup=False, soft_wrap=True)
+    say_on_stderr(f"labels by {labels_by} on {chosen.network.device}")
     try:
         with progress_bar("Labeling answers") as progress:
             label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
             labeled = _label(items, label, labels_by, output, progress)
     except KeyboardInterrupt:
-        errors().print(f"stopped; the labels so far are in {output}: repeat the command to continue")
+        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
     _score(labeled, output, questions, "autoais")
 

@@ -9,9 +9,7 @@ labels, so all claims with evidence count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +22,22 @@ from qabench.benchmarks.expertqa.metrics import (
     FAMILIES,
     ROUGE,
 )
-from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions
+from qabench.benchmarks.expertqa.prediction_items import (
+    Item,
+    Row,
+    annotated_claims,
+    labeled_by,
+    match_annotated,
+    read_item,
+    text_of_item,
+)
+from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Record
-from qabench.predictions import Joined, Prediction, Predictions, join, some
+from qabench.predictions import Joined, Predictions, join, some
 from qabench.scoring.autoais import autoais, autoais_agreement
 from qabench.scoring.factscore import factscore_agreement
 from qabench.scoring.lfqa import lfqa_rouge
-
-Claims = list[dict[str, Any]]
-Row = Mapping[str, Any]
-
-
-@dataclass
-class _Item:
-    """A question, its prediction as far as it could be read, and the columns computed so far."""
-
-    question: Question
-    prediction: Prediction | None
-    answer: str | None = None
-    claims: Claims | None = None
-    annotated: bool = False
-    wrong: str | None = None
-    scores: dict[str, float] = field(default_factory=dict)
 
 
 def evaluate(
@@ -79,8 +70,8 @@ def evaluate(
     """
     loaded = load_questions(config, split, questions)
     joined = join([row.id for row in loaded.rows], predictions)
-    items = [_item(question, row) for question, row in zip(loaded.rows, joined.rows, strict=True)]
-    _match_annotated(items)
+    items = [read_item(question, row) for question, row in zip(loaded.rows, joined.rows, strict=True)]
+    match_annotated(items)
     found = _score(items, loaded, unlabeled, FAMILIES if families is None else families)
     if absent := [name for name in families or () if name not in found]:
         raise InputError(f"{', '.join(absent)} cannot be computed: {_hint(absent[0], loaded)}")
@@ -97,84 +88,7 @@ def evaluate(
     )
 
 
-def _item(question: Question, prediction: Prediction | None) -> _Item:
-    item = _Item(question, prediction)
-    if prediction is None:
-        return item
-    fields = prediction.fields
-    item.wrong = _wrong(fields)
-    if item.wrong is None:
-        item.answer = fields.get("answer")
-        item.claims = None if fields.get("claims") is None else [_claim(claim) for claim in fields["claims"]]
-    return item
-
-
-def _claim(claim: Row) -> dict[str, Any]:
-    names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
-    return {name: claim.get(given) for name, given in names.items()}
-
-
-def _wrong(fields: Row) -> str | None:
-    """What is wrong with the fields of a prediction, or None."""
-    answer, claims = fields.get("answer"), fields.get("claims")
-    if answer is not None and not isinstance(answer, str):
-        return f"the answer is a {type(answer).__name__}; allowed: a string or null"
-    if claims is not None and not isinstance(claims, list):
-        return f"claims is a {type(claims).__name__}; allowed: a list of objects"
-    for number, claim in enumerate(claims or (), start=1):
-        if reason := _wrong_claim(claim):
-            return f"claim {number}: {reason}"
-    return None
-
-
-def _wrong_claim(claim: Any) -> str | None:
-    if not isinstance(claim, Mapping):
-        return f"a JSON {type(claim).__name__}; allowed: an object with claim, evidence, label"
-    text, evidence, score = claim.get("claim"), claim.get("evidence"), claim.get("fact_score")
-    if text is not None and not isinstance(text, str):
-        return f"its claim is {text!r:.40}; allowed: a string"
-    if evidence is not None and not (isinstance(evidence, list) and all(isinstance(one, str) for one in evidence)):
-        return f"its evidence is {evidence!r:.40}; allowed: a list of strings"
-    if claim.get("label") not in ("Y", "N", None):
-        return f'its label is {claim["label"]!r:.40}; allowed: "Y", "N" or null'
-    number = isinstance(score, int | float) and not isinstance(score, bool) and isfinite(score) and 0 <= score <= 1
-    if score is not None and not number:
-        return f"its fact_score is {score!r:.40}; allowed: a number from 0 to 1, or null"
-    return None
-
-
-def _match_annotated(items: Sequence[_Item]) -> None:
-    """Checks that either all predictions have the annotated claims, or none.
-
-    If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the annotated claims.
-    """
-    given = [item for item in items if item.claims is not None]
-    fitting = [item for item in given if item.claims and _fits(item.claims, item.question)]
-    if not fitting:
-        return
-    for item in given:
-        item.annotated = not item.claims or _fits(item.claims, item.question)
-        if not item.annotated or (not item.claims and _annotated(item.question)):
-            item.annotated, item.claims = False, None
-            item.wrong = "its claims are not the annotated claims of the question's answer"
-
-
-def _annotated(question: Question) -> Claims:
-    return [claim for answer in question.answers for claim in answer["claims"] or ()]
-
-
-def _fits(claims: Claims, question: Question) -> bool:
-    judged = _annotated(question)
-    if len(judged) != len(claims) or not any(claim["support"] is not None for claim in judged):
-        return False
-    pairs = zip(claims, judged, strict=True)
-    return all(
-        ours["claim_string"] is None or ours["claim_string"].strip() == theirs["claim_string"].strip()
-        for ours, theirs in pairs
-    )
-
-
-def _score(items: Sequence[_Item], questions: Questions, unlabeled: str, families: Sequence[str]) -> dict[str, str]:
+def _score(items: Sequence[Item], questions: Questions, unlabeled: str, families: Sequence[str]) -> dict[str, str]:
     """Writes the columns into the items; returns the signatures of the families that were computed."""
     common = {"config": questions.config, "split": questions.split, "data": questions.digest}
     found: dict[str, str] = {}
@@ -188,11 +102,11 @@ def _score(items: Sequence[_Item], questions: Questions, unlabeled: str, familie
     if FACT_SCORE in families and with_scores:
         for item in with_scores:
             item.scores |= columns.of_fact_scores(item.claims or [])
-        found[FACT_SCORE] = signatures.fact_score(common, _labeled_by(items, "fact_scores_by"))
+        found[FACT_SCORE] = signatures.fact_score(common, labeled_by(items, "fact_scores_by"))
     return found
 
 
-def _rouge(items: Sequence[_Item], common: Row) -> dict[str, str]:
+def _rouge(items: Sequence[Item], common: Row) -> dict[str, str]:
     having = [(item, item.question.reference) for item in items if item.question.reference is not None]
     if not having:
         return {}
@@ -203,19 +117,19 @@ def _rouge(items: Sequence[_Item], common: Row) -> dict[str, str]:
 
 
 def _of_annotated(
-    items: Sequence[_Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
+    items: Sequence[Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
 ) -> dict[str, str]:
     """Scores of labels on the annotated claims, as in the authors' scripts."""
     kept = [item for item in items if item.question.answers]
     rows = [{"answers": item.question.answers} for item in kept]
     labels, facts = ([_verdicts(item, name) for item in kept] for name in ("label", "fact_score"))
     fields = common | {"unlabeled": unlabeled}
-    by = _labeled_by(items, "labels_by")
+    by = labeled_by(items, "labels_by")
     found: dict[str, str] = {}
     if AUTOAIS in families and any(map(any, labels)):
         for item, answers in zip(kept, autoais(rows, labels, on_unlabeled=unlabeled).per_question, strict=True):
             (answer,) = answers
-            item.scores |= columns.of_answer(item.question.answers[0]["answer_string"], _annotated(item.question))
+            item.scores |= columns.of_answer(item.question.answers[0]["answer_string"], annotated_claims(item.question))
             item.scores |= columns.of_autoais(answer)
         found[AUTOAIS] = signatures.autoais(fields, "annotated", by)
     if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
@@ -226,49 +140,38 @@ def _of_annotated(
     if FACT_SCORE_AGREEMENT in families and any(score is not None for row in facts for score in row):
         for item, claims in zip(kept, factscore_agreement(rows, facts).per_question, strict=True):
             item.scores |= columns.of_agreement(FACT_SCORE_AGREEMENT, claims)
-        found[FACT_SCORE_AGREEMENT] = signatures.fact_score_agreement(common, _labeled_by(items, "fact_scores_by"))
+        found[FACT_SCORE_AGREEMENT] = signatures.fact_score_agreement(common, labeled_by(items, "fact_scores_by"))
     return found
 
 
-def _verdicts(item: _Item, name: str) -> list[Any]:
+def _verdicts(item: Item, name: str) -> list[Any]:
     if item.claims is None:
-        return [None] * len(_annotated(item.question))
+        return [None] * len(annotated_claims(item.question))
     return [claim[name] for claim in item.claims]
 
 
 def _of_own_claims(
-    items: Sequence[_Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
+    items: Sequence[Item], common: dict[str, str], unlabeled: str, families: Sequence[str]
 ) -> dict[str, str]:
     if AUTOAIS not in families:
         return {}
     given = [item for item in items if item.claims is not None]
     labels = [[claim["label"] for claim in item.claims or ()] for item in given]
     for item in given:
-        item.scores |= columns.of_answer(_text(item), item.claims or [])
+        item.scores |= columns.of_answer(text_of_item(item), item.claims or [])
     if any(map(any, labels)):
-        rows = [columns.as_row(_text(item), item.claims or []) for item in given]
+        rows = [columns.as_row(text_of_item(item), item.claims or []) for item in given]
         for item, answers in zip(given, autoais(rows, labels, on_unlabeled=unlabeled).per_question, strict=True):
             item.scores |= columns.of_autoais(answers[0])
     fields = common | {"unlabeled": unlabeled}
-    return {AUTOAIS: signatures.autoais(fields, "all with evidence", _labeled_by(items, "labels_by"))}
+    return {AUTOAIS: signatures.autoais(fields, "all with evidence", labeled_by(items, "labels_by"))}
 
 
-def _text(item: _Item) -> str:
-    """The text that decides whether an answer abstains: the answer, or its claims if only these are given."""
-    return item.answer or " ".join(claim["claim_string"] or "" for claim in item.claims or ())
-
-
-def _labeled_by(items: Sequence[_Item], name: str) -> str:
-    """The model that made the labels according to a field of the lines; "unstated" without this field."""
-    said = [item.prediction.fields.get(name) for item in items if item.prediction is not None]
-    return ",".join(dict.fromkeys(str(value) for value in said if value)) or "unstated"
-
-
-def _record(item: _Item) -> Record:
+def _record(item: Item) -> Record:
     annotated = item.question.answers[0]["answer_string"] if item.annotated else None
     answer = item.answer if item.answer is not None else annotated
     if answer is None and item.claims is not None:
-        answer = _text(item)
+        answer = text_of_item(item)
     status = FAILED if answer is None else ANSWERED if answer.strip() else EMPTY
     problem = item.wrong or ("no prediction" if item.prediction is None else None)
     if problem is None and answer is None:
@@ -292,7 +195,7 @@ def _shown(claim: Row) -> dict[str, Any]:
     return {"text": claim["claim_string"] or "", "evidence": claim["evidence"] or [], "label": claim["label"]}
 
 
-def _problems(joined: Joined, items: Sequence[_Item], unlabeled: str) -> list[str]:
+def _problems(joined: Joined, items: Sequence[Item], unlabeled: str) -> list[str]:
     said = joined.problems()
     if wrong := [(item.prediction, item.wrong) for item in items if item.wrong]:
         named = some(f"{row.id} (line {row.line}): {reason}" for row, reason in wrong if row)

@@ -76,7 +76,7 @@ def judge(
     Exit code: 0 all answers are judged; 1 some are not; 2 wrong usage.
     """
     from qabench.benchmarks.fanoutqa.judge import judge_for
-    from qabench.cli.output import errors, plain_warnings
+    from qabench.cli.output import plain_warnings, say_on_stderr
 
     with plain_warnings():
         chosen = judge_for(
@@ -98,7 +98,7 @@ def judge(
         try:
             judged = _run(items, chosen)
         except KeyboardInterrupt:
-            errors().print("stopped; replies received so far are cached: repeat the command to continue")
+            say_on_stderr("stopped; replies received so far are cached: repeat the command to continue")
             raise typer.Exit(INTERRUPTED) from None
     _report(items, judged, output, per_item, as_json)
     if judged.score is None or judged.score.n < len(items.joined.ids):

@@ -92,35 +92,34 @@ def _answers(run: Evaluation) -> Predictions:
 
 def _print_template(path: Path, as_json: bool) -> None:
     from qabench.benchmarks.fanoutqa.submission_metadata import ASKED
-    from qabench.cli.output import console, print_json
+    from qabench.cli.output import print_json, say
 
     if as_json:
         print_json({"metadata": str(path), "keys": {name: key.about for name, key in ASKED.items()}})
         return
-    out = console()
-    out.print(f"Wrote {path}. Complete it, then run the command again without --init:", markup=False, soft_wrap=True)
+    say(f"Wrote {path}. Complete it, then run the command again without --init:")
     for name, key in ASKED.items():
-        out.print(f"  {name}: {key.about}", markup=False, soft_wrap=True)
+        say(f"  {name}: {key.about}")
 
 
 def _report(checked: Submission, paths: list[Path], out: Path, as_json: bool) -> None:
-    from qabench.cli.output import console, errors, print_json
+    from qabench.cli.output import print_json, say, say_on_stderr
 
     steps = _steps(checked.name, out) if paths else []
     if as_json:
         print_json(_as_dict(checked, paths, steps))
         return
     for line, style in _lines(checked.problems):
-        errors().print(line, style=style, markup=False)
+        say_on_stderr(line, style)
     if not paths:
         said = f"rejected, nothing was written; errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
-        errors().print(said, style="bold red", markup=False)
+        say_on_stderr(said, "bold red")
         return
-    console().print(f"Submission {checked.name}:", style="bold", markup=False)
+    say(f"Submission {checked.name}:", "bold")
     for path in paths:
-        console().print(f"  {path}", markup=False, soft_wrap=True)
+        say(f"  {path}")
     for number, step in enumerate(steps, 1):
-        console().print(f"{number}. {step}", markup=False, soft_wrap=True)
+        say(f"{number}. {step}")
 
 
 def _as_dict(checked: Submission, paths: list[Path], steps: list[str]) -> dict[str, Any]:
