@@ -9,6 +9,7 @@ from typing import Any
 from qabench.loading_scripts import dataset_table, open_path, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
 from qabench.rows import Row, read_json
+from qabench.tables import flattened
 
 SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovided": "evidence-provided"}
 ROUGES = ("rouge1", "rouge2", "rougeL")
@@ -59,10 +60,8 @@ def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
 
 def _flat(row: Mapping[str, Any]) -> dict[str, float]:
     """The scores of a row by the names of the benchmark's metrics."""
-    named = {f"acc.{name}": value for name, value in row["acc"].items()}
-    named |= {f"{kind}.{name}": value for kind, of in row["rouge"].items() for name, value in of.items()}
-    named |= {name: row[name] for name in ("bleurt", "gpt")}
-    return {name: value for name, value in named.items() if value is not None}
+    scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
+    return {name: value for name, value in flattened(scores) if value is not None}
 
 
 def _scores(row: Row) -> dict[str, Any]:

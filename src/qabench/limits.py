@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, AnyStr
 
 MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
@@ -42,6 +42,25 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) ->
     if text.count("[") + text.count("{") > MAX_DEPTH:
         check_depth(value)
     return value
+
+
+def why_not_json(error: ValueError) -> str:
+    """The reason for which ``json_of`` refused a document, with the place."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start}"
+    if isinstance(error, json.JSONDecodeError):
+        line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+        return f"not JSON ({error.msg}, {line}column {error.colno})"
+    return f"not valid JSON ({error})"  # too deep, too long, or an integer with too many digits
+
+
+def numbered_lines(data: AnyStr) -> Iterator[tuple[int, AnyStr]]:
+    """The lines that are not blank, with their numbers from 1, as in JSONL.
+
+    Only \\n ends a line: strings may contain other separators, at which ``splitlines`` would break.
+    """
+    end = b"\n" if isinstance(data, bytes) else "\n"
+    return ((number, line) for number, line in enumerate(data.split(end), 1) if line.strip())
 
 
 def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:

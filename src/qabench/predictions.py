@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.limits import json_of
+from qabench.limits import json_of, numbered_lines, why_not_json
 
 NAMED = 5  # ids or lines that a message lists; the others are counted
 STDIN = "-"
@@ -125,9 +125,7 @@ def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Pred
     """The predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs)
-    # Only \n ends a line: strings may contain other separators that str.splitlines would break at.
-    lines = ((number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
-    return _collected(name, lines, needs)
+    return _collected(name, numbered_lines(data), needs)
 
 
 def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
@@ -172,16 +170,15 @@ def read_bytes(source: str | Path) -> bytes:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read the predictions {source}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(f"cannot read {source}: {getattr(error, 'strerror', None) or error}") from None
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _json_list(data: bytes, name: str) -> list[Any]:
     try:
-        found = json_of(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} begins like a JSON list, but is not valid JSON: {error}") from None
-    return list(found)
+        return list(json_of(data))
+    except ValueError as error:
+        raise InputError(f"{name} begins like a JSON list, but is {why_not_json(error)}") from None
 
 
 def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]) -> Predictions:
@@ -200,10 +197,8 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
 def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine:
     try:
         row = json_of(item) if isinstance(item, bytes) else item
-    except UnicodeDecodeError as error:
-        return BadLine(number, f"not UTF-8 at byte {error.start}")
     except ValueError as error:
-        return BadLine(number, f"not JSON ({error})")
+        return BadLine(number, why_not_json(error))
     if not isinstance(row, Mapping):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
     keys = ", ".join(map(repr, row)) or "none"

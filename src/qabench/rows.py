@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qabench.errors import DataError
-from qabench.limits import json_of
+from qabench.limits import json_of, why_not_json
 
 JSON_NAMES = {dict: "object", list: "list", str: "string", int: "integer", float: "number", bool: "true or false"}
 
@@ -112,13 +111,8 @@ def read_json_lines(path: Path) -> Iterator[Row]:
 def _parse(data: bytes, encoding: str, where: str) -> Any:
     try:
         return json_of(data.decode(encoding))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        line = f", line {error.lineno}" if b"\n" in data.strip() else ""
-        raise DataError(f"{where}{line}, column {error.colno}: not JSON ({error.msg})") from None
-    except ValueError as error:  # too deep, too long, or an integer with too many digits
-        raise DataError(f"{where}: not valid JSON ({error})") from None
+    except ValueError as error:
+        raise DataError(f"{where}: {why_not_json(error)}") from None
 
 
 def _shown(value: Any) -> str:

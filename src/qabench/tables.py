@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
 _STYLE = "text-align:{}; vertical-align:top"
+
+
+def flattened(value: Mapping[str, Any], between: str = ".", before: str = "") -> Iterator[tuple[str, Any]]:
+    """(name, value) of each value that is not a dict; one in a nested dict has a name such as "acc.loose"."""
+    for name, part in value.items():
+        if isinstance(part, dict):
+            yield from flattened(part, between, f"{before}{name}{between}")
+        else:
+            yield f"{before}{name}", part
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def test_only_shared_ids_count_and_the_rest_is_named(tmp_path: Path) -> None:
         "replaced an earlier line of the same id: 1 (2 (line 4))",
         "without a number for s: 2 (3, 4)",
         "unreadable lines: 3 (line 9: not JSON",
-        'line 10: not an object with an "id"',
+        "line 10: without 'id' (keys: 's')",
     ):
         assert part in problems["b"]
     assert "b: unreadable lines: 3" in run(a, b, "--metric", "s").stdout
@@ -121,15 +121,15 @@ def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None
     [
         (["A", "--metric", "acc.loose"], "give at least two files"),
         (["A", "A", "--metric", "acc.loose"], "the file was given twice"),
-        (["nowhere.jsonl", "A", "--metric", "acc.loose"], "cannot read the file of scores nowhere.jsonl: No such file"),
+        (["nowhere.jsonl", "A", "--metric", "acc.loose"], "cannot read nowhere.jsonl: No such file"),
         (
             ["A", "B", "--metric", "acc.loose"],
             "does not have exactly one score 'acc.loose'; allowed: p.s, q.s",
         ),
         (["A", "B", "--metric", "s"], "a.jsonl does not have exactly one score 's'; allowed: p.s, q.s"),
         (["A", "B", "--metric", "p.s"], r"have no id in common: a: 1 \(1\); b: 1 \(2\)"),
-        (["A", "E", "--metric", "p.s"], "empty.jsonl has no scores. A line must look like"),
-        (["A", "J", "--metric", "p.s"], r"junk.jsonl has no scores \(line 1: not JSON"),
+        (["A", "E", "--metric", "p.s"], r"empty.jsonl .* no predictions.*empty"),
+        (["A", "J", "--metric", "p.s"], r"junk.jsonl .* no predictions.*line 1: not JSON"),
         (["A", "B", "--metric", "s", "--test", "t"], "unknown test 't'; allowed: randomization, bootstrap"),
         (["A", "B", "--metric", "s", "--correction", "t"], "unknown correction 't'; allowed: holm, bh, none"),
         (["A", "B", "--metric", "p.s", "--cluster", "doc"], "id '1' does not have its question in .*'doc'"),

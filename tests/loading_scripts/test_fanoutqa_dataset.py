@@ -186,13 +186,13 @@ def test_any_broken_row_loads_or_is_named(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b'[{"id": "a"', r"column \d+: not JSON"),
+        (b'[{"id": "a"', r"not JSON \(.*column \d+"),
         (b"\xff\xfe[]", "not UTF-8 at byte 0"),
         (b'{"id": 1}', "expected a list of rows, got object"),
         (b'["a"]', "row 0: expected an object, got string 'a'"),
         (b"[" * 200_000, "nested deeper than"),
         (b"[" + b"9" * 5000 + b"]", "not valid JSON"),
-        (b'[\n{"id": }]', r", line 2, column 8: not JSON"),
+        (b'[\n{"id": }]', r"not JSON \(.*, line 2, column 8\)"),
     ],
 )
 def test_files_that_are_no_list_of_rows(tmp_path: Path, data: bytes, message: str) -> None:

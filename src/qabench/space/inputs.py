@@ -6,14 +6,13 @@ A list is JSON, or JSONL with one item a line. An item is a value, or an object 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.limits import json_of
+from qabench.limits import json_of, numbered_lines, why_not_json
 
 MAX_BYTES = 5 * 1024 * 1024
 NAMED = 5  # how many lines or ids a message names before it counts the rest
@@ -186,16 +185,13 @@ def _parsed(text: str) -> tuple[Any] | str:
     """What a text says, in a tuple; or why it is not JSON."""
     try:
         return (json_of(text),)
-    except json.JSONDecodeError as error:
-        line = f"line {error.lineno}, " if "\n" in text.strip() else ""
-        return f"not JSON ({error.msg}, {line}column {error.colno})"
-    except ValueError as error:  # too deep, too long, or an integer of too many digits
-        return f"not valid JSON ({error})"
+    except ValueError as error:
+        return why_not_json(error)
 
 
 def _read_lines(text: str, name: str) -> Items:
     good, bad = [], []
-    for number, line in _lines(text):
+    for number, line in numbered_lines(text):
         parsed = _parsed(line)
         if isinstance(parsed, str):
             bad.append((number, parsed))
@@ -208,8 +204,3 @@ def _read_lines(text: str, name: str) -> Items:
             'text stands in double quotes: "Paris"'
         )
     return items
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    # Only \n ends a line: texts may hold other separators that str.splitlines would break at.
-    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from qabench.tables import flattened
+
 ROWS_SHOWN = 200
 CHARACTERS_SHOWN = 400
 PER_QUESTION = ("per_question", "raw")
@@ -53,7 +55,7 @@ def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, not
     parts = [box("warning", *said) for said in _warnings(result)]
     if noted := list(notes):
         parts.append(box("note", "About the input", *noted))
-    if scores := list(_flat({name: value for name, value in rest.items() if name not in groups})):
+    if scores := _flat({name: value for name, value in rest.items() if name not in groups}):
         parts.append(_main([(name, value) for name, value in scores if isinstance(value, float)][:MAIN]))
         parts.append(_table("Scores", ["score", "value"], [[name, shown(value)] for name, value in scores]))
     parts += [_records(name, "", group.items()) for name, group in groups.items()]
@@ -114,13 +116,9 @@ def _is_records(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(part, dict) for part in value)
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The single values; those of nested dicts are named "outer: inner"."""
-    for name, part in value.items():
-        if isinstance(part, dict):
-            yield from _flat(part, f"{prefix}{name}: ")
-        elif not _is_records(part):
-            yield f"{prefix}{name}", part
+    return [(name, part) for name, part in flattened(value, ": ") if not _is_records(part)]
 
 
 def _questions(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

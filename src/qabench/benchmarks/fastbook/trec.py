@@ -11,7 +11,7 @@ import numpy as np
 
 from qabench.benchmarks.fastbook.study.coverage import covered
 from qabench.errors import InputError
-from qabench.limits import json_of
+from qabench.limits import json_of, numbered_lines, why_not_json
 from qabench.predictions import BadLine, Prediction, Predictions, some
 from qabench.retrieval.bm25.index import Hits
 from qabench.text.repaired import RepairedTexts
@@ -72,12 +72,12 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
         InputError: a line is not such an object, or an id is repeated; the message names the line.
     """
     texts: dict[str, str] = {}
-    for number, line in _lines(data):
+    for number, line in numbered_lines(data):
         where = f"{name}, line {number}"
         try:
             row = json_of(line)
         except ValueError as error:
-            raise InputError(f"{where}: not JSON ({error})") from None
+            raise InputError(f"{where}: {why_not_json(error)}") from None
         docno = next((row[key] for key in DOCUMENT_KEYS if key in row), None) if isinstance(row, dict) else None
         if not isinstance(docno, str) or not isinstance(row.get("text"), str):
             raise InputError(f'{where}: {row!r:.80}; a line of a corpus must be {{"docno": "...", "text": "..."}}')
@@ -102,7 +102,7 @@ def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
     """
     rankings: dict[str, dict[str, tuple[float, int, int]]] = {}
     bad: list[BadLine] = []
-    for number, line in _lines(data):
+    for number, line in numbered_lines(data):
         columns = line.decode("utf-8", "replace").split()
         if reason := _bad_columns(columns):
             bad.append(BadLine(number, reason))
@@ -123,10 +123,6 @@ def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
         fields = {"id": query, "passages": [texts[docno] for docno in ranked], "documents": ranked}
         rows.append(Prediction(min(line for _, _, line in documents.values()), query, fields))
     return Predictions(name, tuple(rows), tuple(bad))
-
-
-def _lines(data: bytes) -> Iterable[tuple[int, bytes]]:
-    return ((number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
 
 
 def _bad_columns(columns: list[str]) -> str | None:
