@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -22,7 +23,9 @@ def built(script: Path) -> nbformat.NotebookNode:
     notebook = jupytext.read(script)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HF_HUB_OFFLINE="1", HF_EVALUATE_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
-        os.environ.update(PYTHONWARNINGS="ignore")
+        os.environ.update(
+            PYTHONWARNINGS="ignore", PATH=f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
+        )
         NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # random ids would change with every build

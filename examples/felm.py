@@ -24,15 +24,10 @@ def reply(row):
 predictions = [{"id": row["index"], "reply": reply(row)} for row in sample]
 predictions[0]["reply"] = "I cannot say."  # unreadable: counts as "all segments correct", as in the authors' script
 evaluation = qabench.evaluate_predictions("felm", "sample", predictions)
-scores = qabench.benchmark("felm").scores(evaluation)
-for name in ("f1", "balanced_accuracy", "responses_f1", "readable_f1"):
-    one = scores[name]
-    print(f"{name:18} {one.interval.mean:.3f}, n = {one.n} {one.metric.unit}, left out: {one.left_out}")
+evaluation
 
 # %% [markdown]
-# By domain:
+# By domain, with the number of segments; a domain without an F1, such as one without errors, is left out:
 
 # %%
-for domain, records in evaluation.by_group("domain").items():
-    found = qabench.benchmark("felm").scores(evaluation, records).get("f1")
-    print(f"{domain:12} {len(records):2} responses, F1 {found.interval.mean:.3f}" if found else f"{domain}: no F1")
+axes = evaluation.plot(["f1"], by="domain")

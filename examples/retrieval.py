@@ -11,7 +11,13 @@ from qabench.retrieval import BM25Index, add_bm25_index
 
 sample = qabench.load_dataset("fanoutqa", "sample", split="validation")
 index = BM25Index.from_dataset(sample, column="question")
+index
+
+# %%
 hits = index.search("density of planets", k=3)
+hits
+
+# %%
 [(round(score, 2), sample[position]["question"]) for position, score in hits]
 
 # %% [markdown]

@@ -62,6 +62,9 @@ from pathlib import Path
 from qabench.runs.log import read_run
 
 run = read_run(next(Path("logs").glob("*.eval")))
+run
+
+# %%
 [(record.id, record.answer, round(record.scores["acc.loose"], 2)) for record in run.records]
 
 # %%

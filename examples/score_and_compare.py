@@ -33,27 +33,29 @@ write("every-second", [text if i % 2 else "I do not know." for i, text in enumer
 write("first-half", [text[: len(text) // 2] for text in references])
 
 # %% [markdown]
-# Score them. An `Evaluation` has one record per question, with the numbers that the scores are computed from.
+# Score them. An `Evaluation` has one record per question, with the numbers that the scores are computed from. It shows
+# itself as a table of scores, with what distinguishes them from the official ones: here also the lemmatizer, because
+# official accuracy needs spaCy's model.
 
 # %%
 systems = {
     name: qabench.evaluate_predictions("fanoutqa", "sample", folder / f"{name}.jsonl", lemmatizer="simplemma")
     for name in ("every-second", "first-half")
 }
-benchmark = qabench.benchmark("fanoutqa")
-scores = {name: benchmark.scores(evaluation) for name, evaluation in systems.items()}
-for name, of in scores.items():
-    for metric in ("acc.loose", "acc.strict"):
-        one = of[metric]
-        low, high = one.interval.low, one.interval.high
-        print(f"{name:13} {metric:10} {one.interval.mean:.3f} ({low:.3f} to {high:.3f}), n = {one.n}")
+systems["first-half"]
 
 # %% [markdown]
-# What distinguishes these scores from the official ones? The lemmatizer: official accuracy needs spaCy's model.
+# One row per question, as a data frame:
 
 # %%
-benchmark.deviations(systems["first-half"], scores["first-half"]["acc.loose"])
+columns = ["question", "answer", "acc.loose", "acc.strict", "category"]
+systems["first-half"].to_pandas()[columns].head()
 
+# %% [markdown]
+# Scores by group:
+
+# %%
+axes = systems["every-second"].plot(["acc.loose"], by="type")
 # %% [markdown]
 # Intervals that overlap are not a test. The paired test asks whether the difference on the same
 # questions could be chance.
@@ -61,13 +63,14 @@ benchmark.deviations(systems["first-half"], scores["first-half"]["acc.loose"])
 # %%
 from qabench.evaluation.comparison import compare
 
-found = compare(systems, benchmark.metric("acc.loose"))
-found.pairs[0]
+found = compare(systems, qabench.benchmark("fanoutqa").metric("acc.loose"))
+found
 
 # %%
 metrics = ["acc.loose", "acc.strict", "rouge1.fscore", "rougeL.fscore"]
 figure, axes = plt.subplots(figsize=(7, 3))
-for offset, (name, of) in enumerate(scores.items()):
+for offset, (name, evaluation) in enumerate(systems.items()):
+    of = evaluation.scores()
     means = [of[metric].interval.mean for metric in metrics]
     low = [of[metric].interval.mean - of[metric].interval.low for metric in metrics]
     high = [of[metric].interval.high - of[metric].interval.mean for metric in metrics]
