@@ -6,8 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import qabench
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks.needs import Need
+from qabench.cli import app
 from qabench.environment import ENVIRONMENT, HIDDEN, environment
 
 ROOT = Path(__file__).parents[2]
@@ -32,3 +36,21 @@ def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["variables"]["FANOUTQA_OPENAI_API_KEY"] == HIDDEN
     assert found["variables"]["QABENCH_OFFLINE"] == "1"
     assert found["qabench"] == qabench.__version__
+
+
+def test_what_is_official_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = Need("x", "do this", packages=("json", "no_such_package"), variables=("QABENCH_API_KEY",))
+    monkeypatch.delenv("QABENCH_API_KEY", raising=False)
+    assert need.missing("felm") == ["no_such_package", "QABENCH_API_KEY"]
+    monkeypatch.delenv("QABENCH_MIRROR", raising=False)
+    shown = CliRunner().invoke(app, ["env"], env={"COLUMNS": "250"}).stdout
+    assert re.search(r"felm +F1 and balanced accuracy of predictions +yes", shown)
+    assert re.search(r"fanoutqa +LLM judge +no: .*FANOUTQA_OPENAI_API_KEY missing; pip install", shown)
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_every_benchmark_says_what_it_needs(name: str) -> None:
+    assert benchmark(name).needs
+    for need in benchmark(name).needs:
+        assert bool(need.fix) == bool(need.packages or need.files or need.variables)
+        need.missing(name)  # every file is a source file

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qabench.benchmarks.needs import Need
 from qabench.errors import InputError
 from qabench.evaluation.metric import CUTOFF, Metric
 from qabench.evaluation.record import FAILED
@@ -102,6 +103,7 @@ class Benchmark(Displayed):
             are in the benchmark's ``leaderboard.json``, or for none.
         reproduce_with: "module:function" that returns the ``Reproduction`` of published numbers; "" if these are only
             the statistics of the data.
+        needs: what a machine must have for official results, for ``qabench env``.
         commands: command names -> "module:function", for ``qabench NAME COMMAND``.
     """
 
@@ -126,6 +128,7 @@ class Benchmark(Displayed):
     sections_with: str = ""
     published_with: str = ""
     reproduce_with: str = ""
+    needs: tuple[Need, ...] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
 
     def setting(self, name: str | None) -> Setting:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 
 def env(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
-    """Show versions, models, caches and environment variables, for bug reports. Keys are never shown."""
+    """Show versions, models, caches, variables and what is official here, for bug reports. Keys are never shown."""
     from qabench.cli.output import print_json, print_table
     from qabench.environment import ENVIRONMENT, environment
     from qabench.tables import Table
 
-    found = environment()
+    found = environment() | {"official": _official()}
     if as_json:
         print_json(found)
         return
@@ -26,3 +26,19 @@ def env(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON doc
         for one in ENVIRONMENT
     ]
     print_table(Table("Environment variables", ["name", "value"], variables))
+    rows = [[one["benchmark"], one["what"], _said(one["missing"], one["fix"])] for one in found["official"]]
+    print_table(Table("What is official on this machine", ["benchmark", "what", "official"], rows))
+
+
+def _official() -> list[dict[str, Any]]:
+    from qabench.benchmarks import benchmark, benchmark_names
+
+    return [
+        {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
+        for name in benchmark_names()
+        for need in benchmark(name).needs
+    ]
+
+
+def _said(missing: list[str], fix: str) -> str:
+    return f"no: {', '.join(missing)} missing; {fix}" if missing else "yes"

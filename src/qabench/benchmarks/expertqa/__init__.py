@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qabench.benchmarks import Benchmark, Option, Setting
 from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
+from qabench.benchmarks.needs import Need
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = "-T corpus=FILE.jsonl with passages in the column 'text'; with -T ranker=dense also the extra dense."
@@ -72,6 +73,16 @@ BENCHMARK = Benchmark(
     prediction_with="qabench.benchmarks.expertqa.prediction:prediction",
     declarations="qabench.benchmarks.expertqa.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.expertqa.reproduce:reproduce",
+    needs=(
+        Need("ROUGE and agreement with experts"),
+        Need("AutoAIS labels", "pip install 'qabench[autoais]'", packages=("torch", "transformers", "sentencepiece")),
+        Need(
+            "claims",
+            "pip install 'qabench[spacy]' && python -m spacy download en_core_web_sm",
+            packages=("spacy", "en_core_web_sm"),
+        ),
+        Need("the prompts of runs", "qabench fetch expertqa", files=("prompts/qa_prompt.txt",)),
+    ),
     options=(
         Option(
             "split", "A split of the config. Default: test, if it has one.", choices=("train", "validation", "test")

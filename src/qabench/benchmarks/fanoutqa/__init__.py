@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qabench.benchmarks import Benchmark, Option, Setting
+from qabench.benchmarks.needs import Need
 from qabench.evaluation.metric import Metric, mean_in_order
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
@@ -103,6 +104,23 @@ BENCHMARK = Benchmark(
     official_shape="qabench.benchmarks.fanoutqa.predictions:official_result",
     declarations="qabench.benchmarks.fanoutqa.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.fanoutqa.reproduce:reproduce",
+    needs=(
+        Need(
+            "loose and strict accuracy",
+            "pip install 'qabench[spacy]' && python -m spacy download en_core_web_sm",
+            packages=("spacy", "en_core_web_sm"),
+        ),
+        Need("ROUGE"),
+        Need("BLEURT", "pip install 'qabench[bleurt]'", packages=("torch", "transformers", "sentencepiece")),
+        Need(
+            "LLM judge",
+            "pip install 'qabench[judge]'; qabench fetch fanoutqa; set the key",
+            packages=("openai",),
+            files=("fanoutqa/eval/llm.py",),
+            variables=("FANOUTQA_OPENAI_API_KEY",),
+        ),
+        Need("the questions of dev", "qabench fetch fanoutqa", files=("fanoutqa/data/fanout-final-dev.json",)),
+    ),
     published_with="qabench.loading_scripts.fanoutqa.leaderboard:published_scores",
     commands={
         "judge": "qabench.benchmarks.fanoutqa.commands.judge:judge",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qabench.benchmarks import Benchmark, Option, Setting
+from qabench.benchmarks.needs import Need
 from qabench.evaluation.metric import Metric
 
 
@@ -57,6 +58,10 @@ BENCHMARK = Benchmark(
     prediction_with="qabench.benchmarks.fastbook.prediction:prediction",
     declarations="qabench.benchmarks.fastbook.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.fastbook.reproduce:reproduce",
+    needs=(
+        Need("MRR@k and Recall@k"),
+        Need("the questions", "qabench fetch fastbook", files=("fastbook-benchmark.json",)),
+    ),
     options=(
         Option("k", "The cutoffs, separated by commas.", default="10"),
         Option(

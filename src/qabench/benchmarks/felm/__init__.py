@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qabench.benchmarks import Benchmark, Option, Setting
 from qabench.benchmarks.felm.metrics import METRICS
+from qabench.benchmarks.needs import Need
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",
@@ -35,5 +36,9 @@ BENCHMARK = Benchmark(
     prediction_with="qabench.benchmarks.felm.prediction:prediction",
     declarations="qabench.benchmarks.felm.official:DECLARATIONS",
     reproduce_with="qabench.benchmarks.felm.reproduce:reproduce",
+    needs=(
+        Need("F1 and balanced accuracy of predictions"),
+        Need("the responses, and the prompts of runs", "qabench fetch felm", files=("eval/all.jsonl", "eval/eval.py")),
+    ),
     sections_with="qabench.benchmarks.felm.sections:sections",
 )
