@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,7 +48,7 @@ class Scripted:
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         self.asked.append(list(prompts))
-        return [Judgment(text, margin, 0.0) for text, margin in map(self.verdict, prompts)]
+        return [Judgment(text == "1", margin, 0.0) for text, margin in map(self.verdict, prompts)]
 
 
 def lines(text: str) -> list[str]:
@@ -128,7 +131,7 @@ def test_the_most_and_the_least_entailed_sentences_decide(official_quirks: bool)
 @pytest.mark.parametrize("quirks", [False, True])
 def test_ties_and_few_sentences(quirks: bool) -> None:
     def kept(sentences: str, margins: list[float]) -> str:
-        judged = [Judgment("", margin, 0.0) for margin in margins]
+        judged = [Judgment(False, margin, 0.0) for margin in margins]
         return extremes(sentences.split(), judged, official_quirks=quirks)
 
     assert kept("a b c d e", [0.0] * 5) == "a b d e"  # NumPy sorts so few items by insertion
@@ -141,7 +144,7 @@ def test_ties_and_few_sentences(quirks: bool) -> None:
 
 @given(st.lists(st.integers(-3, 3).map(float), min_size=4))
 def test_nothing_left_out_is_more_extreme(margins: list[float]) -> None:
-    judged = [Judgment("", margin, 0.0) for margin in margins]
+    judged = [Judgment(False, margin, 0.0) for margin in margins]
     kept = list(map(int, extremes(list(map(str, range(len(margins)))), judged).split()))
     assert len(set(kept)) == 4
     left = [margin for i, margin in enumerate(margins) if i not in kept]
@@ -231,7 +234,8 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
     for batch_size in (1, 3, 64):
         model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
         judged = model.judge(PROMPTS)
-        assert [judgment.text for judgment in judged] == [text for text, _ in by_hand] == LABELS
+        assert [judgment.entailed for judgment in judged] == [text == "1" for text, _ in by_hand]
+        assert [text for text, _ in by_hand] == LABELS
         assert [judgment.one - judgment.zero for judgment in judged] == pytest.approx([m for _, m in by_hand], abs=1e-4)
         assert model.n_tokens(PROMPTS) == [len(prompt.split()) + 1 for prompt in PROMPTS]
     assert len({round(margin, 3) for _, margin in by_hand}) > 4
@@ -251,6 +255,70 @@ def test_a_model_reads_512_tokens_of_a_prompt(tiny: Path) -> None:
     assert third.one != pytest.approx(first.one, abs=1e-4)
 
 
+class Scores:
+    """A network that writes given tokens after each other; 3 is "0", 4 is "1", 1 ends, 0 is written as nothing."""
+
+    device = "cpu"
+    config = SimpleNamespace(decoder_start_token_id=0)
+    generation_config = SimpleNamespace(decoder_start_token_id=None, eos_token_id=1)
+
+    def __init__(self, answers: list[list[int]]) -> None:
+        self.answers = answers  # by the first token of the prompt
+        self.generated = 0
+
+    def __call__(self, input_ids: Any, decoder_input_ids: Any, **_: Any) -> Any:
+        import torch
+
+        logits = torch.zeros(*decoder_input_ids.shape, 9)
+        for row, (ids, start) in enumerate(zip(input_ids.tolist(), decoder_input_ids.tolist(), strict=True)):
+            answer = self.answers[ids[0] - 5]
+            logits[row, 0, answer[0]] = 1
+            # What follows another first token than the assumed one is not defined.
+            logits[row, 1, answer[1] if start[1] == answer[0] else 1] = 1
+        return SimpleNamespace(logits=logits)
+
+    def generate(self, input_ids: Any, **_: Any) -> Any:
+        import torch
+
+        self.generated += len(input_ids)
+        answers = [self.answers[ids[0] - 5] for ids in input_ids.tolist()]
+        width = max(map(len, answers))
+        return torch.tensor([[0, *answer, *[0] * (width - len(answer))] for answer in answers])
+
+
+def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from qabench.neural.seq2seq import Judge
+
+    judge = object.__new__(Judge)
+    judge.tokenizer = AutoTokenizer.from_pretrained(tiny)
+    judge.verdicts, judge.expected, judge.ends, judge.texts = (4, 3), 4, {1}, {}
+    judge.network = Scores([[4, 1], [4, 4, 1], [3, 1], [1, 4], [0, 4, 1], [4, 0, 1], [7, 1], [0, 3, 1]])
+    judged = [judgment.entailed for judgment in judge([[5 + i, 1] for i in range(8)])]
+    assert judged == [True, False, False, False, True, True, False, False]
+    assert judge.network.generated == 3
+
+
+def test_two_devices_give_the_labels_of_one(tiny: Path) -> None:
+    from qabench.neural.seq2seq import load_entailment
+
+    with load_entailment(str(tiny), device="cpu,cpu", batch_size=1) as several:
+        assert several.devices == "float32 on cpu, cpu"
+        assert several.judge(PROMPTS * 2) == load_entailment(str(tiny), device="cpu", batch_size=1).judge(PROMPTS * 2)
+
+
+def test_a_worker_that_ends_is_an_error() -> None:
+    pytest.importorskip("torch", reason="needs the extra autoais")
+    from qabench.neural.models import ModelSource
+    from qabench.neural.workers import Workers
+
+    workers = Workers(os._exit, ModelSource("m", None, "x", "cpu"), ["cpu"])
+    with pytest.raises(QabenchError, match="a process with a copy of the model ended"):
+        list(workers.map([1]))
+    workers.close()
+
+
 def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
     from qabench.neural.seq2seq import load_entailment
 
@@ -259,7 +327,7 @@ def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
     claims = [("moon", [" | ".join(sentences)]), ("sun", ["sea"])]
     alone = model.judge([prompt_of(prompt_of(s, "moon"), "moon") for s in sentences])
     wanted = model.judge([prompt_of(extremes(sentences, alone), "moon"), prompt_of("sea", "sun")])
-    assert label_claims(claims, model, lines) == ["Y" if judgment.text == "1" else "N" for judgment in wanted]
+    assert label_claims(claims, model, lines) == ["Y" if judgment.entailed else "N" for judgment in wanted]
 
 
 def test_models_that_will_not_do(tiny: Path, tmp_path: Path) -> None:

@@ -27,12 +27,12 @@ class Judgment:
     """The output of a model for one prompt.
 
     Attributes:
-        text: the generated text.
+        entailed: whether the generated text is "1".
         one: the logit of the token "1" at the first position.
         zero: the logit of the token "0" at the first position.
     """
 
-    text: str
+    entailed: bool
     one: float
     zero: float
 
@@ -126,7 +126,7 @@ def label_claims(
     shorter = _shortened([texts[i] for i in long], model, split or punkt, official_quirks)
     prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
     for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
-        labels[i] = "Y" if judgment.text == "1" else "N"
+        labels[i] = "Y" if judgment.entailed else "N"
     return labels
 
 

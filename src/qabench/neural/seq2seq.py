@@ -1,33 +1,49 @@
-"""Models for ``qabench.neural.nli``: any sequence-to-sequence model of transformers that generates "1" or "0"."""
+"""Models for ``qabench.neural.nli``: any sequence-to-sequence model of transformers that generates "1" or "0".
+
+The label is "1" exactly if greedy generation writes "1" and ends. So the decoder runs once, for two positions: the
+first token, and the one after an assumed "1". Only if these do not decide (a blank or a special token comes first), the
+answer is generated. The encoder, which does nearly all the work, gets batches of similar length, and each prompt once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.neural.batches import buckets
-from qabench.neural.models import cannot_load, locate
+from qabench.neural.models import ModelSource, cannot_load, devices_of, locate, with_default_dtype
 from qabench.neural.nli import MAX_LENGTH, MODEL, Judgment
+from qabench.neural.workers import Workers
 
 MAX_NEW_TOKENS = 20
+Encoded = list[list[int]]
+"""The token ids of the prompts of a batch."""
 
 
 @dataclass(frozen=True)
 class Seq2SeqEntailment:
-    """A loaded model (``qabench.neural.nli.Entailment``).
+    """A loaded model (``qabench.neural.nli.Entailment``); ``close`` or a ``with`` block ends its worker processes.
 
     Attributes:
         name: the model, its commit or digest, and the dtype.
-        verdicts: the ids of the tokens "1" and "0".
+        devices: where it runs: "float32 on cpu".
+        batch_size: the number of prompts of 512 tokens per batch; of shorter ones there are more.
     """
 
     name: str
+    devices: str
     tokenizer: Any
-    network: Any
-    verdicts: tuple[int, int]
     batch_size: int
+    run: Callable[[Sequence[Encoded]], Iterator[list[Judgment]]]
+    close: Callable[[], None] = field(default=lambda: None)
+
+    def __enter__(self) -> Seq2SeqEntailment:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """The number of tokens of each prompt, including the end token, before truncation."""
@@ -35,29 +51,81 @@ class Seq2SeqEntailment:
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         """One judgment per prompt, in order; prompts are truncated to 512 tokens. Decoding is greedy."""
-        encoded = [self.tokenizer(prompt, truncation=True, max_length=MAX_LENGTH).input_ids for prompt in prompts]
+        if not prompts:
+            return []
+        encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
+        batches = buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH)
         judged: dict[int, Judgment] = {}
-        for batch in buckets([len(ids) for ids in encoded], self.batch_size):
-            judged |= zip(batch, self._generate([encoded[i] for i in batch]), strict=True)
+        for batch, found in zip(batches, self.run([[encoded[i] for i in batch] for batch in batches]), strict=True):
+            judged |= zip(batch, found, strict=True)
         return [judged[i] for i in range(len(prompts))]
 
-    def _generate(self, encoded: list[list[int]]) -> list[Judgment]:
+
+class Judge:
+    """The network on one device. Made in each worker process; called with a batch."""
+
+    def __init__(self, source: ModelSource) -> None:
+        from transformers import AutoModelForSeq2SeqLM
+
+        self.tokenizer = source.tokenizer()
+        self.network = source.network(AutoModelForSeq2SeqLM)
+        self.verdicts = _verdicts(source, self.tokenizer)
+        self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
+        ends = self.network.generation_config.eos_token_id
+        self.ends = set(ends if isinstance(ends, list) else [ends])
+        self.texts: dict[int, str] = {}
+
+    def __call__(self, encoded: Encoded) -> list[Judgment]:
+        """One judgment per prompt of a batch, in order."""
         import torch
 
-        inputs = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
+        inputs = self._padded(encoded)
+        start = self.network.generation_config.decoder_start_token_id
+        if start is None:
+            start = self.network.config.decoder_start_token_id
+        with torch.inference_mode():
+            logits = self.network(
+                **inputs,
+                decoder_input_ids=torch.tensor([[start, self.expected]] * len(encoded), device=self.network.device),
+                use_cache=False,
+            ).logits.float()
+        best, shown = logits.argmax(-1).tolist(), logits[:, 0, list(self.verdicts)].tolist()
+        entailed = [self._entailed(*pair) for pair in best]
+        open_ones = [i for i, verdict in enumerate(entailed) if verdict is None]
+        for i, text in zip(open_ones, self._generated([encoded[i] for i in open_ones]), strict=True):
+            entailed[i] = text == "1"
+        return [Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)]
+
+    def _entailed(self, first: int, second: int) -> bool | None:
+        """Whether an answer that begins with these two tokens is "1"; None if they do not decide."""
+        if first in self.ends or self._text(first) not in ("", "1"):
+            return False
+        if first == self.expected:
+            if second in self.ends:
+                return True
+            if self._text(second):
+                return False
+        return None
+
+    def _text(self, token: int) -> str:
+        if token not in self.texts:
+            self.texts[token] = self.tokenizer.decode([token], skip_special_tokens=True).strip()
+        return self.texts[token]
+
+    def _generated(self, encoded: Encoded) -> list[str]:
+        import torch
+
+        if not encoded:
+            return []
         with torch.inference_mode():
             output = self.network.generate(
-                **inputs.to(self.network.device),
-                do_sample=False,
-                num_beams=1,
-                max_new_tokens=MAX_NEW_TOKENS,
-                return_dict_in_generate=True,
-                output_logits=True,
+                **self._padded(encoded), do_sample=False, num_beams=1, max_new_tokens=MAX_NEW_TOKENS
             )
-        one, zero = self.verdicts
-        first = output.logits[0].float()[:, [one, zero]].tolist()
-        texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
-        return [Judgment(text, *logits) for text, logits in zip(texts, first, strict=True)]
+        return list(self.tokenizer.batch_decode(output, skip_special_tokens=True))
+
+    def _padded(self, encoded: Encoded) -> Any:
+        padded = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
+        return padded.to(self.network.device)
 
 
 def load_entailment(
@@ -66,34 +134,50 @@ def load_entailment(
     *,
     batch_size: int = 16,
     device: str | None = None,
-    dtype: str = "float32",
+    dtype: str | None = None,
 ) -> Seq2SeqEntailment:
     """A model that judges whether evidence entails a claim.
 
     Args:
         model: a name on the Hub, or a folder. The default, from TRUE, has 11 billion parameters: 45 GB in float32.
+            Other models must have safetensors; see ``qabench.neural.models.locate``.
         revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
-        batch_size: the number of prompts per batch.
-        device: a device name of torch. Default: a GPU if there is one.
+        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger.
+        device: device names of torch, separated by commas, or "all" for every GPU; with several, each has a process of
+            its own. Default: a GPU if there is one.
         dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
+            Default: bfloat16 for a model with more than 2 billion parameters on a GPU, otherwise float32.
 
     Raises:
-        InputError: an unknown dtype, or a batch size below 1.
+        InputError: an unknown dtype or device, or a batch size below 1.
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
     """
-    buckets([], batch_size)
+    buckets([], batch_size)  # checks the batch size before gigabytes are loaded
     try:
         import torch  # noqa: F401
         from transformers import AutoModelForSeq2SeqLM
     except ImportError as error:
         raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
+    devices = devices_of(device)
     # The authors of the official weights publish them as a pickle only.
-    source = locate(model, revision, device=device, dtype=dtype, pickled=True if model == MODEL else None)
+    pickled = True if model == MODEL else None
+    source = locate(model, revision, device=devices[0], dtype=dtype or "float32", pickled=pickled)
+    if dtype is None:
+        source = with_default_dtype(source, AutoModelForSeq2SeqLM)
     tokenizer = source.tokenizer()
-    # The tokens of the bare digits, as upstream (not those that begin a word).
+    _verdicts(source, tokenizer)
+    common = (f"{source.label}:{source.dtype}", f"{source.dtype} on {', '.join(devices)}", tokenizer, batch_size)
+    if len(devices) == 1:
+        judge = Judge(source)
+        return Seq2SeqEntailment(*common, lambda batches: map(judge, batches))
+    workers = Workers(Judge, source, devices)
+    return Seq2SeqEntailment(*common, workers.map, workers.close)
+
+
+def _verdicts(source: ModelSource, tokenizer: Any) -> tuple[int, int]:
+    """The ids of the bare digits "1" and "0", as upstream (not those that begin a word)."""
     one, zero = tokenizer.convert_tokens_to_ids(["1", "0"])
     if tokenizer.unk_token_id in (one, zero) or None in (one, zero):
-        raise cannot_load(model, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
-    network = source.network(AutoModelForSeq2SeqLM)
-    return Seq2SeqEntailment(f"{source.label}:{dtype}", tokenizer, network, (one, zero), batch_size)
+        raise cannot_load(source.name, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
+    return one, zero

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -24,15 +23,21 @@ class Labeler:
     """Says "1" if the evidence has the first word of the claim; counts what it is asked."""
 
     name = "tiny@0:float32"
-    network = SimpleNamespace(device="cpu")
+    devices = "float32 on cpu"
     asked = 0
+
+    def __enter__(self) -> Labeler:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
 
     def n_tokens(self, prompts: list[str]) -> list[int]:
         return [len(prompt.split()) for prompt in prompts]
 
     def judge(self, prompts: list[str]) -> list[Judgment]:
         Labeler.asked += len(prompts)
-        return [Judgment(str(len(prompt) % 2), 0.0, 0.0) for prompt in prompts]
+        return [Judgment(len(prompt) % 2 == 1, 0.0, 0.0) for prompt in prompts]
 
 
 def command(*arguments: object) -> int:

@@ -10,20 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from expertqa_scripts import executed, module, nltk_module
+from expertqa_scripts import executed, module, nltk_module, punctuation_splitter
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
 from qabench import loading_scripts
-from qabench.benchmarks.expertqa.facts import (
-    FactScoreRun,
-    atomic_prompt,
-    fact_scorer,
-    official_list,
-    read_list,
-    score_facts,
-    verdict_prompt,
-)
+from qabench.benchmarks.expertqa.facts import FactScoreRun, fact_scorer, score_facts
+from qabench.benchmarks.expertqa.facts.entities import entities_of, is_date
+from qabench.benchmarks.expertqa.facts.post_processing import post_processed
+from qabench.benchmarks.expertqa.facts.prompts import atomic_prompt, official_list, read_list, verdict_prompt
+from qabench.benchmarks.expertqa.facts.scoring import passages_for
+from qabench.benchmarks.expertqa.facts.sentences import first_sentence, states_facts
 from qabench.errors import InputError
 from qabench.loading_scripts.expertqa.parse import parse_annotated
 from qabench.rows import read_json_lines
@@ -244,14 +241,110 @@ def test_atomic_prompts_are_the_script_s(mirror: Path, compared: Callable[[str],
     compared(f"{len(sentences)} prompts for atomic facts")
 
 
+# Named entities of a stand-in for a model: words with these labels.
+LABELS = {
+    "May": "DATE",
+    "1998": "DATE",
+    "2-3": "QUANTITY",
+    "Rome": "GPE",
+    "the 2nd May 1998": "DATE",
+    "four": "CARDINAL",
+}
+
+
+def spans(text: str) -> list[tuple[str, str]]:
+    return [(name, label) for name, label in LABELS.items() if name in text]
+
+
+def test_dates_and_numbers() -> None:
+    assert entities_of("In May 1998, 2-3 of 45 in Rome saw four of 5.", spans) == ["May", "1998", "2", "3", "45"]
+    assert is_date("the 5 May, 1998!") and not is_date("May Day") and not is_date("the") and not is_date("")
+
+
+def test_post_processing_of_atomic_claims() -> None:
+    def kept(sentence: str, *claims: str) -> list[str]:
+        return post_processed(sentence, claims, lambda text: entities_of(text, spans))
+
+    assert kept("He came.", "He was born.", "He was born in Rome.", "He came.") == ["He was born in Rome.", "He came."]
+    assert kept("He came.", "She is a founding member.", "She is a founding member. Yes.", "It.", "It.")[2:] == ["It."]
+    assert kept("In 1998.", "It was 1998.", "It was 2001.") == ["It was 1998."]
+    assert kept("In 1998.", "It was 19.") == ["It was 1998."]
+    assert kept("In 1998 and 45.", "It was 1998.", "It was 2001.") == ["It was 1998.", "It was 2001."]
+
+
+@pytest.mark.parametrize(
+    ("claim", "wanted"),
+    [
+        ("One is. Two is.", "One is."),
+        ("\n\nOne.\nTwo is.", "One."),
+        ("Oh. That is it.", "Oh. That is it."),
+        ("That is it. so it is. And this.", "That is it. so it is."),
+        ("By J. R. R. Tolkien, a book. And one more.", "By J. R. R."),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence(claim: str, wanted: str) -> None:
+    assert first_sentence(claim, punctuation_splitter) == wanted
+
+
+def test_replies_of_an_assistant_state_no_facts() -> None:
+    assert states_facts("Water is wet.") and not any(map(states_facts, ("", "Sure, it is.", "Please ask.", "Here are")))
+
+
+def test_passages_are_written_as_by_the_authors() -> None:
+    found = [SimpleNamespace(text="a\nb"), SimpleNamespace(text="c")]
+    assert passages_for(lambda query, k: found[:k])("x") == "Passage ID 1: ab\n\nPassage ID 2: c"
+    assert passages_for(lambda query, k: [])("x") == ""
+
+
+def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared: Callable[[str], None]) -> None:
+    """Sentences, post-processing and selection of all claims, with made-up replies."""
+    spacy = pytest.importorskip("spacy", reason="needs the extra spacy")
+    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
+    from qabench.benchmarks.expertqa.facts.entities import load_entities
+
+    space = oracle(mirror, "break_down_to_atomic_claims.py")
+    # The script's sets have an order that changes from run to run.
+    space["extract_numeric_values"] = lambda text: dict.fromkeys(re.findall(r"\b\d+\b", text))
+    generator = object.__new__(space["AtomicFactGenerator"])
+    generator.is_bio, generator.nlp = True, spacy.load(spacy_model)
+    _, entities = load_entities(spacy_model)
+    plain = list(dict.fromkeys(text for text, *_ in real_claims(mirror) if text))
+    dated = [text for text in plain if re.search(r"\d", text)]
+    counts = [0, 0]
+    for number, text in enumerate([*dated[::8], *plain[::40]]):
+        replies = made_up(text, number)
+        generator.get_init_atomic_facts_from_sentence = lambda sentences, cost_estimate=None, facts=replies: {
+            sentence: list(facts) for sentence in sentences
+        }
+        (_, theirs), *_ = generator.run(text)[0]
+        sentence = first_sentence(text, punctuation_splitter)
+        ours = post_processed(sentence, replies, entities) if states_facts(sentence) else []
+        assert ours == theirs
+        counts[0], counts[1] = counts[0] + 1, counts[1] + (ours != replies)
+    assert counts[1] > 5
+    compared(f"atomic claims of {counts[0]} claims, {counts[1]} of them changed by post-processing")
+
+
+def made_up(text: str, number: int) -> list[str]:
+    """Facts as a model could write them: some with other numbers, shortened ones, and repetitions."""
+    words = text.split()
+    half = len(words) // 2
+    found = [" ".join(words[:half]) + ".", " ".join(words[half:]) + ".", text]
+    return [*found, text.replace("1", "7"), "It is known.", "It is known. By many.", found[0]][: 3 + number % 5]
+
+
 def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
     pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
-    run = scored(server, row(claim("Mars is red and cold [1].", evidence=[])), prompt="official")
+    options = {"sentences": ("dots", punctuation_splitter), "post_processing": "none"}
+    run = scored(server, row(claim("Mars is red and cold [1]. It is far.", evidence=[])), prompt="official", **options)
     bodies = [call.body for call in server.calls]
     assert [body["temperature"] for body in bodies] == [0.7] * 3
     assert [body["max_tokens"] for body in bodies] == [512, 2048, 2048]
     assert any("context.\n\n.\n\nInput: Mars is red. True" in body["messages"][0]["content"] for body in bodies)
     (found,) = run.rows[0]["answers"][0]["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
+    assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
+    assert (run.about["sentences"], run.about["post_processing"]) == ("dots", "none")
     assert str(run.about["prompt"]).startswith("official-") and str(run.about["atomic_prompt"]).startswith("official-")

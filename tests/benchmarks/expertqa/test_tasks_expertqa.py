@@ -199,7 +199,7 @@ def test_labels_by_the_entailment_model(tmp_path: Path, monkeypatch: pytest.Monk
             return [1] * len(prompts)
 
         def judge(self, prompts: list[str]) -> list[Judgment]:
-            return [Judgment("1" if "book" in prompt else "0", 0.0, 0.0) for prompt in prompts]
+            return [Judgment("book" in prompt, 0.0, 0.0) for prompt in prompts]
 
     monkeypatch.setattr("qabench.neural.seq2seq.load_entailment", lambda name: Model())
     log = done(tmp_path, lambda prompt: ANSWER, attributor="nli", nli_model="a folder")

@@ -65,9 +65,19 @@ def attribute(
         str | None, typer.Option(metavar="NAME|FOLDER", help="The NLI model; default: google/t5_xxl_true_nli_mixture.")
     ] = None,
     revision: Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32 (as the authors), bfloat16 or float16.")] = "float32",
-    device: Annotated[str | None, typer.Option(help="A device name of torch. Default: a GPU if there is one.")] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Prompts per batch.")] = 16,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="As torch names it; several: cuda:0,cuda:1 or all. Default: a GPU if there is one."),
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Prompts of 512 tokens per batch; shorter ones are more.")
+    ] = 16,
     official_quirks: Annotated[
         bool, typer.Option(help="Shorten long evidence exactly as the authors' script does.")
     ] = True,
@@ -88,16 +98,16 @@ def attribute(
     split_with = _splitter(sentences)
     questions = _questions(config, split, needed=file is None)
     items = read_items(file, questions)
-    chosen = load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype)
-    labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
-    say_on_stderr(f"labels by {labels_by} on {chosen.network.device}")
-    try:
-        with progress_bar("Labeling answers") as progress:
-            label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
-            labeled = _label(items, label, labels_by, output, progress)
-    except KeyboardInterrupt:
-        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
-        raise typer.Exit(INTERRUPTED) from None
+    with load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
+        labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
+        say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
+        label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
+        try:
+            with progress_bar("Labeling answers") as progress:
+                labeled = _label(items, label, labels_by, output, progress)
+        except KeyboardInterrupt:
+            say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+            raise typer.Exit(INTERRUPTED) from None
     _score(labeled, output, questions, "autoais")
 
 
@@ -198,6 +208,19 @@ def facts(
     split: Split = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible server.")] = None,
     prompt: Annotated[str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")] = "auto",
+    atomic_model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model that breaks claims down; default: --model.")
+    ] = None,
+    sentences: Annotated[
+        str, typer.Option(help="How claims are split: punkt (NLTK's, as the authors) or spacy.")
+    ] = "punkt",
+    post_processing: Annotated[
+        str, typer.Option(help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none.")
+    ] = "auto",
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|FOLDER", help="Passages that are the evidence of each atomic claim (BM25)."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")] = False,
     max_calls: Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")] = None,
     token_budget: Annotated[int | None, typer.Option(min=0, help="The maximum number of tokens.")] = None,
@@ -212,7 +235,9 @@ def facts(
     annotated claims of that config, the agreement with the experts is printed.
     """
     from qabench.benchmarks.expertqa.facts import fact_scorer, plan_facts, score_facts
+    from qabench.benchmarks.expertqa.facts.scoring import passages_for
     from qabench.benchmarks.expertqa.items import as_row, read_items, write_items
+    from qabench.benchmarks.expertqa.passages import load_passages
     from qabench.cli.output import print_json, print_table, progress_bar, say
     from qabench.errors import InputError
     from qabench.llm.budget import Prices
@@ -224,7 +249,16 @@ def facts(
     items = read_items(file, questions)
     limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": token_budget, "concurrency": concurrency}
     prices = None if price_in is None or price_out is None else Prices(price_in, price_out)
-    scorer = fact_scorer(model, base_url, prompt=prompt, prices=prices, **limits)
+    scorer = fact_scorer(
+        model,
+        base_url,
+        prompt=prompt,
+        prices=prices,
+        atomic_model=atomic_model,
+        sentences=(sentences, _splitter(sentences)),
+        post_processing=post_processing,
+        **limits,
+    )
     field_of = {question.id: question.field for question in questions.rows} if questions else {}
     rows = [as_row(item, field_of.get(item["id"]) or item.get("field") or "general knowledge") for item in items]
     if dry_run:
@@ -235,13 +269,15 @@ def facts(
             note = plan.pop("estimate")
             print_table(Table("Plan", ["", "number"], [[name, value] for name, value in plan.items()], [note]))
         return
+    evidence = passages_for(load_passages(corpus).search) if corpus else None
     with progress_bar("Calls") as progress:
-        run = score_facts(rows, scorer, progress=progress)
+        run = score_facts(rows, scorer, progress=progress, evidence=evidence)
+    given = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
     names = ("fact_score", "atomic_claims", "atomic_evidences")
     scored = [
         {
             **item,
-            "fact_scores_by": f"{model}/{scorer.verdict_prompt.label}",
+            "fact_scores_by": scorer.label(given) + f"/{Path(corpus).name}" * bool(corpus),
             "claims": [
                 {**claim, **{name: judged.get(name) for name in names}}
                 for claim, judged in zip(item["claims"], row["answers"][0]["claims"], strict=True)

@@ -6,12 +6,14 @@ metrics (whose signatures do not have a config or an answering system), files of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from qabench.loading_scripts import dataset_table, file_digest
 from qabench.official import IRRELEVANT, Declaration, Field
 
 LABELER = "google/t5_xxl_true_nli_mixture"
+FACT_JUDGE, ATOMIC_MODEL = "gpt-3.5-turbo", "text-davinci-003"
 LFQA_CONFIGS = ("lfqa_random", "lfqa_domain")
 ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
@@ -30,6 +32,19 @@ def _is_pinned(value: str) -> bool:
 def _is_labeler(value: str) -> bool:
     name, _, options = value.partition("@")
     return name == LABELER and options.endswith(":float32")
+
+
+def _are_official_fact_scores(value: str) -> bool:
+    """Whether verdicts and atomic claims are as the authors'; see ``FactScorer.label``."""
+    judge, _, rest = value.partition("/")
+    prompt, _, atomic = rest.partition("/")
+    if judge != FACT_JUDGE or not _is_official_prompt(prompt):
+        return False
+    if atomic == "given":
+        return True
+    model, atomic_prompt, sentences, entities = (*atomic.split(":"), "", "", "", "")[:4]
+    made = model == ATOMIC_MODEL and _is_official_prompt(atomic_prompt)
+    return made and sentences == "punkt" and re.fullmatch(r"en_core_web_sm-[\d.]+", entities) is not None
 
 
 def _is_official_prompt(value: str) -> bool:
@@ -80,7 +95,10 @@ _LABELS = Field(
     _is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32, with its official quirks", absent=True
 )
 _FACT_SCORES = Field(
-    lambda value: value.startswith("gpt-3.5-turbo/"), "fact scores: {value} instead of gpt-3.5-turbo", absent=True
+    _are_official_fact_scores,
+    f"fact scores: {{value}}; the authors' verdicts are by {FACT_JUDGE} with their prompt, and their atomic claims by "
+    f"{ATOMIC_MODEL} (withdrawn) with post-processing by en_core_web_sm",
+    absent=True,
 )
 _UNLABELED = Field(("N",), "claims without a label are left out")
 

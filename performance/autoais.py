@@ -1,0 +1,186 @@
+"""Labels of ExpertQA's claims by a T5 of random weights: tokens per second against a plain transformers loop.
+
+    python performance/autoais.py --shape small --claims 100
+    python performance/autoais.py --shape xxl --device cuda --dtype bfloat16 --claims 500
+
+The network has the real architecture (T5 1.1) in the given shape. Its output layer is made so that it says "1" to about
+half of the prompts, and ends after that, as the real model does: the same number of decoder steps is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+from qabench.benchmarks.expertqa.claims import sentence_splitter
+from qabench.benchmarks.expertqa.items import read_items
+from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.neural.nli import MAX_LENGTH, Judgment, clean, extremes, label_claims, prompt_of
+from qabench.neural.seq2seq import load_entailment
+
+Claims = list[tuple[str, list[str]]]
+SHAPES: dict[str, dict[str, int]] = {
+    "tiny": {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2},
+    "small": {"d_model": 512, "d_ff": 1024, "d_kv": 64, "num_heads": 6, "num_layers": 8},
+    "large": {"d_model": 1024, "d_ff": 2816, "d_kv": 64, "num_heads": 16, "num_layers": 24},
+    "xxl": {"d_model": 4096, "d_ff": 10240, "d_kv": 64, "num_heads": 64, "num_layers": 24},
+}
+SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+
+
+def annotated_claims() -> Claims:
+    """The claims of the 436 annotated answers of the config random, in order."""
+    items = [item for split in ("validation", "test") for item in read_items(None, load_questions("random", split))]
+    return [(claim["claim"], claim["evidence"]) for item in items for claim in item["claims"]]
+
+
+def save_tokenizer(texts: Sequence[str], folder: Path, size: int = 4_000) -> Any:
+    """A tokenizer with pieces of the given texts (about 4 characters each, as T5's), and the labels "0" and "1"."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[*SPECIAL.values()], show_progress=False)
+    tokenizer.train_from_iterator([*texts, *["0 1"] * 10_000], trainer)
+    end = ("</s>", tokenizer.token_to_id("</s>"))
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)
+    fast.save_pretrained(folder)
+    return fast
+
+
+def save_network(shape: str, tokenizer: Any, prompts: Sequence[str], folder: Path, device: str, dtype: str) -> None:
+    """A network that says "1" to some prompts, "0" to the others, and then ends."""
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=32_128,
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        dropout_rate=0,
+        **SHAPES[shape],
+    )
+    network = T5ForConditionalGeneration(config).to(device, getattr(torch, dtype)).eval()
+    one, zero = (tokenizer(text, add_special_tokens=False).input_ids[0] for text in "10")
+    hidden: list[torch.Tensor] = []
+    hook = network.lm_head.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0].float()))
+    with torch.inference_mode():
+        for prompt in prompts:
+            ids = tokenizer(prompt, truncation=True, max_length=MAX_LENGTH, return_tensors="pt").input_ids.to(device)
+            starts = torch.tensor([[tokenizer.pad_token_id, label] for label in (one, zero)], device=device)
+            network(input_ids=ids.expand(2, -1), decoder_input_ids=starts)
+    hook.remove()
+    states = torch.stack(hidden)
+    first, middle, after = states[:, 0, 0], states[:, 0, 0].mean(0), states[:, :, 1].mean((0, 1))
+    bias = middle / (middle @ middle)  # about 1 for every prompt
+    axis = torch.linalg.svd(first - middle, full_matrices=False).Vh[1]
+    axis = axis - (first @ axis).median() * bias  # half of the prompts are on each side
+    step = (after - middle) / (after - middle).norm()
+    step = step - (middle + after) @ step / 2 * bias  # positive after the first token only
+    rows = torch.zeros_like(network.lm_head.weight, dtype=torch.float32)
+    rows[one], rows[zero] = 20 * axis, -20 * axis
+    # The bare digits, by which sentences of long evidence are ordered.
+    bare = tokenizer.convert_tokens_to_ids(["1", "0"])
+    rows[bare] = rows[[one, zero]] / 2
+    rows[tokenizer.eos_token_id] = 1000 * step
+    # A new parameter: transformers has tied the layer to the embeddings, which the real model does not.
+    network.lm_head.weight = torch.nn.Parameter(rows.to(network.dtype))
+    network.save_pretrained(folder)
+
+
+class Plain:
+    """The authors' loop: one prompt at a time, padded to 512 tokens (or not), and generated."""
+
+    def __init__(self, folder: Path, device: str, dtype: str, padding: bool) -> None:
+        self.network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, dtype)).to(device).eval()
+        self.tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+        self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
+        self.padding: Any = "max_length" if padding else False
+        self.tokens = self.prompts = 0
+
+    def judge(self, prompt: str) -> Judgment:
+        options: dict[str, Any] = {"padding": self.padding, "truncation": True, "max_length": MAX_LENGTH}
+        inputs = self.tokenizer(prompt, return_tensors="pt", return_token_type_ids=False, **options)
+        self.tokens, self.prompts = self.tokens + int(inputs["attention_mask"].sum()), self.prompts + 1
+        with torch.inference_mode():
+            output = self.network.generate(
+                **inputs.to(self.network.device), return_dict_in_generate=True, output_logits=True, max_new_tokens=19
+            )
+        text = self.tokenizer.decode(output.sequences[0], skip_special_tokens=True)
+        one, zero = (float(output.logits[0][0, verdict]) for verdict in self.verdicts)
+        return Judgment(text == "1", one, zero)
+
+    def label(self, claims: Claims, split: Any) -> Iterator[str]:
+        for claim, pieces in claims:
+            if not pieces:
+                yield "N"
+                continue
+            evidence, text = " ".join(map(clean, pieces)), clean(claim)
+            if len(self.tokenizer(prompt_of(evidence, text), verbose=False).input_ids) > MAX_LENGTH:
+                sentences = list(split(evidence))
+                judged = [self.judge(prompt_of(prompt_of(sentence, text), text)) for sentence in sentences]
+                evidence = extremes(sentences, judged)
+            yield "Y" if self.judge(prompt_of(evidence, text)).entailed else "N"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=SHAPES, default="small")
+    parser.add_argument("--claims", type=int, default=100, help="claims with evidence, evenly spread over all")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--threads", type=int, default=1, help="of torch; CPU time is measured")
+    parser.add_argument("--batch-size", type=int, default=16)
+    arguments = parser.parse_args()
+    claims = [claim for claim in annotated_claims() if claim[1]]
+    chosen = claims[:: max(1, len(claims) // arguments.claims)][: arguments.claims]
+    prompts = [prompt_of(" ".join(map(clean, pieces)), clean(claim)) for claim, pieces in claims]
+    split = sentence_splitter()[1]
+    torch.set_num_threads(arguments.threads)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tokenizer = save_tokenizer(prompts, folder)
+        save_network(arguments.shape, tokenizer, prompts[::40], folder, arguments.device, arguments.dtype)
+        model = load_entailment(
+            str(folder), device=arguments.device, dtype=arguments.dtype, batch_size=arguments.batch_size
+        )
+        label_claims(chosen[:2], model, split)  # warms up
+        start = time.process_time()
+        labels = label_claims(chosen, model, split)
+        seconds = time.process_time() - start
+        result: dict[str, Any] = {"claims": len(chosen), "labels Y": labels.count("Y"), "qabench s": round(seconds, 2)}
+        for title, padding in (("plain loop, as the authors'", True), ("plain loop, no padding", False)):
+            plain = Plain(folder, arguments.device, arguments.dtype, padding)
+            list(plain.label(chosen[:1], split))
+            plain.tokens = plain.prompts = 0
+            start = time.process_time()
+            wanted = list(plain.label(chosen, split))
+            slower = time.process_time() - start
+            result |= {
+                "prompts": plain.prompts,
+                "tokens": plain.tokens,
+                "qabench tokens/s": round(plain.tokens / seconds),
+            }
+            different = sum(ours != theirs for ours, theirs in zip(labels, wanted, strict=True))
+            result[title] = {
+                "s": round(slower, 2),
+                "tokens/s": round(plain.tokens / slower),
+                "ratio": round(slower / seconds, 1),
+                "different labels": different,
+            }
+    print(json.dumps(vars(arguments) | result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Fact scores of dataset rows: requests, replies and scores of all claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from qabench.benchmarks.expertqa.facts.scorer import FactScorer
+from qabench.errors import InputError
+from qabench.llm.budget import Plan
+from qabench.llm.cache import ReplyCache
+from qabench.llm.caller import Answered, Usage, answered, models_of, usage_of
+from qabench.llm.client import ChatClient, Progress
+from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.llm.running import run_sync
+from qabench.scoring.factscore import fact_score, reply_is_true
+
+EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
+POSITION = ("row", "answer", "claim")
+Evidence = Callable[[str], str]
+"""Finds evidence for an atomic claim."""
+
+
+@dataclass(frozen=True)
+class FactScoreRun:
+    """Rows with fact scores, and how they were computed.
+
+    Attributes:
+        rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score. A fact score is None
+            for claims without atomic claims, and for unscored claims.
+        unscored: {"row", "answer", "claim", "reason"} for each claim that could not be scored: its position and the
+            reason.
+        about: the scorer's signature.
+        models: the models that the server reports.
+    """
+
+    rows: list[dict[str, Any]]
+    unscored: list[dict[str, Any]]
+    scored: int
+    about: Mapping[str, object]
+    usage: Usage
+    models: list[str]
+
+
+def passages_for(search: Callable[[str, int], Sequence[Any]], k: int = 5) -> Evidence:
+    """Evidence as the authors wrote it: "Passage ID 1: ..." without line breaks, joined by blank lines; "" if none.
+
+    Args:
+        search: from a query and a number to passages with a ``text``, best first.
+        k: the number of passages; the authors retrieved 5, of which the verdict's prompt shows 3.
+    """
+
+    def find(claim: str) -> str:
+        found = enumerate(search(claim, k), start=1)
+        return "\n\n".join(f"Passage ID {n}: " + passage.text.replace("\n", "") for n, passage in found)
+
+    return find
+
+
+@dataclass
+class _Part:
+    """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
+
+    position: tuple[int, int, int]
+    claim: dict[str, Any]
+    field: str
+    reason: str | None = None
+
+
+def score_facts(
+    rows: Sequence[Mapping[str, Any]],
+    scorer: FactScorer,
+    cache: ReplyCache | None = None,
+    progress: Progress | None = None,
+    evidence: Evidence | None = None,
+) -> FactScoreRun:
+    """Gives each claim of dataset rows its fact score, the share of its atomic claims that a model finds true.
+
+    Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
+    claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by what
+    ``evidence`` finds for it, else by all the evidence of its claim. The rows that come back can be scored by
+    ``expertqa_factscore_agreement``. A claim is unscored if a call failed, was refused or returned an empty reply:
+    fact_score None. An atomic claim without evidence is judged all the same, as upstream. Replies are cached, so that
+    an interrupted run continues where it stopped.
+
+    Args:
+        rows: rows with ``answers`` (a list, as in the dataset) and metadata.
+        scorer: see ``fact_scorer``.
+        cache: the cache of replies; default: the user's.
+        progress: called with the number of replies received and the total, in each of the two steps.
+        evidence: finds the evidence of an atomic claim, such as passages of a corpus; see ``passages_for``.
+
+    Raises:
+        InputError: no rows, or a row in another format.
+        MissingExtra: calls are needed and the openai package is not installed.
+    """
+    scored = [deepcopy(dict(row)) for row in rows]
+    parts = _parts(scored)
+    client = scorer.caller.client(cache)
+    outcomes = _break_down(parts, scorer, client, progress)
+    outcomes += _judge(parts, scorer, client, progress, evidence)
+    return FactScoreRun(
+        scored,
+        [dict(zip(POSITION, part.position, strict=True)) | {"reason": part.reason} for part in parts if part.reason],
+        sum(part.claim["fact_score"] is not None for part in parts),
+        scorer.signature(),
+        usage_of(scorer.caller, client, outcomes),
+        models_of(outcomes),
+    )
+
+
+def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: ReplyCache | None = None) -> Plan:
+    """The calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
+
+    The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS`` is assumed.
+    """
+    requests: list[ChatRequest] = []
+    for part in _parts([deepcopy(dict(row)) for row in rows]):
+        atomic = part.claim.get("atomic_claims")
+        if atomic is None and (sentence := scorer.sentence(part.claim["claim_string"])):
+            requests.append(scorer.break_down(sentence))
+            atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
+        evidences = _evidences(part.claim, atomic or (), None)
+        requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic or (), evidences, strict=True)]
+    return scorer.caller.client(cache).plan(requests, scorer.caller.prices)
+
+
+def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
+    if not rows:
+        raise InputError("nothing to score: there are no rows")
+    parts = []
+    for i, row in enumerate(rows):
+        try:
+            field = row["metadata"]["field"]
+            for j, answer in enumerate(row["answers"]):
+                for k, claim in enumerate(answer["claims"] or ()):
+                    claim["claim_string"], claim["evidence"]
+                    parts.append(_Part((i, j, k), claim, field))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"rows[{i}] is not a row of expertqa with answers: {error!r:.80}") from None
+    return parts
+
+
+def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> list[Outcome]:
+    new = [part for part in parts if part.claim.get("atomic_claims") is None]
+    sentences = {id(part): scorer.sentence(part.claim["claim_string"]) for part in new}
+    asked = [part for part in new if sentences[id(part)]]  # a claim of marks alone states nothing
+    requests = [scorer.break_down(sentences[id(part)]) for part in asked]
+    outcomes = _complete(client, requests, progress)
+    for part in new:
+        part.claim["atomic_claims"], part.claim["atomic_evidences"] = [], None
+    for part, outcome in zip(asked, outcomes, strict=True):
+        reply = answered(outcome)
+        if reply.text is None or reply.cut_off:
+            part.reason = f"its atomic claims: {reply.reason or 'the reply was cut off'}"
+            part.claim["atomic_claims"] = None
+        else:
+            part.claim["atomic_claims"] = scorer.atomic_claims(sentences[id(part)], reply.text)
+            if not part.claim["atomic_claims"] and "NONE" not in reply.text:
+                part.reason = f"its atomic claims: none in the reply {reply.text!r:.80}"
+    return outcomes
+
+
+def _judge(
+    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None, evidence: Evidence | None
+) -> list[Outcome]:
+    requests: list[ChatRequest] = []
+    for part in parts:
+        part.claim["fact_score"] = None
+        atomic = part.claim["atomic_claims"] or []
+        evidences = _evidences(part.claim, atomic, evidence)
+        if atomic and not part.reason:
+            part.claim["atomic_evidences"] = evidences
+            requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic, evidences, strict=True)]
+    outcomes = _complete(client, requests, progress)
+    remaining = iter(outcomes)
+    for part in parts:
+        if not part.reason:
+            _score(part, [answered(next(remaining)) for _ in part.claim["atomic_claims"]])
+    return outcomes
+
+
+def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], find: Evidence | None) -> list[str]:
+    own = claim.get("atomic_evidences") or []
+    if len(own) == len(atomic):
+        return list(own)
+    return list(map(find, atomic)) if find else ["\n\n".join(claim["evidence"] or ())] * len(atomic)
+
+
+def _score(part: _Part, replies: list[Answered]) -> None:
+    verdicts = [reply_is_true(reply.text) for reply in replies if reply.text is not None]
+    part.reason = next((reply.reason for reply in replies if reply.text is None), None)
+    part.claim["fact_score"] = None if part.reason else fact_score(verdicts)
+
+
+def _complete(client: ChatClient, requests: list[ChatRequest], progress: Progress | None) -> list[Outcome]:
+    return run_sync(client.complete(requests, progress)) if requests else []
