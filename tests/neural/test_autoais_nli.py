@@ -300,6 +300,7 @@ def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
     assert judge.network.generated == 3
 
 
+@pytest.mark.slow  # starts processes, which import torch
 def test_two_devices_give_the_labels_of_one(tiny: Path) -> None:
     from qabench.neural.seq2seq import load_entailment
 
@@ -308,6 +309,7 @@ def test_two_devices_give_the_labels_of_one(tiny: Path) -> None:
         assert several.judge(PROMPTS * 2) == load_entailment(str(tiny), device="cpu", batch_size=1).judge(PROMPTS * 2)
 
 
+@pytest.mark.slow  # starts processes, which import torch
 def test_a_worker_that_ends_is_an_error() -> None:
     pytest.importorskip("torch", reason="needs the extra autoais")
     from qabench.neural.models import ModelSource

@@ -68,7 +68,7 @@ class Judge:
         from transformers import AutoModelForSeq2SeqLM
 
         self.tokenizer = source.tokenizer()
-        self.network = source.network(AutoModelForSeq2SeqLM)
+        self.network = _fused(source.network(AutoModelForSeq2SeqLM))
         self.verdicts = _verdicts(source, self.tokenizer)
         self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
         ends = self.network.generation_config.eos_token_id
@@ -132,7 +132,7 @@ def load_entailment(
     model: str = MODEL,
     revision: str | None = None,
     *,
-    batch_size: int = 16,
+    batch_size: int | None = None,
     device: str | None = None,
     dtype: str | None = None,
 ) -> Seq2SeqEntailment:
@@ -142,7 +142,8 @@ def load_entailment(
         model: a name on the Hub, or a folder. The default, from TRUE, has 11 billion parameters: 45 GB in float32.
             Other models must have safetensors; see ``qabench.neural.models.locate``.
         revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
-        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger.
+        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger. Default: 16 on
+            a GPU; 2 on a CPU, which has no use for large ones.
         device: device names of torch, separated by commas, or "all" for every GPU; with several, each has a process of
             its own. Default: a GPU if there is one.
         dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
@@ -153,7 +154,8 @@ def load_entailment(
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
     """
-    buckets([], batch_size)  # checks the batch size before gigabytes are loaded
+    if batch_size is not None:
+        buckets([], batch_size)  # checks it before gigabytes are loaded
     try:
         import torch  # noqa: F401
         from transformers import AutoModelForSeq2SeqLM
@@ -167,12 +169,25 @@ def load_entailment(
         source = with_default_dtype(source, AutoModelForSeq2SeqLM)
     tokenizer = source.tokenizer()
     _verdicts(source, tokenizer)
+    batch_size = batch_size or (2 if devices[0] == "cpu" else 16)
     common = (f"{source.label}:{source.dtype}", f"{source.dtype} on {', '.join(devices)}", tokenizer, batch_size)
     if len(devices) == 1:
         judge = Judge(source)
         return Seq2SeqEntailment(*common, lambda batches: map(judge, batches))
     workers = Workers(Judge, source, devices)
     return Seq2SeqEntailment(*common, workers.map, workers.close)
+
+
+def _fused(network: Any) -> Any:
+    """The network with PyTorch's GELU: transformers computes the same function in eight operations."""
+    import torch
+    from transformers.activations import NewGELUActivation
+
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, NewGELUActivation):
+                setattr(module, name, torch.nn.GELU(approximate="tanh"))
+    return network
 
 
 def _verdicts(source: ModelSource, tokenizer: Any) -> tuple[int, int]:

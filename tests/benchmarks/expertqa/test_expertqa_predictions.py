@@ -219,7 +219,7 @@ OFFICIAL = {
     },
     "expertqa_factscore_agreement": {
         "config": "factscores", "split": "train", "data": "5e6afb0453bc", "threshold": 0.5,
-        "fact_scores": "gpt-3.5-turbo/official",
+        "fact_scores": "gpt-3.5-turbo/official-0123/given",
     },
 }  # fmt: skip
 
