@@ -15,12 +15,12 @@ from openai_server import Fault, OpenAIServer, completion
 
 import qabench
 from qabench import loading_scripts
-from qabench.benchmarks.expertqa.facts import FactScoreRun, fact_scorer, score_facts
-from qabench.benchmarks.expertqa.facts.entities import entities_of, is_date
-from qabench.benchmarks.expertqa.facts.post_processing import post_processed
-from qabench.benchmarks.expertqa.facts.prompts import atomic_prompt, official_list, read_list, verdict_prompt
-from qabench.benchmarks.expertqa.facts.scoring import passages_for
-from qabench.benchmarks.expertqa.facts.sentences import first_sentence, states_facts
+from qabench.benchmarks.expertqa.fact_entities import entities_of, is_date
+from qabench.benchmarks.expertqa.fact_post_processing import post_processed
+from qabench.benchmarks.expertqa.fact_prompts import atomic_prompt, official_list, read_list, verdict_prompt
+from qabench.benchmarks.expertqa.fact_scorer import fact_scorer
+from qabench.benchmarks.expertqa.fact_sentences import first_sentence, states_facts
+from qabench.benchmarks.expertqa.facts import FactScoreRun, passages_for, score_facts
 from qabench.errors import InputError
 from qabench.loading_scripts.expertqa.parse import parse_annotated
 from qabench.rows import read_json_lines
@@ -301,7 +301,7 @@ def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared
     """Sentences, post-processing and selection of all claims, with made-up replies."""
     spacy = pytest.importorskip("spacy", reason="needs the extra spacy")
     pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
-    from qabench.benchmarks.expertqa.facts.entities import load_entities
+    from qabench.benchmarks.expertqa.fact_entities import load_entities
 
     space = oracle(mirror, "break_down_to_atomic_claims.py")
     # The script's sets have an order that changes from run to run.

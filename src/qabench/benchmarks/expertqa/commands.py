@@ -234,8 +234,8 @@ def facts(
     Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
     annotated claims of that config, the agreement with the experts is printed.
     """
-    from qabench.benchmarks.expertqa.facts import fact_scorer, plan_facts, score_facts
-    from qabench.benchmarks.expertqa.facts.scoring import passages_for
+    from qabench.benchmarks.expertqa.fact_scorer import fact_scorer
+    from qabench.benchmarks.expertqa.facts import passages_for, plan_facts, score_facts
     from qabench.benchmarks.expertqa.items import as_row, read_items, write_items
     from qabench.benchmarks.expertqa.passages import load_passages
     from qabench.cli.output import print_json, print_table, progress_bar, say
@@ -277,7 +277,7 @@ def facts(
     scored = [
         {
             **item,
-            "fact_scores_by": scorer.label(given) + f"/{Path(corpus).name}" * bool(corpus),
+            "fact_scores_by": scorer.label(given) + (f"/{Path(corpus).name}" if corpus else ""),
             "claims": [
                 {**claim, **{name: judged.get(name) for name in names}}
                 for claim, judged in zip(item["claims"], row["answers"][0]["claims"], strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qabench.benchmarks.expertqa.facts.entities import Entities
+from qabench.benchmarks.expertqa.fact_entities import Entities
 
 # "He was born." says nothing if another claim says where.
 INCOMPLETE = (

@@ -1,4 +1,9 @@
-"""Fact scores of dataset rows: requests, replies and scores of all claims."""
+"""ExpertQA's fact scores with any model: claims are split into atomic claims, each judged by the given evidence.
+
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts below
+``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023; tests execute them for comparison.
+See ``qabench.scoring.factscore`` for how replies are read.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.benchmarks.expertqa.facts.scorer import FactScorer
+from qabench.benchmarks.expertqa.fact_scorer import FactScorer
 from qabench.errors import InputError
 from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache

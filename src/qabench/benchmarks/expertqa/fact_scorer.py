@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa import official_prompts as official
-from qabench.benchmarks.expertqa.facts.entities import Entities, load_entities
-from qabench.benchmarks.expertqa.facts.post_processing import post_processed
-from qabench.benchmarks.expertqa.facts.prompts import (
+from qabench.benchmarks.expertqa.fact_entities import Entities, load_entities
+from qabench.benchmarks.expertqa.fact_post_processing import post_processed
+from qabench.benchmarks.expertqa.fact_prompts import (
     ATOMIC_PROMPT,
     VERDICT_PROMPT,
     atomic_prompt,
@@ -19,7 +19,7 @@ from qabench.benchmarks.expertqa.facts.prompts import (
     read_list,
     verdict_prompt,
 )
-from qabench.benchmarks.expertqa.facts.sentences import Splitter, first_sentence, states_facts
+from qabench.benchmarks.expertqa.fact_sentences import Splitter, first_sentence, states_facts
 from qabench.errors import InputError, MissingExtra
 from qabench.llm.caller import Caller, caller_for, merged
 from qabench.llm.exchange import ChatRequest
