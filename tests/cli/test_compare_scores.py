@@ -52,7 +52,7 @@ def test_the_tests_are_those_of_the_statistics(tmp_path: Path) -> None:
         better, worse = (a, b) if a.mean() > b.mean() else (b, a)
         expected = test(better.tolist(), worse.tolist(), seed=3, resamples=500)
         (pair,) = compared["pairs"]
-        assert pair["p_value"] == pair["corrected_p"] == expected.p_value
+        assert pair["p"] == pair["corrected_p"] == expected.p_value
         assert (pair["low"], pair["high"]) == (expected.interval.low, expected.interval.high)
 
 
@@ -113,7 +113,7 @@ def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None
         files.append(write(tmp_path / folder / "run.jsonl", [{"id": "1", "s": 1}]))
     compared = report(*files, "--metric", "s")
     assert [system["system"] for system in compared["systems"]] == list(map(str, files))
-    assert compared["pairs"][0]["p_value"] == 1
+    assert compared["pairs"][0]["p"] == 1
 
 
 @pytest.mark.parametrize(

@@ -113,13 +113,7 @@ def _report(
     for name, interval in compared.systems.items():
         problems = systems[name].problems
         rows.append({"system": name, "file": str(paths[name]), **asdict(interval), "problems": problems})
-    pairs = []
-    for pair in compared.pairs:
-        fields = asdict(pair)
-        difference = fields.pop("difference")
-        bounds = {key: difference["interval"][key] for key in ("standard_error", "low", "high")}
-        tested = {"difference": difference["interval"]["mean"], **bounds, "p_value": difference["p_value"]}
-        pairs.append(fields | tested | {"significant": pair.significant})
+    pairs = [pair.as_dict() for pair in compared.pairs]
     return {**settings, "items": compared.items, "questions": compared.questions, "systems": rows, "pairs": pairs}
 
 

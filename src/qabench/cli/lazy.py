@@ -23,6 +23,8 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Same as click's, but the error for an unknown option lists all options of the command."""
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            args = args[:-1]  # the option being completed has no value yet, at which click would parse no argument
         try:
             return super().parse_args(ctx, args)
         except Exception as error:

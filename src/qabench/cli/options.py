@@ -2,64 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.errors import InputError
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
-
-
-def _chosen(ctx: typer.Context) -> Any:
-    """The benchmark typed so far; None if it is missing or unknown."""
-    name = ctx.params.get("benchmark")
-    return benchmark(name) if name in benchmark_names() else None
 
 
 def completed_benchmarks(incomplete: str) -> list[str]:
     return [name for name in benchmark_names() if name.startswith(incomplete)]
 
 
-def _task_options(ctx: typer.Context, incomplete: str) -> list[str]:
-    found = _chosen(ctx)
-    if found is None:
-        return []
+def _completed(
+    names: Callable[[Benchmark, typer.Context], Iterable[str]],
+) -> Callable[[typer.Context, str], list[str]]:
+    """The completion of an option whose values depend on the benchmark typed so far; none without one."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        name = ctx.params.get("benchmark")
+        found = names(benchmark(name), ctx) if name in benchmark_names() else ()
+        before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
+        return [f"{before}{comma}{one}" for one in found if one.startswith(last)]
+
+    return complete
+
+
+def _task_options(found: Benchmark, ctx: typer.Context) -> list[str]:
     from qabench.runs.task_options import task_options
 
-    setting = found.setting(ctx.params.get("setting"))
-    return [f"{one.name}=" for one in task_options(setting) if one.name.startswith(incomplete)]
+    return [f"{one.name}=" for one in task_options(found.setting(ctx.params.get("setting")))]
 
 
-def _configs(ctx: typer.Context, incomplete: str) -> list[str]:
+def _configs(found: Benchmark, ctx: typer.Context) -> list[str]:
     from qabench.loading_scripts import dataset_table
 
-    found = _chosen(ctx)
-    names = list(dataset_table(found.name).configs) if found else []
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def _settings(ctx: typer.Context, incomplete: str) -> list[str]:
-    found = _chosen(ctx)
-    return [one.name for one in found.settings if one.name.startswith(incomplete)] if found else []
-
-
-def _families(ctx: typer.Context, incomplete: str) -> list[str]:
-    found = _chosen(ctx)
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in found.families if name.startswith(last)] if found else []
-
-
-def _metrics(ctx: typer.Context, incomplete: str) -> list[str]:
-    found = _chosen(ctx)
-    return [one.name for one in found.metrics if one.name.startswith(incomplete)] if found else []
-
-
-def _groupings(ctx: typer.Context, incomplete: str) -> list[str]:
-    found = _chosen(ctx)
-    return [name for name in found.groupings if name.startswith(incomplete)] if found else []
+    return list(dataset_table(found.name).configs)
 
 
 def _formats(incomplete: str) -> list[str]:
@@ -77,7 +59,10 @@ BenchmarkName = Annotated[
 ConfigName = Annotated[
     str | None,
     typer.Option(
-        "--config", metavar="NAME", help="The dataset's config. Default: the benchmark's.", autocompletion=_configs
+        "--config",
+        metavar="NAME",
+        help="The dataset's config. Default: the benchmark's.",
+        autocompletion=_completed(_configs),
     ),
 ]
 SettingName = Annotated[
@@ -88,7 +73,7 @@ SettingName = Annotated[
         help="The protocol by which the model is prompted: "
         + "; ".join(f"{name}: {', '.join(one.name for one in benchmark(name).settings)}" for name in benchmark_names())
         + ". Default: the first.",
-        autocompletion=_settings,
+        autocompletion=_completed(lambda found, ctx: [one.name for one in found.settings]),
     ),
 ]
 Families = Annotated[
@@ -99,13 +84,16 @@ Families = Annotated[
         help="The scores to compute, separated by commas: "
         + "; ".join(f"{name}: {', '.join(benchmark(name).families)}" for name in benchmark_names())
         + ".",
-        autocompletion=_families,
+        autocompletion=_completed(lambda found, ctx: found.families),
     ),
 ]
 MetricName = Annotated[
     str | None,
     typer.Option(
-        "--metric", metavar="NAME", help="The metric. Default: the benchmark's main metric.", autocompletion=_metrics
+        "--metric",
+        metavar="NAME",
+        help="The metric. Default: the benchmark's main metric.",
+        autocompletion=_completed(lambda found, ctx: [one.name for one in found.metrics]),
     ),
 ]
 Groupings = Annotated[
@@ -116,7 +104,7 @@ Groupings = Annotated[
         help="Also print scores by group: "
         + "; ".join(f"{name}: {', '.join(benchmark(name).groupings)}" for name in benchmark_names())
         + ". May be repeated.",
-        autocompletion=_groupings,
+        autocompletion=_completed(lambda found, ctx: found.groupings),
     ),
 ]
 Format = Annotated[
@@ -141,7 +129,7 @@ TaskArguments = Annotated[
         "-T",
         metavar="NAME=VALUE",
         help="An option of the setting; see --list-options. May be repeated.",
-        autocompletion=_task_options,
+        autocompletion=_completed(_task_options),
     ),
 ]
 ModelArguments = Annotated[

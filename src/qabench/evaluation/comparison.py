@@ -15,62 +15,13 @@ from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scores import CONFIDENCE, SEED, Score, columns_of, scores_of
 from qabench.stats import RESAMPLES, Difference, adjust
-from qabench.stats.comparison import check_test, record
+from qabench.stats.comparison import Pair, check_test, record
 from qabench.stats.paired import paired_tests
 from qabench.stats.resampling import Array
 from qabench.tables import Displayed, Table
 
 TEST = "randomization"
 CORRECTION = "holm"
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two systems on the questions that both have scores for.
-
-    Attributes:
-        first: the label of the system that is better on these questions.
-        second: the label of the other system.
-        difference: first minus second, with its interval and p-value.
-        corrected_p: the p-value corrected for the number of pairs.
-        wins: the number of questions on which the first is better.
-        ties: the number of questions on which both have the same score.
-        losses: the number of questions on which the second is better.
-        n: the number of questions.
-    """
-
-    first: str
-    second: str
-    difference: Difference
-    corrected_p: float
-    wins: int
-    ties: int
-    losses: int
-    n: int
-
-    @property
-    def significant(self) -> bool:
-        """Whether the corrected p-value is below 1 - confidence."""
-        return self.corrected_p < 1 - self.difference.interval.confidence
-
-    def as_dict(self) -> dict[str, Any]:
-        """The pair as JSON data."""
-        found = self.difference.interval
-        return {
-            "first": self.first,
-            "second": self.second,
-            "difference": found.mean,
-            "standard_error": found.standard_error,
-            "low": found.low,
-            "high": found.high,
-            "p": self.difference.p_value,
-            "corrected_p": self.corrected_p,
-            "significant": self.significant,
-            "wins": self.wins,
-            "ties": self.ties,
-            "losses": self.losses,
-            "n": self.n,
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from qabench.errors import InputError
 from qabench.stats.bootstrap import Interval, bootstrap_mean
@@ -17,16 +18,17 @@ TESTS = {"randomization": paired_randomization, "bootstrap": paired_bootstrap}
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two systems, the one with the higher mean first.
+    """Two systems on the questions that both have scores for.
 
     Attributes:
-        first: the name of the system with the higher mean.
+        first: the name of the system that is better on these questions.
         second: the name of the other system.
-        difference: the difference of the means, with its interval and p-value.
+        difference: first minus second, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
-        wins: the number of questions on which the first system scores higher.
-        ties: the number of questions on which both systems score the same.
-        losses: the number of questions on which the first system scores lower.
+        wins: the number of questions on which the first is better.
+        ties: the number of questions on which both have the same score.
+        losses: the number of questions on which the second is better.
+        n: the number of questions.
     """
 
     first: str
@@ -36,11 +38,31 @@ class Pair:
     wins: int
     ties: int
     losses: int
+    n: int
 
     @property
     def significant(self) -> bool:
-        """Whether the corrected p is below 1 - confidence: then the first is better than the second."""
+        """Whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
         return self.corrected_p < 1 - self.difference.interval.confidence
+
+    def as_dict(self) -> dict[str, Any]:
+        """The pair as JSON data."""
+        found = self.difference.interval
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": found.mean,
+            "standard_error": found.standard_error,
+            "low": found.low,
+            "high": found.high,
+            "p": self.difference.p_value,
+            "corrected_p": self.corrected_p,
+            "significant": self.significant,
+            "wins": self.wins,
+            "ties": self.ties,
+            "losses": self.losses,
+            "n": self.n,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +120,7 @@ def compare(
     corrected = adjust([difference.p_value for difference in differences], correction)
     names = list(ranked)
     made = [
-        Pair(names[a], names[b], difference, p, *record(rows[a][:, 0] - rows[b][:, 0]))
+        Pair(names[a], names[b], difference, p, *record(rows[a][:, 0] - rows[b][:, 0]), len(rows[a]))
         for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
     ]
     return Comparison(ranked, tuple(made), len(scores[names[0]]), len(rows[0]))
