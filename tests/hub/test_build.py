@@ -233,7 +233,7 @@ def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
         }
         files = list((samples / name / config).glob("*.parquet"))
         assert info.download_size == sum(path.stat().st_size for path in files)
-    assert f"This copy holds `{shipped(name)[0]}`" in text
+    assert f"This copy contains `{shipped(name)[0]}`" in text
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")
     title, _, body = source.split("\n---\n", 1)[1].lstrip("\n").partition("\n")
     assert title in text
@@ -345,7 +345,7 @@ def test_what_qabench_did_not_write_stays(what: str, tmp_path: Path) -> None:
     FOREIGN[what](tmp_path / "felm")
     before = {str(path) for path in tmp_path.rglob("*")}
     kept = tree(tmp_path / "felm") if what != "a broken link" else None
-    with pytest.raises(InputError, match=r"(?s)felm.*It is left as it is; move it away"):
+    with pytest.raises(InputError, match=r"(?s)felm.*It was not changed; move it away"):
         build(tmp_path, ["expertqa", "felm"], progress=lambda done, total: pytest.fail("work before the check"))
     assert before == {str(path) for path in tmp_path.rglob("*")}
     assert kept is None or kept == tree(tmp_path / "felm")
@@ -357,7 +357,7 @@ def test_a_folder_that_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pyte
         return qabench.load_dataset("felm", "sample")
 
     monkeypatch.setattr(build_module, "load_dataset", slow)
-    with pytest.raises(InputError, match="left as it is"):
+    with pytest.raises(InputError, match="It was not changed"):
         build(tmp_path, ["felm"], ["sample"])
     assert (tmp_path / "felm/README.md").read_text() == "mine"
 
@@ -503,7 +503,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
         build(tmp_path, ["nope"])
     with pytest.raises(InputError, match="no config 'nope'; allowed: all, wk"):
         build(tmp_path, ["felm"], ["nope"])
-    with pytest.raises(InputError, match="exactly one benchmark, not for 4"):
+    with pytest.raises(InputError, match="exactly one benchmark; got 4"):
         build(tmp_path, configs=["sample"])
     with pytest.raises(InputError, match="0 bytes; it must be at least 1"):
         build(tmp_path, max_shard_bytes=0)

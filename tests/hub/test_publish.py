@@ -184,7 +184,7 @@ def test_a_published_version_stays(hub: Hub, change: Any) -> None:
     assert not second.ok
     reason = the(second, "fanout_acc").reason or ""
     assert f"{TAG} is published with other content: app.py, qabench.json" in reason
-    assert "raise the version" in reason
+    assert "increase the version" in reason
     assert states(second)["felm_factuality"] == "unchanged"
     assert writes(hub) == []
     assert hub.repo("space", "qabench/fanout_acc").tip is before
@@ -206,7 +206,7 @@ def test_what_others_published_stays(hub: Hub, api: HfApi) -> None:
         "qabench/felm",
         "qabench/fanout_acc",
     ]
-    assert "was not published by qabench (it holds .gitattributes, data.csv)" in (the(first, "felm").reason or "")
+    assert "was not published by qabench (it contains .gitattributes, data.csv)" in (the(first, "felm").reason or "")
     assert hub.repo("dataset", "qabench/felm").tip.tree.keys() == {".gitattributes", "data.csv"}
     assert states(first)["fanoutqa"] == states(first)["felm_factuality"] == "published"
 
@@ -229,7 +229,7 @@ def test_private_files_do_not_become_public(hub: Hub, next_version: Any) -> None
     send("metrics")
     next_version()
     second = send("metrics", private=True)
-    assert all("it is public, and --private was given" in (one.reason or "") for one in second.repositories)
+    assert all("it is public, but --private was given" in (one.reason or "") for one in second.repositories)
 
 
 def test_a_dry_run_sends_nothing(hub: Hub) -> None:
@@ -334,10 +334,10 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
         ({"status": 401}, "the token is not valid"),
         ({"status": 402}, "paid plan"),
         ({"status": 403}, "must be a member of the organization"),
-        ({"status": 404}, "no such repository or organization"),
-        ({"status": 409}, "someone else changed the same thing"),
+        ({"status": 404}, "the repository or organization does not exist"),
+        ({"status": 409}, "someone else made a change"),
         ({"status": 412}, "someone else committed"),
-        ({"status": 413}, "larger than it accepts"),
+        ({"status": 413}, "a file is too large"),
         ({"status": 418}, "418: unexpected"),
         ({"status": 429, "headers": {"Retry-After": "77"}}, "too many requests: wait 77 seconds"),
         ({"status": 503}, "it has an internal error"),
@@ -355,7 +355,7 @@ def test_a_refusal_says_what_to_do(hub: Hub, fault: dict[str, Any], words: str) 
     assert states(first)["felm_factuality"] == ("published" if goes_on else "failed")
     if not goes_on:
         assert (
-            the(first, "felm_factuality").reason == first.collection_error == "not tried, because of the error before"
+            the(first, "felm_factuality").reason == first.collection_error == "not tried, because of the previous error"
         )
     hub.faults.clear()
     assert send("metrics").ok
@@ -452,6 +452,6 @@ def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with pytest.raises(QabenchError, match="401: the token is not valid"):
         send("metrics")
     monkeypatch.delenv("HF_TOKEN")
-    with pytest.raises(QabenchError, match="there is no token for"):
+    with pytest.raises(QabenchError, match="no token for"):
         send("metrics")
     assert writes(hub) == []

@@ -206,13 +206,13 @@ def test_no_repository(tmp_path: Path) -> None:
 CARDS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a color": (edited("README.md", "colorFrom: green", "colorFrom: teal"), "colorFrom is 'teal'; allowed: blue, gray"),
     "the app": (lambda folder: (folder / "app.py").unlink(), "app_file is 'app.py', which does not exist"),
-    "a tag": (edited("README.md", "- evaluate\n", ""), "the tags must have evaluate and metric"),
+    "a tag": (edited("README.md", "- evaluate\n", ""), "the tags must include evaluate and metric"),
     "no title": (edited("README.md", "title: FELM factuality\n", ""), "the card has no title"),
     "no YAML": (edited("README.md", "sdk: gradio", "sdk: [gradio"), "the card is not valid"),
     "no code": (edited("README.md", "```python", "```text"), "the card has no Python code"),
 }
 CODE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a stated figure": (edited("README.md", "# 0.5 0.625", "# 0.5 0.626"), "says that its code prints '0.5 0.626'"),
+    "a stated figure": (edited("README.md", "# 0.5 0.625", "# 0.5 0.626"), "states that its code prints '0.5 0.626'"),
     "a call that fails": (edited("README.md", "metric.compute(", "metric.komputer("), "no attribute 'komputer'"),
     "no signature": (edited("README.md", 'print(result["signature"])\n', ""), "prints no signature"),
     "the module": (edited("felm_factuality.py", "class FelmFactuality", "oops class"), "SyntaxError"),
@@ -264,7 +264,7 @@ def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
     )
     assert stated_output(right) == ["1", "2"]
     assert run_card(right, tmp_path) == ["1", "free", "2", "5", "6"]
-    with pytest.raises(QabenchError, match="says that its code prints '1'; it prints"):
+    with pytest.raises(QabenchError, match="states that its code prints '1', but it prints"):
         run_card("```python\nprint(2)  # 2\nprint(1 + 1)  # 1\n```\n", tmp_path)
 
 
@@ -312,5 +312,5 @@ def test_a_license_file_says_what_the_card_says(name: str) -> None:
 
 
 def test_a_benchmark_without_a_license_is_no_candidate() -> None:
-    with pytest.raises(InputError, match="fastbook cannot be published: its card states the license 'other'"):
+    with pytest.raises(InputError, match="fastbook cannot be published: its card has the license 'other'"):
         license_of("fastbook")

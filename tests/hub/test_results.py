@@ -296,7 +296,7 @@ def test_a_log_of_some_questions_is_unofficial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "does not say how the model answered: add --setting"),
+        ((), "does not have the setting of the run: add --setting"),
         (("--setting=x", "--metric=acc"), "has no metric 'acc'; allowed: acc.loose, acc.strict, rouge1.fscore"),
         (("--setting=x", "--source-name=logs"), "--source-url"),
         (("--setting=x", "--date=today"), "the date is 'today'"),
@@ -366,9 +366,9 @@ def test_another_model_than_the_report_names(hub: Hub, tmp_path: Path) -> None:
 
 def test_errors_of_the_hub(hub: Hub, report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     push = (report, "--setting=x", "--push")
-    assert "no such repository" in failed(*push, "someone/nothing")
+    assert "does not exist" in failed(*push, "someone/nothing")
     monkeypatch.setenv("HF_TOKEN", "hf_of_nobody")
     assert "token" in failed(*push, MODEL)
     monkeypatch.delenv("HF_TOKEN")
-    assert "there is no token for http://127.0.0.1" in failed(*push, MODEL)
+    assert "no token for http://127.0.0.1" in failed(*push, MODEL)
     assert hub.repo("model", MODEL).discussions == []

@@ -91,7 +91,7 @@ def test_any_text_is_read_or_explained(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (" \n", "there is nothing yet"),
+        (" \n", "empty; paste"),
         ("[", r"not JSON \(Expecting value, column 2\)"),
         ('[\n "a",\n "b"\n "c"\n]', r"not JSON \(Expecting ',' delimiter, line 4, column 2\)"),
         ("Paris", 'line 1: not JSON .* text stands in double quotes: "Paris"'),
@@ -117,11 +117,11 @@ def test_files_are_json_or_jsonl_with_a_limit(tmp_path: Path) -> None:
     assert read("one.json", b"[true, false]\n") == [True, False]
     with pytest.raises(InputError, match=r"predictions \(a.jsonl\): line 2 is not UTF-8"):
         read("a.jsonl", b'"a"\n"\xff"')
-    with pytest.raises(InputError, match=r"predictions \(e.jsonl\): there is nothing yet"):
+    with pytest.raises(InputError, match=r"predictions \(e.jsonl\): empty"):
         read("e.jsonl", b"\n")
-    with pytest.raises(InputError, match=r"5\.0 MB; this page takes up to 5 MB.*qabench score"):
+    with pytest.raises(InputError, match=r"5\.0 MB; the limit of this page is 5 MB.*qabench score"):
         read("big.json", b'["' + b"x" * MAX_BYTES + b'"]')
-    with pytest.raises(InputError, match="this page takes up to 5 MB"):
+    with pytest.raises(InputError, match="the limit of this page is 5 MB"):
         read_text("x" * (MAX_BYTES + 1), "predictions")
 
 
@@ -144,7 +144,7 @@ def test_ids_that_do_not_fit_are_named() -> None:
     assert found.notes == (
         "Questions without a prediction, scored as unanswered: 2 (a; c)",
         "Null predictions, scored as unanswered: 1 (b)",
-        "Predictions whose id no reference has, left out: 1 (z, line 2)",
+        "Predictions for unknown ids, left out: 1 (z, line 2)",
         "Predictions replaced by a later one with the same id: 1 (b, line 1)",
         "Unreadable lines, left out: 1 (line 4: not JSON (Unterminated string starting at, column 13))",
     )
@@ -155,7 +155,7 @@ def test_rows_may_hold_both_sides_and_columns() -> None:
     found = put_together(read_text(lines(rows[:1]), "p"), None, {"domains": None}, {"domains": "domain"})
     assert found.columns == {"predictions": ["p"], "references": ["r"], "domains": ["wk"]}
     assert found.ids == ("7",)
-    with pytest.raises(InputError, match="line 2 has no 'reference', which others have"):
+    with pytest.raises(InputError, match="line 2 has no 'reference', but others have it"):
         joined(lines(rows), None)
     own = joined(lines(rows[:1]), '["another"]')
     assert own.columns["references"] == ["r"] and "those of references are not used" in own.notes[0]
@@ -166,18 +166,18 @@ def test_rows_may_hold_both_sides_and_columns() -> None:
 def test_without_ids_on_both_sides_the_order_counts() -> None:
     found = joined('["x", "y", "z"]', lines(ROWS))
     assert found.columns == {"predictions": ["x", "y", "z"], "references": ["Paris", "Lima", 1998]}
-    assert found.ids == ("a", "b", "c") and "in the order given" in found.notes[0]
+    assert found.ids == ("a", "b", "c") and "by position" in found.notes[0]
     assert joined('["x"]', '[{"France": "Paris"}]').columns["references"] == [{"France": "Paris"}]
 
 
 @pytest.mark.parametrize(
     ("predictions", "references", "message"),
     [
-        (lines(ROWS), None, "references: there is nothing yet"),
+        (lines(ROWS), None, "references: empty"),
         (lines(ROWS), lines(ROWS + ROWS[:1]), r"more than once: a \(lines 1, 4\)"),
-        (lines(ROWS), '{"id": "x", "answer": 1}', "begin with 'a', the references with 'x'; are they of the same"),
-        (lines(ROWS), lines(ROWS) + "\n{", "references: line 4: not JSON .*take it out on both sides"),
-        ('"x"\n{"prediction": 1}', '["r", "r"]', "line 1: text, where others are objects with 'prediction'"),
+        (lines(ROWS), '{"id": "x", "answer": 1}', "begin with 'a', the references with 'x'; are they for the same"),
+        (lines(ROWS), lines(ROWS) + "\n{", "references: line 4: not JSON .*remove them on both sides"),
+        ('"x"\n{"prediction": 1}', '["r", "r"]', "line 1: text, but others are objects with 'prediction'"),
         ('{"id": 1, "answer": 1}\n{"id": 2}', '["r", "r"]', r"line 2: without 'answer' \(it has 'id'\)"),
     ],
 )
@@ -207,9 +207,9 @@ def test_a_page_offers_only_harmless_options(name: str) -> None:
             {"prompt": "/etc/passwd"},
             "prompt is &#x27;/etc/passwd&#x27;; allowed: auto, official, qabench",
         ),
-        ("answer_component_mrr", {"k": "ten"}, "k is &#x27;ten&#x27;; give a whole number, or several"),
+        ("answer_component_mrr", {"k": "ten"}, "k is &#x27;ten&#x27;; it must be an integer, or several"),
         ("answer_component_mrr", {"k": "0"}, "k"),
-        ("expertqa_lfqa", {"seed": None}, "seed is None; give a whole number"),
+        ("expertqa_lfqa", {"seed": None}, "seed is None; it must be an integer"),
         ("fanout_acc", {"lemmatizer": None}, "lemmatizer is None; allowed: auto, spacy, simplemma"),
     ],
 )
@@ -246,7 +246,7 @@ def test_the_example_scores_as_by_the_library(name: str, stand_in_for_bleurt: No
     html, result = answer(name, example(name) | {"per_question": True})
     assert result == by_library(name, per_question=True)
     deviates = bool(result.get("deviations"))
-    assert space_result.escape(result["signature"]) in html and ("Not official scores" in html) == deviates
+    assert space_result.escape(result["signature"]) in html and ("Unofficial scores" in html) == deviates
     for number in re.findall(r"<td>(\d\.\d{4})</td>", html):
         assert any(number == f"{value:.4f}" for value in numbers(result)), number
 
@@ -319,7 +319,7 @@ def test_an_unexpected_failure_shows_no_stack(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("qabench.space.app.load_metric", fail)
     html, result = answer("fanout_acc", {"predictions": "[]", "references": "[]"})
-    assert result is None and "went wrong in the page itself (RuntimeError)" in html
+    assert result is None and "internal error occurred (RuntimeError)" in html
     assert "Traceback" not in html and "secret-path" not in html
 
 
@@ -426,7 +426,7 @@ def test_the_example_is_there_and_scores(visit: Callable[..., Any]) -> None:
         figures = page.get_by_role("table", name="Scores")
         assert f"{expected['loose']:.4f}" in figures.inner_text()
         assert "lima" in page.get_by_role("table", name="By question").inner_text().lower()
-        assert "Not official scores" in page.locator(".box.warning").inner_text()
+        assert "Unofficial scores" in page.locator(".box.warning").inner_text()
         page.get_by_role("tab", name="Metric card").click()
         page.get_by_role("heading", name="Metric Description").wait_for()
 
@@ -447,7 +447,7 @@ def test_files_are_joined_by_id(visit: Callable[..., Any], tmp_path: Path) -> No
         page.locator("input[type=file]").first.set_input_files(tmp_path / "big.jsonl")
         page.get_by_label("big.jsonl", exact=True).wait_for()
         page.get_by_role("button", name="Score", exact=True).click()
-        assert "takes up to 5 MB" in page.get_by_role("alert").inner_text()
+        assert "the limit of this page is 5 MB" in page.get_by_role("alert").inner_text()
 
 
 def test_a_broken_line_is_explained_and_mended(visit: Callable[..., Any]) -> None:

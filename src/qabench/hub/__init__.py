@@ -1,1 +1,1 @@
-"""What the Hub sees: names registered on this machine, and repositories built for upload."""
+"""Names of the Hub registered on this machine, repositories for the Hub, and scores for models' pages."""

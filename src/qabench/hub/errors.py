@@ -1,4 +1,4 @@
-"""Errors of the Hub and of the connection to it, with what to do about them."""
+"""Errors of the Hub and of the connection to it, with advice."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 _ADVICE = {
-    400: "it does not accept what was sent",
+    400: "it rejects the request",
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
-    402: "it wants a paid plan for this",
-    403: "the token may not do this: it needs write access, and its owner must be a member of the organization",
-    404: "it has no such repository or organization, or the token may not see it",
-    409: "someone else changed the same thing at the same time: run the command again",
+    402: "this requires a paid plan",
+    403: "the token needs write access, and its owner must be a member of the organization",
+    404: "the repository or organization does not exist, or the token has no access to it",
+    409: "someone else made a change at the same time: run the command again",
     412: "someone else committed at the same time: run the command again",
-    413: "a file is larger than it accepts",
+    413: "a file is too large",
     429: "too many requests: wait{wait} and run the command again; it continues where this one stopped",
 }
-# Every further repository would fail in the same way.
+# All further repositories would fail in the same way.
 _STOPPING = {401, 402, 429}
 
 
 class HubError(QabenchError):
-    """The Hub refused, or could not be reached.
+    """The Hub rejected a request, or could not be reached.
 
     Attributes:
-        stops: whether every further repository would fail in the same way.
+        stops: whether all further repositories would fail in the same way.
     """
 
     def __init__(self, message: str, stops: bool) -> None:
@@ -38,9 +38,9 @@ class HubError(QabenchError):
 
 
 def explained(error: Exception, endpoint: str) -> HubError:
-    """The ``HubError`` for an exception of huggingface_hub; its message says what to do.
+    """The ``HubError`` for an exception of huggingface_hub, with advice in its message.
 
-    An exception of an unknown kind becomes a ``HubError`` with the type and message of the original.
+    An exception of an unknown type becomes a ``HubError`` with this type and its message.
 
     Args:
         error: raised by a function of huggingface_hub.
@@ -68,10 +68,10 @@ def explained(error: Exception, endpoint: str) -> HubError:
 
 
 def no_token(endpoint: str) -> str:
-    """The message if there is no token."""
+    """The error message for a missing token."""
     return (
-        f"there is no token for {endpoint}: create one with write access (in the settings of your account, under "
-        "Access Tokens), then `hf auth login` or set HF_TOKEN"
+        f"no token for {endpoint}: create one with write access (in the settings of your account, under Access "
+        "Tokens), then run `hf auth login` or set HF_TOKEN"
     )
 
 

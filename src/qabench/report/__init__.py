@@ -1,4 +1,4 @@
-"""Reports of one or several runs as one HTML page that needs no network."""
+"""Reports of one or several runs as a single HTML page that works offline."""
 
 from __future__ import annotations
 

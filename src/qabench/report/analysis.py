@@ -15,8 +15,8 @@ from qabench.report.outcomes import MISSING, NAMES, outcome
 from qabench.report.sections import Section
 
 Row = dict[str, Any]
-SMALL = 10  # groups with fewer questions are binned
-MOST_GROUPS = 15  # of a grouping; the smallest others are binned
+SMALL = 10  # smaller groups are binned
+MOST_GROUPS = 15  # groups of a grouping; the smallest others are binned
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Group:
     """One group of a grouping, or the bin of its small groups.
 
     Attributes:
-        name: such as "History"; of a bin how many groups it holds.
-        questions: the number of questions in it, over all runs.
+        name: such as "History"; for a bin, the number of its groups.
+        questions: the number of questions in the group, over all runs.
         members: the names of the groups that are binned here; () for a group.
     """
 
@@ -59,10 +59,10 @@ class Analysis:
         scores: run -> metric's name -> score.
         comparisons: metric's name -> its comparison; {} for a single run.
         breakdowns: one per grouping with at least two groups.
-        extra: the benchmark's own sections.
+        extra: the benchmark's additional sections.
         outcomes: run -> outcome -> number of answers; only outcomes that occur.
         deviations: run -> metric's name -> sentences; see ``qabench.official``.
-        ranks: run -> metric's name -> where it ranks among published scores; see ``qabench.published``.
+        ranks: run -> metric's name -> its rank among published scores; see ``qabench.published``.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -97,7 +97,7 @@ class Analysis:
 
 
 def analyze(section: Section) -> Analysis:
-    """All numbers of a section; takes some hundredths of a second for each run, metric and group."""
+    """All numbers of a section. Takes some hundredths of a second per run, metric and group."""
     scores = {label: section.benchmark.scores(run) for label, run in section.runs.items()}
     extra = section.benchmark.sections(section.runs)
     replaced = {one.replaces for one in extra}
@@ -133,7 +133,7 @@ def score_row(score: Score) -> Row:
 
 
 def extra_dict(extra: ExtraSection) -> Row:
-    """A benchmark's own section as plain data."""
+    """A benchmark's additional section as plain data."""
     rows = [
         {
             "run": row.system,
@@ -184,7 +184,7 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
 
 
 def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
-    """The groups in order: by the numbers in their names where all have one, else the largest first; the bin last."""
+    """The groups in order: by the numbers in their names if all have one, else the largest first; the bin last."""
     ids: dict[str, set[str]] = {}
     for groups in by_run.values():
         for name, records in groups.items():

@@ -8,7 +8,7 @@ from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.scores import Score
 from qabench.stats import Pair
 
-NAMED = 3  # systems that a sentence names before it counts the rest
+NAMED = 3  # systems that a sentence names; the others are counted
 
 
 def finding(comparison: Comparison) -> str:

@@ -1,4 +1,4 @@
-"""The outcome of each answer: right, partly right or wrong where the metric is graded, or why there is no score."""
+"""The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is no score."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ROUNDING = 1e-9
 
 
 def outcome(metric: Metric | None, record: Record) -> str:
-    """Which key of ``NAMES`` an answer is.
+    """The outcome of an answer, a key of ``NAMES``.
 
-    A refused, failed or empty answer is that and not "wrong", whatever score the official computation gives it.
+    A refused, failed or empty answer has that outcome instead of "wrong", regardless of its official score.
     """
     if record.status in (EMPTY, REFUSED, FAILED):
         return record.status

@@ -1,4 +1,4 @@
-"""The report's page: one HTML file with its data, styles and script inside, which needs no network."""
+"""The report's page: one HTML file that contains its data, styles and script, and works offline."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ SCRIPTS = (
 def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None) -> Path:
     """Writes a report of evaluations as a web page, and its numbers as report.json next to it.
 
-    Evaluations on the same config are compared with each other; every config gets its own section. Runs that another
-    of them resumed are left out. The same evaluations give the same files. Strings of more than about ten thousand
-    characters are shortened, with a note.
+    Evaluations on the same config are compared with each other; each config has a section. Runs that were resumed by
+    another run are left out. The output is reproducible. Strings of more than about ten thousand characters are
+    shortened, with a note.
 
     Args:
         runs: at least one, each with records.
-        out: the folder; it is created, and a report in it is replaced.
-        title: of the page; by default it names the benchmarks.
+        out: the folder; it is created if needed, and a report in it is replaced.
+        title: the title of the page; by default the benchmarks' names.
 
     Returns:
-        The path of the page, which can be opened, mailed and put on any server as it is.
+        The path of the page, a self-contained file.
 
     Raises:
         InputError: no evaluations, or one without records.
@@ -84,7 +84,7 @@ def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis],
 
 
 def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
-    """What the template shows of a section; the page's script adds the rest."""
+    """The data of a section for the template; the page's script adds the rest."""
     metrics = view.scored_metrics(section, analysis)
     return {
         "section": section,
@@ -104,7 +104,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
     }
 
 
-# What an HTML file cannot hold; in the page's data such characters are escaped and are shown.
+# Characters that HTML cannot contain; in the page's data they are escaped, and shown.
 _UNFIT = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
 
@@ -137,7 +137,7 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
 
 
 def _json(value: Any) -> str:
-    """JSON for a script element, whatever its strings contain: ASCII only, and no tag can begin or end."""
+    """JSON that is safe in a script element: ASCII only, and without the characters of tags."""
     text = json.dumps(value, separators=(",", ":"), default=str)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -157,7 +157,7 @@ def _app() -> str:
 
 
 def _policy(script: str) -> str:
-    """A content security policy: this script and no other, and nothing from elsewhere."""
+    """A content security policy that allows only this script, and nothing from other sources."""
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"

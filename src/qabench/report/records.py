@@ -11,7 +11,7 @@ from qabench.evaluation.scores import item_score
 from qabench.report.outcomes import outcome
 from qabench.report.sections import Section
 
-# Characters. A page of hundreds of long conversations must still open; the logs have the complete text.
+# Characters. A page with hundreds of long conversations must still open; the logs have the complete text.
 LONGEST_TEXT = 20_000
 LONGEST_CONVERSATION = 60_000
 LONGEST_OF_ALL = 60_000_000
@@ -19,10 +19,10 @@ SHORTEST_SHARE = 400
 
 
 def questions_of(section: Section) -> list[dict[str, Any]]:
-    """The questions of all runs in order, each with its mark in every run.
+    """The questions of all runs in order, with their marks in each run.
 
     Returns:
-        id, question, reference, groups, and marks: for each run None (it lacks the question) or a list with
+        id, question, reference, groups, and marks: for each run None (the question is missing) or a list with
         [headline score or None, outcome] for each epoch, and [.., .., status] if the status is not "answered".
     """
     by_run = [run.by_id() for run in section.runs.values()]
@@ -54,7 +54,7 @@ def _marks(headline: Metric | None, records: Sequence[Record] | None) -> list[li
 
 
 def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
-    """For each run its records by question id, one per epoch."""
+    """The records of each run by question id, one per epoch."""
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
     return [
@@ -93,7 +93,7 @@ def bounded(value: Any) -> Any:
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """The text; of a longer one its beginning and its end, with a note of how much was left out between them."""
+    """The text; for a longer text, its beginning and its end, with a note on the number of characters left out."""
     if len(text) <= longest:
         return text
     head, tail = longest * 3 // 4, longest // 4

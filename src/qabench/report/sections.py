@@ -1,4 +1,4 @@
-"""The sections of a report: evaluations on the same config, each under a short label of its own."""
+"""The sections of a report: evaluations on the same config, with short, distinct labels."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Section:
         key: the section's name in links, such as "fanoutqa-dev".
         benchmark: the descriptor.
         config: such as "dev".
-        runs: by label, in the order given; labels are short and distinct.
-        metrics: the metrics that at least one run has the columns for, in the benchmark's order.
-        headline: the metric that stands for an answer; None if nothing is scored.
+        runs: by label, in the given order; labels are short and distinct.
+        metrics: the metrics whose columns at least one run has, in the benchmark's order.
+        headline: the main metric; None if nothing is scored.
         superseded: the paths of runs that are left out, because another run resumed them.
     """
 
@@ -51,15 +51,15 @@ class Section:
 
 
 def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
-    """The evaluations by benchmark and config, in the order in which these first appear.
+    """The evaluations by benchmark and config, in the order of first appearance.
 
-    Runs that another of them resumed are left out.
+    Runs that were resumed by another run are left out.
 
     Raises:
         InputError: no evaluations, or one without records.
     """
     if not runs:
-        raise InputError("nothing to report: give at least one log of a run or one file of predictions")
+        raise InputError("nothing to report: at least one log of a run or one file of predictions is required")
     kept, superseded = without_superseded(runs)
     together: dict[tuple[str, str], list[Evaluation]] = {}
     for run in kept:
@@ -88,7 +88,7 @@ def _section(key: str, name: str, config: str, runs: Sequence[Evaluation], super
 
 
 def _labels(runs: Sequence[Evaluation]) -> list[str]:
-    """The models' names without their providers; with the setting, date or file where these are needed."""
+    """The models' names without their providers; with the setting, date or file if needed to distinguish them."""
     parts: list[Callable[[Evaluation], str]] = [
         lambda run: run.model.rpartition("/")[2] or run.model,
         lambda run: run.setting,
@@ -97,14 +97,14 @@ def _labels(runs: Sequence[Evaluation]) -> list[str]:
     ]
     labels = [parts[0](run) or "no name" for run in runs]
     for part in parts[1:]:
-        # A setting that differs is shown even where the models already distinguish the runs.
+        # Different settings are shown even if the models already distinguish the runs.
         if len(set(labels)) < len(runs) or (part is parts[1] and len({part(run) for run in runs}) > 1):
             labels = [f"{label} · {part(run)}" for label, run in zip(labels, runs, strict=True)]
     return distinct([label[:LONGEST_LABEL] for label in labels])
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, each on one line; a name that is already taken gets a number."""
+    """The names, each on one line; repeated names get a number."""
     given: dict[str, None] = {}
     for raw in names:
         name = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", raw).strip()

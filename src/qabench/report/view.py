@@ -19,12 +19,12 @@ from qabench.report.sections import Section
 from qabench.signature import parse
 
 Row = dict[str, Any]
-SHOWN_PROBLEMS = 8  # kinds of problems that the page names
-SHOWN_RUNS = 4  # runs that a problem or a deviation names
+SHOWN_PROBLEMS = 8  # kinds of problems that the page lists
+SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
 
 
 def section_data(section: Section, analysis: Analysis) -> Row:
-    """Everything that the page's script needs of a section, except the records."""
+    """The data of a section for the page's script, except the records."""
     labels = list(section.runs)
     headline = section.headline
     return {
@@ -52,14 +52,14 @@ def section_data(section: Section, analysis: Analysis) -> Row:
 
 
 def scored_metrics(section: Section, analysis: Analysis) -> list[str]:
-    """The metrics that at least one run has a score for: the headline first, then in the benchmark's order."""
+    """The metrics for which at least one run has a score: the headline first, then in the benchmark's order."""
     found = [metric.name for metric in section.metrics if any(metric.name in of for of in analysis.scores.values())]
     headline = section.headline
     return sorted(found, key=lambda name: headline is None or name != headline.name)
 
 
 def metric_data(section: Section, name: str) -> Row:
-    """A metric as the page names it."""
+    """A metric for display."""
     metric = section.benchmark.metric(name)
     return {
         "key": name,
@@ -121,13 +121,13 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
 
 
 def sizes(scores: Mapping[str, Score]) -> list[Row]:
-    """What n is for the scores of a run, each kind of unit once; those with answers left out apart."""
+    """The values of n for the scores of a run, by unit; scores with answers left out are listed separately."""
     found = {(one.n, one.metric.unit, one.left_out): one for one in scores.values()}
     return [{"n": n, "unit": unit, "left_out": left_out} for n, unit, left_out in found]
 
 
 def run_rows(section: Section) -> list[Row]:
-    """The table of runs: what ran, how many answers there are, and what they cost."""
+    """The table of runs, with the number of answers and their cost."""
     rows = []
     for place, (label, run) in enumerate(section.runs.items()):
         counts = run.counts()
@@ -147,7 +147,7 @@ def run_rows(section: Section) -> list[Row]:
 
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
-    """Each deviation once, with the metrics and the runs that it holds for."""
+    """The distinct deviations, with the metrics and the runs that they apply to."""
     found: dict[str, dict[str, dict[str, None]]] = {}
     for label, by_metric in analysis.deviations.items():
         for name, sentences in by_metric.items():
@@ -176,7 +176,7 @@ def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
-    """The problems of the runs, the same ones once, with the runs that have them."""
+    """The distinct problems, with the runs that have them."""
     found: dict[str, list[str]] = {}
     kinds: dict[str, dict[str, int]] = {}
     for label, run in section.runs.items():
@@ -204,7 +204,7 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
-    """By family of scores, the fields in which the runs' signatures differ, except those that name the system."""
+    """By family of scores, the fields in which the runs' signatures differ, except those of the system."""
     found = {}
     for family in dict.fromkeys(family for run in section.runs.values() for family in run.signatures):
         lines = [run.signatures[family] for run in section.runs.values() if family in run.signatures]
@@ -221,7 +221,7 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
 
 
 def outcome_names() -> dict[str, str]:
-    """The names of outcomes for people."""
+    """The display names of outcomes."""
     return dict(NAMES)
 
 
@@ -232,7 +232,7 @@ def _run_problems(run: Evaluation) -> list[str]:
         said.append(f"The run did not finish (status: {run.status}).")
     if missing > 0:
         said.append(
-            f"{missing:,} of {run.expected:,} answers are missing; go on with `qabench run --resume {run.path}`."
+            f"{missing:,} of {run.expected:,} answers are missing; continue with `qabench run --resume {run.path}`."
         )
     if run.unscored:
         said.append(f"Nothing is scored: {run.unscored}.")
@@ -246,7 +246,7 @@ def _cell(score: Score | None) -> list[float] | None:
 
 
 def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
-    """Pairs as rows of numbers: the page has hundreds of them."""
+    """Pairs as compact rows of numbers, because a page can have hundreds of them."""
     place = {label: i for i, label in enumerate(labels)}
     rows = []
     for pair in comparison.pairs:

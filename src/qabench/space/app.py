@@ -1,6 +1,6 @@
-"""The page that shows a metric on a Space. (``evaluate``'s own widget does not run on current gradio.)
+"""The page of a metric on a Space. (The widget of ``evaluate`` does not run on current versions of gradio.)
 
-It asks no other server for anything. What is given is scored in memory; uploaded files are deleted within two hours.
+It makes no requests to other servers. Input is scored in memory; uploaded files are deleted within two hours.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from qabench.space.options import Interface, Option, interface
 from qabench.space.result import STYLE, error_html, exact, result_html
 
 SECONDS_KEPT = 3600
-EMPTY = '<p class="empty">Press Score to see the figures of what stands here.</p>'
-HOW = """Paste a JSON list, or JSONL with one a line; or upload such a file. Each is
+EMPTY = '<p class="empty">Press Score to compute the scores.</p>'
+HOW = """Paste a JSON list, or JSONL with one item per line, or upload such a file. An item is
 
-- the value itself, such as `"Paris"`, or `null` for an unanswered question;
-- or an object that carries it: `{"id": "q1", "prediction": "Paris"}`, `{"id": "q1", "reference": "Paris"}`, both in
-  one, a line of a file of answers, `{"id": "q1", "answer": "Paris"}`, or a row of the dataset.
+- a value, such as `"Paris"`, or `null` for an unanswered question;
+- or an object with the value: `{"id": "q1", "prediction": "Paris"}`, `{"id": "q1", "reference": "Paris"}`, an object
+  with both, a line of a file of answers, `{"id": "q1", "answer": "Paris"}`, or a row of the dataset.
 
-Where both sides have ids they are put together by id, otherwise in the order given."""
+If both sides have ids, predictions and references are matched by id, otherwise by position."""
 
 
 def page(metric: str) -> Any:
-    """A gradio page: predictions and references in (at first those of ``example.json``), scores out, the card beside.
+    """A gradio page with inputs for predictions and references (initially ``example.json``), the scores, and the card.
 
     Raises:
         MissingExtra: gradio is not installed.
@@ -72,18 +72,18 @@ def page(metric: str) -> Any:
             return html, gradio.update(value=found and exact(found), visible=found is not None)
 
         button.click(respond, list(inputs.values()), [report, result], api_name="score")
-    # app.py launches without arguments. Beyond four times what a page takes, the server does not even receive it.
+    # app.py launches without arguments. The server rejects uploads above four times the limit of the page.
     blocks.launch = functools.partial(blocks.launch, theme=_theme(gradio), css=STYLE, max_file_size=4 * MAX_BYTES)
     return blocks
 
 
 def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
-    """What the page shows for what a person gave, and the result; None where it cannot be scored.
+    """The HTML for a user's input, and the result; None if it cannot be scored.
 
     Args:
-        metric: its name.
-        values: by name: texts, paths of files ("references_file", used in place of the text), and options; what is not
-            there is not given, or as the metric has it.
+        metric: the name of the metric.
+        values: by name: texts, paths of files ("references_file", used instead of the text), and options. Missing
+            options have the metric's defaults.
     """
     try:
         result, given = _scored(metric, values)
@@ -91,14 +91,12 @@ def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any] 
         return error_html(str(error)), None
     except Exception as error:
         logging.getLogger(__name__).exception("the page of %s failed", metric)
-        return error_html(
-            f"Something went wrong in the page itself ({type(error).__name__}). It has been logged."
-        ), None
+        return error_html(f"An internal error occurred ({type(error).__name__}). It has been logged."), None
     return result_html(result, given.ids, given.notes), result
 
 
 def score(metric: str, predictions: str, references: str) -> dict[str, Any]:
-    """The result for two texts with the metric's defaults, or {"error": what to mend}."""
+    """The result for two texts with the metric's defaults, or {"error": what to fix}."""
     try:
         return _scored(metric, {"predictions": predictions, "references": references})[0]
     except QabenchError as error:
@@ -106,7 +104,7 @@ def score(metric: str, predictions: str, references: str) -> dict[str, Any]:
 
 
 def _scored(metric: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], Given]:
-    # In memory: what strangers give does not stay on the disk.
+    # In memory, so that users' input is not stored on the disk.
     loaded = load_metric(metric, keep_in_memory=True)
     takes = interface(loaded)
     options = {option.name: option.value(values[option.name]) for option in takes.options if option.name in values}
@@ -135,7 +133,7 @@ def _card(path: Path) -> tuple[str, str, str]:
 
 
 def _theme(gradio: Any) -> Any:
-    # gradio's own semibold font lacks most letters, and its hints are too pale to read.
+    # gradio's semibold font lacks most letters, and its hints have too little contrast.
     fonts = {"font": ["ui-sans-serif", "system-ui", "sans-serif"], "font_mono": ["ui-monospace", "monospace"]}
     return gradio.themes.Default(**fonts).set(
         block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300"
@@ -143,7 +141,7 @@ def _theme(gradio: Any) -> Any:
 
 
 def _inputs(gradio: Any, takes: Interface, example: Mapping[str, Any]) -> dict[str, Any]:
-    """The components that a person fills in, by the name under which ``answer`` gets their values."""
+    """The input components, by the names of their values in ``answer``."""
     inputs: dict[str, Any] = {}
     for name in ("predictions", "references", *takes.columns):
         inputs[name] = gradio.Textbox(
@@ -153,25 +151,23 @@ def _inputs(gradio: Any, takes: Interface, example: Mapping[str, Any]) -> dict[s
             lines=2 if name in takes.columns else 6,
             max_lines=20,
         )
-    with gradio.Accordion("How to give them, and files", open=False):
+    with gradio.Accordion("Input format and file upload", open=False):
         gradio.Markdown(HOW)
         for name in ("predictions", "references", *takes.columns):
-            label = f"{name.capitalize()}: a file of up to {MAX_BYTES // 1024**2} MB, used in place of the text"
+            label = f"{name.capitalize()}: a file of up to {MAX_BYTES // 1024**2} MB, used instead of the text"
             inputs[f"{name}_file"] = gradio.File(label=label, file_types=[".jsonl", ".json"], height=140)
     with gradio.Accordion("Options", open=False):
         for option in takes.options:
             inputs[option.name] = _control(gradio, option)
         if takes.left_out:
-            gradio.Markdown(
-                f"Set where this page runs, not in it: {', '.join(f'`{name}`' for name in takes.left_out)}."
-            )
+            gradio.Markdown(f"Set by the host of this page: {', '.join(f'`{name}`' for name in takes.left_out)}.")
     return inputs
 
 
 def _control(gradio: Any, option: Option) -> Any:
     label, about = option.name, _in_json(option.about)
     if option.kind == "bool":
-        # Questions one by one are what a person comes for.
+        # Users of the page want scores by question.
         return gradio.Checkbox(option.default or option.name == "per_question", label=label, info=about)
     if option.kind == "choice":
         return gradio.Dropdown(list(option.choices), value=option.default, label=label, info=about)
@@ -179,12 +175,12 @@ def _control(gradio: Any, option: Option) -> Any:
 
 
 def _in_json(about: str) -> str:
-    """What a docstring says, with the names that values have in JSON."""
+    """A text from a docstring, with JSON names of values."""
     for python, json_name in {"None": "null", "True": "true", "False": "false", "`": ""}.items():
         about = about.replace(python, json_name)
     return about[:1].upper() + about[1:]
 
 
 def _listed(values: list[Any]) -> str:
-    """A JSON list with an item a line."""
+    """A JSON list with one item per line."""
     return "[\n" + ",\n".join(f"  {json.dumps(value, ensure_ascii=False)}" for value in values) + "\n]"

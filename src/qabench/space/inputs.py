@@ -1,6 +1,6 @@
-"""What a person gives a metric's page, pasted or as a file: read into rows, and the rows put side by side.
+"""Reads the input of a metric's page, pasted or as a file.
 
-A list is JSON, or JSONL with one item a line. An item is a value, or an object that carries it with an id and more:
+A list is JSON, or JSONL with one item per line. An item is a value, or an object with the value, an id and more:
 ``{"id": ..., "prediction": ..., "reference": ..., "question": ...}``, or a row of the dataset.
 """
 
@@ -15,14 +15,14 @@ from qabench.errors import InputError
 from qabench.limits import json_of, numbered_lines, why_not_json
 
 MAX_BYTES = 5 * 1024 * 1024
-NAMED = 5  # how many lines or ids a message names before it counts the rest
+NAMED = 5  # lines or ids that a message lists; the others are counted
 ID_FIELDS = ("id", "question_id", "example_id")
 PREDICTION_FIELDS = ("prediction", "answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A line of JSONL, or an item of a JSON list: its number from 1, and what it holds."""
+    """A line of JSONL, or an item of a JSON list: its number from 1, and its value."""
 
     number: int
     value: Any
@@ -32,10 +32,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What one text holds.
+    """The items of one text.
 
     Attributes:
-        name: what messages call it. unit: "line" or "item".
+        name: the name of the text in messages.
+        unit: "line" or "item".
         bad: items that cannot be used: number and reason.
     """
 
@@ -45,24 +46,24 @@ class Items:
     bad: tuple[tuple[int, str], ...] = ()
 
     def have_ids(self) -> bool:
-        """Whether there are items, and every one has an id."""
+        """Whether there are items, and all have an id."""
         return bool(self.items) and all(item.id is not None for item in self.items)
 
     def values(self, field: str | None = None) -> list[Any]:
         """The values, or a field of all items.
 
         Raises:
-            InputError: an item cannot be used, or lacks the field.
+            InputError: an item cannot be used, or does not have the field.
         """
         if self.bad:
             wrong = some([self.where(*bad) for bad in self.bad])
-            raise InputError(f"{self.name}: {wrong}. Mend what is wrong there, or take it out on both sides")
+            raise InputError(f"{self.name}: {wrong}. Fix these items, or remove them on both sides")
         if field is None:
             return [item.value for item in self.items]
         return [self._field(item, field) for item in self.items]
 
     def where(self, number: int, reason: str) -> str:
-        """The number and what is said of it."""
+        """The number of an item, with the reason."""
         return f"{self.unit} {number}: {reason}"
 
     def holds(self, field: str) -> bool:
@@ -71,20 +72,20 @@ class Items:
 
     def _field(self, item: Item, field: str) -> Any:
         if field not in (item.fields or {}):
-            raise InputError(f"{self.name}: {self.unit} {item.number} has no {field!r}, which others have")
+            raise InputError(f"{self.name}: {self.unit} {item.number} has no {field!r}, but others have it")
         return (item.fields or {})[field]
 
 
 def read_text(text: str, name: str) -> Items:
-    """The items of a pasted text. Blank lines are no items.
+    """The items of a pasted text. Blank lines are skipped.
 
     Raises:
-        InputError: the text is blank or too long, is not JSON, or no line of it is.
+        InputError: the text is blank or too long, or neither it nor any of its lines is JSON.
     """
     check_size(len(text.encode("utf-8", "surrogatepass")), name)
     text = text.removeprefix("\ufeff")
     if not text.strip():
-        raise InputError(f"{name}: there is nothing yet; paste a JSON list, or JSONL with one a line, or choose a file")
+        raise InputError(f"{name}: empty; paste a JSON list, or JSONL with one item per line, or choose a file")
     if _is_list(text):
         values = enumerate(_parse_list(text, name), 1)
         return Items(name, "item", tuple(Item(number, value) for number, value in values))
@@ -95,7 +96,7 @@ def read_file(path: str | Path, name: str) -> Items:
     """The items of a file, JSON or JSONL.
 
     Raises:
-        InputError: as ``read_text``; or the file is not UTF-8.
+        InputError: as ``read_text``; also if the file is not UTF-8.
     """
     path = Path(path)
     name = f"{name} ({path.name})"
@@ -106,26 +107,26 @@ def read_file(path: str | Path, name: str) -> Items:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{name}: line {line} is not UTF-8 text; save the file as UTF-8") from None
-    # A file of one line is a list of one, if its name says that it has an item a line.
+    # By its extension, a JSONL file with one line has one item, even if that is a list.
     return _read_lines(text, name) if path.suffix == ".jsonl" and text.strip() else read_text(text, name)
 
 
 def check_size(size: int, name: str) -> None:
-    """Raises InputError when that many bytes are more than a page takes."""
+    """Raises InputError if the number of bytes is above the limit of a page."""
     if size > MAX_BYTES:
         raise InputError(
-            f"{name}: {size / 1024**2:.1f} MB; this page takes up to {MAX_BYTES // 1024**2} MB. Score larger files on "
-            "your own machine: pip install qabench, then qabench score or qabench.load_metric"
+            f"{name}: {size / 1024**2:.1f} MB; the limit of this page is {MAX_BYTES // 1024**2} MB. Score larger files "
+            "on your own machine: pip install qabench, then qabench score or qabench.load_metric"
         )
 
 
 def with_fields(given: Items, names: tuple[str, ...]) -> Items:
-    """The items, with the values taken out of objects that carry them.
+    """The items, with values instead of the objects that contain them.
 
     Args:
-        given: as read.
-        names: the fields that hold a value. Objects with the first are always such objects; with another one, where all
-            have it or there are ids. Other objects are values themselves.
+        given: the items as read.
+        names: the fields that can contain the value. Objects with the first field always contain a value; objects with
+            another field if all have it or there are ids. Other objects are values themselves.
     """
     objects = [item.value for item in given.items if isinstance(item.value, dict)]
     with_ids = any(field in value for value in objects for field in ID_FIELDS)
@@ -139,7 +140,7 @@ def with_fields(given: Items, names: tuple[str, ...]) -> Items:
 
 
 def some(said: list[str]) -> str:
-    """The first few of them, and how many more there are."""
+    """The first few items, and the number of the others."""
     return "; ".join(said[:NAMED]) + (f"; and {len(said) - NAMED} more" if len(said) > NAMED else "")
 
 
@@ -147,7 +148,7 @@ def _unpacked(given: Items, name: str) -> Items:
     good, bad = [], list(given.bad)
     for item in given.items:
         if not isinstance(item.value, dict):
-            bad.append((item.number, f"{_kind(item.value)}, where others are objects with {name!r}"))
+            bad.append((item.number, f"{_kind(item.value)}, but others are objects with {name!r}"))
         elif name not in item.value:
             bad.append((item.number, f"without {name!r} (it has {', '.join(map(repr, item.value)) or 'no field'})"))
         else:
@@ -167,7 +168,7 @@ def _kind(value: Any) -> str:
 
 
 def _is_list(text: str) -> bool:
-    """Whether a text is meant as one JSON list; JSONL, whose first line is JSON by itself, may hold lists too."""
+    """Whether a text is one JSON list. In JSONL, the first line is JSON by itself, and can also be a list."""
     if not text.lstrip().startswith("["):
         return False
     first, _, rest = text.strip().partition("\n")
@@ -182,7 +183,7 @@ def _parse_list(text: str, name: str) -> list[Any]:
 
 
 def _parsed(text: str) -> tuple[Any] | str:
-    """What a text says, in a tuple; or why it is not JSON."""
+    """The value of a JSON text in a tuple, or why it is not JSON."""
     try:
         return (json_of(text),)
     except ValueError as error:
@@ -200,7 +201,7 @@ def _read_lines(text: str, name: str) -> Items:
     items = Items(name, "line", tuple(good), tuple(bad))
     if not good:
         raise InputError(
-            f"{name}: {some([items.where(*line) for line in bad])}. Give a JSON list, or JSONL with one a line; "
-            'text stands in double quotes: "Paris"'
+            f"{name}: {some([items.where(*line) for line in bad])}. Use a JSON list, or JSONL with one item per line; "
+            'strings need double quotes: "Paris"'
         )
     return items

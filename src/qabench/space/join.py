@@ -1,4 +1,4 @@
-"""Predictions and references of a metric's page put side by side: by id where both have ids, else in order."""
+"""Aligns predictions and references of a metric's page: by id if both have ids, else by position."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from qabench.space.inputs import PREDICTION_FIELDS, Items, some, with_fields
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is to be scored.
+    """The input of a metric.
 
     Attributes:
-        columns: lists as long as one another: "predictions", "references", and further ones of the metric.
-        ids: of the questions, in order; None where there are none.
-        notes: what a person should know of how they were put together.
+        columns: aligned lists: "predictions", "references", and further columns of the metric.
+        ids: the ids of the questions in order, or None.
+        notes: notes for the user on how they were aligned.
     """
 
     columns: Mapping[str, list[Any]]
@@ -31,17 +31,18 @@ def put_together(
     """The columns of a metric.
 
     Args:
-        predictions: as read; their objects may carry references, which then count, and further columns.
-        references: as read; None where the predictions carry them.
-        extra: further columns given by themselves, in the order of the references; None where not.
+        predictions: the predictions as read; their objects may contain references, which then count, and further
+            columns.
+        references: the references as read; None if the predictions contain them.
+        extra: further columns given separately, in the order of the references, or None.
         fields: the field of a row for "references" and each further column, such as {"domains": "domain"}.
 
     Returns:
-        Unanswered questions have None as the prediction; of several predictions with one id the last counts.
+        Unanswered questions have None as the prediction; of several predictions with the same id, the last counts.
 
     Raises:
-        InputError: there are no references; an item cannot be used and there is no id by which the others could be
-            put together; no id is on both sides; an id stands in the references twice; a column has gaps.
+        InputError: there are no references; an item cannot be used and there are no ids to align the others; no id is
+            on both sides; an id is repeated in the references; a column has gaps.
     """
     reference_fields = ("reference", fields["references"]) if fields.get("references") else ("reference",)
     predictions = with_fields(predictions, PREDICTION_FIELDS)
@@ -53,7 +54,7 @@ def put_together(
         return _by_id(predictions, references, extra, fields)
     columns = {"predictions": predictions.values(), "references": references.values()}
     ids = next((tuple(str(i.id) for i in side.items) for side in (references, predictions) if side.have_ids()), None)
-    notes = ("One side has no ids: predictions and references are taken in the order given.",) if ids else ()
+    notes = ("One side has no ids: predictions and references are matched by position.",) if ids else ()
     return Given(columns | _extra([references, predictions], extra, fields), ids, notes)
 
 
@@ -68,10 +69,10 @@ def _one_source(
     usable = reference_fields if rows.holds("prediction") else reference_fields[:1]
     carrying = next(filter(rows.holds, usable), None)
     if carrying is None:
-        raise InputError("references: there is nothing yet; paste them, choose a file, or give each prediction its own")
+        raise InputError("references: empty; paste them, choose a file, or add a reference to each prediction")
     ids = tuple(str(item.id) for item in rows.items) if rows.have_ids() else None
     columns = {"predictions": rows.values(), "references": rows.values(carrying)}
-    notes = (f"Each prediction carries its reference; those of {unused.name} are not used.",) if unused else ()
+    notes = (f"Each prediction contains its reference; those of {unused.name} are not used.",) if unused else ()
     return Given(columns | _extra([rows], extra, fields), ids, notes)
 
 
@@ -83,12 +84,12 @@ def _by_id(
     for item in references.items:
         lines.setdefault(str(item.id), []).append(item.number)
     if twice := [f"{i} ({references.unit}s {_listed(at)})" for i, at in lines.items() if len(at) > 1]:
-        raise InputError(f"{references.name}: ids that stand there more than once: {some(twice)}")
+        raise InputError(f"{references.name}: repeated ids: {some(twice)}")
     last = {str(item.id): item for item in predictions.items}
     if not last.keys() & lines.keys():
         raise InputError(
-            f"no id of the predictions is one of the references: the predictions begin with {predictions.items[0].id!r}"
-            f", the references with {references.items[0].id!r}; are they of the same questions?"
+            f"predictions and references have no id in common: the predictions begin with {predictions.items[0].id!r}, "
+            f"the references with {references.items[0].id!r}; are they for the same questions?"
         )
     answered = tuple(last.get(i) for i in lines)
     columns = {"predictions": [item and item.value for item in answered], "references": values}
@@ -104,7 +105,7 @@ def _notes(predictions: Items, known: Mapping[str, Any]) -> tuple[str, ...]:
     found = [
         ("Questions without a prediction, scored as unanswered", [i for i in known if i not in last]),
         ("Null predictions, scored as unanswered", [str(i) for i in known if i in last and last[i].value is None]),
-        ("Predictions whose id no reference has, left out", _at(predictions, unknown)),
+        ("Predictions for unknown ids, left out", _at(predictions, unknown)),
         ("Predictions replaced by a later one with the same id", _at(predictions, replaced)),
         (f"Unreadable {predictions.unit}s, left out", [predictions.where(*bad) for bad in predictions.bad]),
     ]
@@ -116,7 +117,7 @@ def _at(given: Items, items: list[Any]) -> list[str]:
 
 
 def _extra(carriers: list[Items], given: Mapping[str, Items | None], fields: Mapping[str, str]) -> dict[str, list[Any]]:
-    """The further columns: those given by themselves, and those that the rows carry."""
+    """The further columns: those given separately, and those in the rows."""
     columns = {}
     for name, items in given.items():
         if items is not None:

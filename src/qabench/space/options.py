@@ -1,7 +1,7 @@
-"""The options that a metric's page offers, from the signature and the documentation of the metric itself.
+"""The options of a metric's page, from the signature and the documentation of the metric.
 
-A page may be open to everybody. So it offers what is harmless to choose: truth values, numbers, and texts out of a few
-that the metric documents. What names servers, keys, models or files is set where the page runs.
+A page may be public, so it offers only harmless options: booleans, numbers, and strings with documented choices. The
+host of the page sets the options for servers, keys, models and files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from qabench.errors import InputError
 
-# What a page passes on without asking: a stranger shall not spend the money of who runs it without an end.
+# Values that a page always passes, to limit the costs of its host.
 FIXED: Mapping[str, Any] = {"judge": {"max_calls": 100}}
 COLUMN = re.compile(r"`(\w+)` column")
 CHOICE = re.compile(r'"([\w.-]+)"')
@@ -22,11 +22,11 @@ CHOICE = re.compile(r'"([\w.-]+)"')
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option and what it may be.
+    """An option and its type.
 
     Attributes:
         kind: "bool", "int", "ints" (one or several) or "choice".
-        choices: for the last.
+        choices: the choices of a "choice".
     """
 
     name: str
@@ -36,10 +36,10 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def value(self, given: Any) -> Any:
-        """What the metric gets for what a person chose or typed.
+        """The value for the metric from a user's input.
 
         Raises:
-            InputError: that is not one of the option's values.
+            InputError: the input is not a value of the option.
         """
         if self.kind == "bool":
             return bool(given)
@@ -50,19 +50,22 @@ class Option:
         try:
             numbers = [int(part) for part in str(given).split(",")] if self.kind == "ints" else [int(given)]
         except (TypeError, ValueError):
-            what = "a whole number, or several with commas between" if self.kind == "ints" else "a whole number"
-            raise InputError(f"{self.name} is {given!r}; give {what}") from None
+            what = "an integer, or several separated by commas" if self.kind == "ints" else "an integer"
+            raise InputError(f"{self.name} is {given!r}; it must be {what}") from None
         return numbers if len(numbers) > 1 else numbers[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a metric takes.
+    """The inputs of a metric.
 
     Attributes:
         fields: the field of a dataset's row for "references" and each further column, such as {"domains": "domain"}.
-        columns: the further columns, with what is said of them. takes_ids: whether there are names for questions.
-        options: those that a page offers. fixed: those that it sets. left_out: those that are set where it runs.
+        columns: the further columns, with their documentation.
+        takes_ids: whether the metric has an argument for ids.
+        options: the options that a page offers.
+        fixed: the options that a page sets.
+        left_out: the options that are set by the host.
     """
 
     fields: Mapping[str, str]
@@ -75,7 +78,7 @@ class Interface:
 
 
 def interface(metric: Any) -> Interface:
-    """What an ``evaluate`` metric of this package takes, by its ``_compute`` and its ``inputs_description``."""
+    """The inputs of an ``evaluate`` metric of this package, from its ``_compute`` and its ``inputs_description``."""
     about = _documented(metric.inputs_description)
     fields = {name: found[1] for name, text in about.items() if (found := COLUMN.search(text))}
     parameters = inspect.signature(metric._compute).parameters
@@ -106,7 +109,7 @@ def _option(parameter: inspect.Parameter, about: str) -> Option | None:
 
 
 def _documented(description: str) -> dict[str, str]:
-    """What the part ``Args:`` of a description says of each argument."""
+    """The documentation of each argument in the section ``Args:`` of a description."""
     part = description.partition("Args:\n")[2].partition("\nReturns:")[0]
     found: dict[str, str] = {}
     for line in part.splitlines():

@@ -39,7 +39,7 @@ STYLE = """
 .empty { color: var(--body-text-color-subdued); padding: 24px 4px; }
 """
 NOT_SCORES = ("signature", "deviations", "absent", *PER_QUESTION)
-MAIN = 2  # how many scores are shown in large type
+MAIN = 2  # scores in large type
 
 
 def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, notes: Iterable[str] = ()) -> str:
@@ -102,13 +102,13 @@ def shown(value: Any) -> str:
 
 def _warnings(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     if deviations := result.get("deviations"):
-        yield ("Not official scores: do not compare them with published ones", *deviations)
+        yield ("Unofficial scores: do not compare them with published scores", *deviations)
     if absent := result.get("absent"):
         yield ("Not scored", *(f"{name}: {why}" for name, why in absent.items()))
 
 
 def _is_group(value: Any) -> bool:
-    """Whether a value holds scores by group, such as by system: a dict of dicts."""
+    """Whether a value contains scores by group, such as by system: a dict of dicts."""
     return isinstance(value, dict) and bool(value) and all(isinstance(part, dict) for part in value.values())
 
 

@@ -1,1 +1,1 @@
-"""Dataset repositories and metrics for the Hub: building them, and registering them in the local cache."""
+"""Builds dataset repositories for the Hub, and registers datasets and metrics in the local caches."""

@@ -17,12 +17,12 @@ SAMPLE_LICENSE = "apache-2.0"
 def card_text(
     table: DatasetTable, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """The dataset card of a repository that holds some of a benchmark's configs.
+    """The dataset card of a repository with some of a benchmark's configs.
 
-    The benchmark's own card, with ``configs`` and ``dataset_info`` of what was built, in the order of
-    ``configs.json``. A note below the title says what is left out, and that a copy must not be uploaded; a table at the
-    end lists the data files with their sizes and digests. A copy that holds only what this project wrote has this
-    project's license.
+    It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the order of
+    ``configs.json``. A note below the title says which configs are missing, and that a copy must not be uploaded; a
+    table at the end lists the data files with their sizes and digests. A copy that contains only this project's data
+    has this project's license.
 
     Args:
         table: the benchmark.
@@ -43,15 +43,15 @@ def card_text(
     notes = [f"> **Do not upload this copy.** {restriction}"] if restriction else []
     if left_out := [name for name in table.configs if name not in infos]:
         here, absent = (", ".join(f"`{name}`" for name in names) for names in (infos, left_out))
-        notes.append(f"> **A part of the benchmark.** This copy holds {here}. It does not hold {absent}.")
+        notes.append(f"> **A part of the benchmark.** This copy contains {here}. It does not contain {absent}.")
     return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
 
 
 def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
-    """The benchmark's ``eval.yaml`` for the repository; None if it has none or a config is not built.
+    """The benchmark's ``eval.yaml`` for the repository; None if it does not exist or a config is not built.
 
-    The Hub reads the file as a benchmark's tasks, Inspect AI runs them (``inspect eval hf/OWNER/NAME``). Its scorers
-    are a fixed list, so a benchmark that none of them can score has no such file.
+    The file defines the benchmark's tasks for the Hub, and Inspect AI runs them (``inspect eval hf/OWNER/NAME``). The
+    allowed scorers are a fixed list, so a benchmark that none of them can score does not have this file.
     """
     import yaml
 
@@ -63,9 +63,9 @@ def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
 
 
 def in_namespace(text: str, namespace: str) -> str:
-    """``text`` with this project's Hub names, such as qabench/fanoutqa, as names of another owner."""
+    """``text`` with another owner in this project's Hub names, such as qabench/fanoutqa."""
     names = "|".join(map(re.escape, {*benchmark_names(), *metric_names()}))
-    # Not in a path or an address, where qabench/ is something else.
+    # Not in a path or a URL, where qabench/ means something else.
     return re.sub(rf"(?<![\w./-]){NAMESPACE}/(?=(?:{names})\b)", lambda _: f"{namespace}/", text)
 
 
@@ -81,7 +81,7 @@ def _data_files(config: str, splits: list[str], default: bool) -> dict[str, Any]
 
 
 def _info(config: str, info: Any) -> dict[str, Any]:
-    """The entry of ``dataset_info``, as ``datasets`` writes it."""
+    """The entry of ``dataset_info`` in the format of ``datasets``."""
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData
 

@@ -1,4 +1,4 @@
-"""What the licenses of the benchmarks' data require of whoever publishes the data."""
+"""The licenses of the benchmarks' data, and what they require of publishers of the data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from qabench.loading_scripts import FOLDER
 
 @dataclass(frozen=True, slots=True)
 class License:
-    """A license: its name, the URL of its terms, and what they require of whoever publishes the data, in short."""
+    """A license: its name, the URL of its terms, and a short version of its requirements for publishers of the data."""
 
     name: str
     url: str
     asks: tuple[str, ...]
 
 
-_NAME_THEM = "name the authors, link to the license, and say what was changed: card and LICENSE.md do"
+_NAME_THEM = "name the authors, link to the license, and state the changes (card and LICENSE.md do this)"
 _SHARE_ALIKE = "publish adaptations under the same license"
 # By the identifiers that the Hub uses in cards.
 LICENSES = {
@@ -33,13 +33,13 @@ LICENSES = {
     "mit": License(
         "MIT",
         "https://opensource.org/license/mit",
-        ("keep the copyright notice and the license's text: LICENSE.md does",),
+        ("keep the copyright notice and the license's text (LICENSE.md does this)",),
     ),
 }
 
 
 def license_of(name: str) -> License:
-    """The license of a benchmark's data, as its card states it.
+    """The license of a benchmark's data according to its card.
 
     Raises:
         InputError: the card's license is not one of ``LICENSES``, or the folder has no LICENSE.md.
@@ -50,8 +50,8 @@ def license_of(name: str) -> License:
     stated = (metadata_load(folder / "README.md") or {}).get("license")
     if stated not in LICENSES or not (folder / "LICENSE.md").is_file():
         raise InputError(
-            f"{name} cannot be published: its card states the license {stated!r}; known are {', '.join(LICENSES)}, "
-            "and a LICENSE.md must go with the data"
+            f"{name} cannot be published: its card has the license {stated!r}; allowed: {', '.join(LICENSES)}, "
+            "with a LICENSE.md next to the card"
         )
     return LICENSES[stated]
 
@@ -60,12 +60,12 @@ def check_accepted(names: Sequence[str], accepted: bool) -> None:
     """Checks that the licenses of these benchmarks were accepted.
 
     Raises:
-        InputError: they were not; the message lists each license and what it requires.
+        InputError: they were not; the message lists each license and its requirements.
     """
     licenses = {name: license_of(name) for name in names}
     if accepted or not licenses:
         return
-    lines = ["the data belongs to others, and their licenses require of whoever publishes it:"]
+    lines = ["the data belongs to its authors, and their licenses have these requirements:"]
     for name, license in licenses.items():
         lines += [f"  {name}: {license.name}, {license.url}", *(f"    - {asked}" for asked in license.asks)]
-    raise InputError("\n".join([*lines, "Nothing was published. Give --accept-licenses if you will comply with them."]))
+    raise InputError("\n".join([*lines, "Nothing was published. Use --accept-licenses if you will comply with them."]))

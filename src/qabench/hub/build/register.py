@@ -1,9 +1,8 @@
-"""Registration: the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` by Hub name, without a Hub.
+"""Makes the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` work by Hub name without the Hub.
 
-Both libraries fall back to their caches when a repository cannot be reached. A registered dataset is prepared where
-``datasets`` would have cached it, a registered metric lies where ``evaluate`` would have; each folder carries a marker
-that says that qabench wrote it. The caches give the folder that was changed last, so the current one is touched, and
-older ones of ours go.
+Both libraries fall back to their caches if a repository cannot be reached. A registered dataset or metric is written
+where ``datasets`` or ``evaluate`` would have cached it; a marker file shows that qabench wrote the folder. The caches
+return the folder that was changed last, so the current folder is touched, and older ones of qabench are removed.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class Registration:
         kind: "dataset" or "metric".
         name: its Hub name, such as "qabench/fanoutqa".
         config: the config of a dataset, else None.
-        state: "registered": the stock function gives ours, current; "out of date": it gives an older one of ours;
-            "shadowed": it gives one that something else cached later; "not registered"; "no data": its source files
-            could not be had.
+        state: "registered": the stock function returns the current version; "out of date": it returns an older version;
+            "shadowed": it returns a copy that another program cached later; "not registered"; "no data": the source
+            files are not available.
         detail: the reason for "no data".
     """
 
@@ -56,7 +55,7 @@ class Registration:
 
 
 def register_dataset(name: str, config: str) -> Registration:
-    """Prepares a config where the stock ``load_dataset`` finds it, unless it is there. See ``Registration``."""
+    """Prepares a config where the stock ``load_dataset`` finds it, if it is not there yet. See ``Registration``."""
     hub_name = f"{NAMESPACE}/{name}"
     made = builder(name, config, repo_id=hub_name, dataset_name=name)
     folder = Path(made.cache_dir)
@@ -72,21 +71,21 @@ def register_dataset(name: str, config: str) -> Registration:
 
 
 def register_metric(name: str) -> Registration:
-    """Puts a metric's module where the stock ``evaluate.load`` finds it. See ``Registration``."""
+    """Writes a metric's module where the stock ``evaluate.load`` finds it. See ``Registration``."""
     source = _metric_source(name)
     root = _metric_root(name)
     folder = root / _metric_hash(source)
     with _lock(root):
         write_text(root / "__init__.py", "")
         write_text(folder / "__init__.py", "")
-        write_text(folder / f"{name}.py", source)  # rewritten: the newest one is loaded
+        write_text(folder / f"{name}.py", source)  # always rewritten, because the newest file is loaded
         _mark(folder, name=f"{NAMESPACE}/{name}")
         _remove(other for other in _marked(root, "*") if other != folder)
     return Registration("metric", f"{NAMESPACE}/{name}", None, "registered", str(folder))
 
 
 def dataset_status(name: str, config: str) -> Registration:
-    """What the stock ``load_dataset`` would give for a config without access to the Hub."""
+    """What the stock ``load_dataset`` would return for a config without access to the Hub."""
     hub_name = f"{NAMESPACE}/{name}"
     made = builder(name, config, repo_id=hub_name, dataset_name=name)
     folder = Path(made.cache_dir)
@@ -96,7 +95,7 @@ def dataset_status(name: str, config: str) -> Registration:
 
 
 def metric_status(name: str) -> Registration:
-    """What the stock ``evaluate.load`` would give for a metric without access to the Hub."""
+    """What the stock ``evaluate.load`` would return for a metric without access to the Hub."""
     root = _metric_root(name)
     found = [path for path in root.glob("*") if len(path.name) == 64 and (path / f"{name}.py").is_file()]
     newest = max(found, key=lambda path: (path / f"{name}.py").stat().st_mtime, default=None)
@@ -105,7 +104,7 @@ def metric_status(name: str) -> Registration:
 
 
 def unregister_dataset(name: str, config: str) -> list[Path]:
-    """Removes every folder of a config that carries our marker, and returns their paths. Nothing else is changed."""
+    """Removes all folders of a config that have qabench's marker, and returns their paths. Nothing else is changed."""
     made = builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
     config_folder = Path(made.cache_dir).parents[1]
     with _lock(config_folder.parent):
@@ -113,14 +112,14 @@ def unregister_dataset(name: str, config: str) -> list[Path]:
 
 
 def unregister_metric(name: str) -> list[Path]:
-    """Removes every folder of a metric that carries our marker, and returns their paths. Nothing else is changed."""
+    """Removes all folders of a metric that have qabench's marker, and returns their paths. Nothing else is changed."""
     root = _metric_root(name)
     with _lock(root):
         return _remove(_marked(root, "*"))
 
 
 def registrable(names: Iterable[str]) -> list[tuple[str, str]]:
-    """(benchmark, config) of all configs of the benchmarks named."""
+    """(benchmark, config) for all configs of these benchmarks."""
     return [(table.name, config) for table in map(dataset_table, names) for config in table.configs]
 
 
@@ -171,14 +170,14 @@ def _remove(folders: Iterable[Path]) -> list[Path]:
         shutil.rmtree(folder)
         removed.append(folder)
         parent = folder.parent
-        if not any(parent.iterdir()):  # a version's folder of datasets, now empty
+        if not any(parent.iterdir()):  # the folder of a version, now empty
             parent.rmdir()
     return removed
 
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Lets one process at a time register a dataset or metric."""
+    """Allows only one process at a time to register a dataset or metric."""
     from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)

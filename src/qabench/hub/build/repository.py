@@ -1,4 +1,4 @@
-"""A built repository as a folder: its manifest, and how it replaces an older build and nothing else."""
+"""The folder of a built repository: its manifest, and the replacement of an older build."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = "qabench dataset repository"
 
 
 def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]]:
-    """Size and SHA-256 of every file below ``folder``, by relative path, sorted; of the manifest only if asked for."""
+    """Size and SHA-256 of all files below ``folder``, by relative path, sorted; ``manifest`` includes the manifest."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -35,7 +35,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a repository that ``qabench build`` wrote.
 
     Raises:
-        InputError: there is no manifest, or it cannot be read.
+        InputError: the manifest does not exist or cannot be read.
     """
     path = folder / MANIFEST
     try:
@@ -51,14 +51,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check_replaceable(folder: Path) -> dict[str, Any] | None:
-    """The manifest of the build at ``folder``; None if nothing is there.
+    """The manifest of the build at ``folder``; None if the folder is empty or does not exist.
 
     Raises:
-        InputError: qabench did not write what is there, or it was changed since.
+        InputError: the folder was not written by qabench, or was changed since.
     """
     if not os.path.lexists(folder):
         return None
-    advice = "It is left as it is; move it away, or build into another folder"
+    advice = "It was not changed; move it away, or build into another folder"
     try:
         if folder.is_symlink() or not folder.is_dir():
             raise InputError(f"{folder} is not a folder")
@@ -79,8 +79,8 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
 def replacing(folder: Path) -> Iterator[Path]:
     """An empty folder next to ``folder`` that replaces it when the block ends, and is removed if the block fails.
 
-    ``folder`` is whole at any time, or is not there: what a killed build left is put right or removed by the next one.
-    One build at a time; another one waits.
+    ``folder`` is complete or absent at all times: the next build repairs or removes what a killed build left. Only one
+    build runs at a time; others wait.
 
     Raises:
         InputError: the existing folder may not be replaced; see ``check_replaceable``.
@@ -107,7 +107,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 
 def recover(folder: Path) -> None:
-    """Removes what an interrupted build of ``folder`` left, and restores the build that it was about to replace."""
+    """Removes the files of an interrupted build of ``folder``, and restores the build that it was replacing."""
     new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
     if old.is_dir() and not folder.exists():
         os.rename(old, folder)

@@ -1,7 +1,8 @@
 """Dataset repositories for the Hub: Parquet shards, card and tasks in a folder that the stock ``load_dataset`` reads.
 
-The same data, code and library versions give the same bytes: no time, no path of this machine, every option of the
-Parquet writer pinned, and rows regrouped so that the Arrow files' batches leave no trace.
+The output is reproducible byte for byte with the same data, code and library versions: it contains no times and no
+local paths, all options of the Parquet writer are pinned, and rows are regrouped, so it does not depend on the batches
+of the Arrow files.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ PARQUET: dict[str, Any] = {
     "compression_level": 3,
     "use_dictionary": True,
     "write_statistics": True,
-    "write_page_index": True,  # the Hub's viewer seeks with it
-    "use_content_defined_chunking": True,  # the Hub stores what a new version has in common with the old one once
+    "write_page_index": True,  # used by the Hub's viewer
+    "use_content_defined_chunking": True,  # so that the Hub stores common parts of versions only once
     "data_page_size": 1 << 20,
 }
-# As the Hub writes it: git refuses large files that are not in LFS.
+# The same as the Hub's: git rejects large files that are not in LFS.
 GIT_ATTRIBUTES = "*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 
@@ -49,7 +50,7 @@ class Built:
         path: its repository.
         rows: for each config that was built, the number of rows by split.
         missing: for each config whose data is not available, the reason.
-        size: the bytes of the repository's files.
+        size: the total size of the repository's files in bytes.
         restriction: why the repository must not be uploaded; None if it may be.
         written: False if an older build was kept because it has configs that are missing now.
     """
@@ -86,24 +87,25 @@ def build(
     namespace: str = NAMESPACE,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Built]:
-    """Writes OUT/BENCHMARK for each benchmark; the folder is complete, or stays unchanged.
+    """Writes OUT/BENCHMARK for each benchmark; the folder is written completely, or not changed.
 
     Args:
         out: the folder of the repositories; created if needed.
         names: the benchmarks; () for all.
-        configs: the configs of the one benchmark named; () for all whose data is available.
-        skip_missing: replace an older build even if that has configs which are missing now.
-        max_shard_bytes: the size of a shard's rows in Arrow form; more rows make more shards of about equal size.
+        configs: the configs of a single benchmark; () for all whose data is available.
+        skip_missing: replace an older build even if it has configs that are missing now.
+        max_shard_bytes: the maximum size of a shard in Arrow format; shards have about equal sizes.
         namespace: the owner in the Hub names in card and tasks.
-        progress: called with the number of configs processed so far and in all.
+        progress: called with the number of configs processed, and of all configs.
 
     Returns:
         The result for each benchmark, in the order of ``names``.
 
     Raises:
         InputError: an unknown name, several benchmarks with ``configs``, or a folder that qabench did not write.
-        SourceUnavailable: the data of a named config is not available.
-        DigestMismatch, DataError: a source file is not the pinned one, or does not fit the schema.
+        SourceUnavailable: the data of a config in ``configs`` is not available.
+        DigestMismatch: a source file is not the pinned one.
+        DataError: a source file does not match the schema.
         QabenchError: the folder cannot be written.
     """
     if max_shard_bytes < 1:
@@ -132,10 +134,10 @@ def build(
 
 
 def _wanted(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]]:
-    """The configs to build of each benchmark, each once."""
+    """The configs to build of each benchmark, without duplicates."""
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
-        raise InputError(f"configs can be named for exactly one benchmark, not for {len(tables)}: {', '.join(tables)}")
+        raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
     return {
         name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
         for name, table in tables.items()
@@ -180,7 +182,7 @@ def _write(
         infos[config] = info
     card = card_text(table, infos, restriction, repository.digests(folder))
     write_text(folder / "README.md", in_namespace(card, namespace))
-    if any(not table.configs[config].files for config in splits):  # the card names its files
+    if any(not table.configs[config].files for config in splits):  # the card refers to its files
         _copy_files(FOLDER / table.name / "sample", folder / "sample")
     if (license := FOLDER / table.name / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
@@ -216,7 +218,7 @@ def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterab
 
 
 def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restriction: str | None) -> dict[str, Any]:
-    """The manifest: sources, versions and the digests of all files. It marks the folder as ours."""
+    """The manifest: sources, versions and the digests of all files. It marks the folder as qabench's."""
     sources = source_table(table.name)
     used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
     return {

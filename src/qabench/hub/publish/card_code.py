@@ -1,4 +1,4 @@
-"""Runs the Python blocks of a card and checks that they print what the card says."""
+"""Runs the Python blocks of a card and checks that they print what the card states."""
 
 from __future__ import annotations
 
@@ -22,39 +22,38 @@ def code_of(card: str) -> str:
 
 
 def stated_output(card: str) -> list[str]:
-    """What the card says its code prints: the comments after ``print`` at the beginning of a line."""
+    """The output of the code according to the card: the comments after ``print`` at the beginning of a line."""
     return _STATED.findall(code_of(card))
 
 
 def run_card(card: str, folder: Path) -> list[str]:
-    """Runs a card's code in a fresh process without a network; gives the lines that it prints.
+    """Runs a card's code in a new process without network access, and returns the lines that it prints.
 
-    The process works in ``folder``. Where that holds the built repositories as OWNER/NAME, the stock
-    ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` take them for the Hub's: the code runs unchanged,
-    on the very files that are to be published. What the two libraries prepare goes into folders that are new, models
-    come from the user's cache.
+    The process runs in ``folder``. If this contains the built repositories as OWNER/NAME, the stock
+    ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of the Hub's: the code runs
+    unchanged on the files to publish. The two libraries use new cache folders; models come from the user's cache.
 
     Raises:
-        QabenchError: the card has no code, the code fails, or a line that the card states is not among those printed.
+        QabenchError: the card has no code, the code fails, or it does not print a line that the card states.
     """
     code = code_of(card)
     if not code:
         raise QabenchError("the card has no Python code")
     with tempfile.TemporaryDirectory(prefix="qabench-card-", ignore_cleanup_errors=True) as caches:
-        # -P: the working folder has a folder of this package's name.
+        # -P: the working folder has a folder with this package's name.
         command = [sys.executable, "-P", "-W", "ignore", "-c", code]
         try:
             done = subprocess.run(
                 command, cwd=folder, env=_environment(caches), capture_output=True, text=True, timeout=_SECONDS
             )
         except subprocess.TimeoutExpired:
-            raise QabenchError(f"the card's code did not end within {_SECONDS} seconds") from None
+            raise QabenchError(f"the card's code did not finish within {_SECONDS} seconds") from None
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise QabenchError(f"the card's code fails: {last[0]}")
     printed = done.stdout.splitlines()
     if missing := _missing(stated_output(card), printed):
-        raise QabenchError(f"the card says that its code prints {missing!r}; it prints {printed}")
+        raise QabenchError(f"the card states that its code prints {missing!r}, but it prints {printed}")
     return printed
 
 
@@ -65,6 +64,6 @@ def _environment(caches: str) -> dict[str, str]:
 
 
 def _missing(stated: list[str], printed: list[str]) -> str | None:
-    """The first stated line that is not printed after those stated before it."""
+    """The first stated line that is not printed in order."""
     lines = iter(printed)
     return next((line for line in stated if line not in lines), None)

@@ -29,7 +29,7 @@ class Collected:
     Attributes:
         slug: its name on the Hub; None if it does not exist (yet).
         state: "created", "changed", "unchanged", or in a dry run "to create", "to change".
-        items: this project's repositories in it, in order.
+        items: this project's repositories in the collection, in order.
     """
 
     slug: str | None
@@ -46,23 +46,23 @@ def collect(
     private: bool = False,
     dry_run: bool = False,
 ) -> Collected | None:
-    """Adds repositories to the organization's collection, which is created if there is none.
+    """Adds repositories to the organization's collection, which is created if it does not exist.
 
-    Ours come first, in the order given; items of others follow, with their notes. Nothing is removed.
+    This project's items come first, in the given order; other items follow, with their notes. Nothing is removed.
 
     Args:
         api: huggingface_hub's client.
         org: the organization.
         order: everything that this project publishes, in the order of the collection.
-        published: those of them to add if they are not in it.
-        private: only the owner sees a collection that is created now.
-        dry_run: change nothing, return what would be done.
+        published: the items to add if they are missing.
+        private: whether a new collection is private.
+        dry_run: change nothing, and return what would be done.
 
     Returns:
-        The result; None if there is nothing to put into it.
+        The result; None if there is nothing to add.
 
     Raises:
-        huggingface_hub's errors and httpx2's.
+        Exception: the errors of huggingface_hub and httpx2.
     """
     found = _find(api, org)
     there = [item for item, _ in _items(found)] if found else []
@@ -86,12 +86,12 @@ def collect(
 def _find(api: HfApi, org: str) -> Collection | None:
     for one in api.list_collections(owner=org):
         if one.title == TITLE:
-            return api.get_collection(one.slug)  # the list has only some of its items
+            return api.get_collection(one.slug)  # the list contains only some of its items
     return None
 
 
 def _items(collection: Collection) -> list[tuple[Item, str]]:
-    """Each item, and its own id in the collection, in order."""
+    """The items and their ids in the collection, in order."""
     return [((item.item_type, item.item_id), item.item_object_id) for item in collection.items]
 
 

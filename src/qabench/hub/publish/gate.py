@@ -1,4 +1,4 @@
-"""The gate before publishing: checks of rows, digests, cards and the cards' code."""
+"""Checks before publishing: rows, digests, cards and the cards' code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabench.hub.build import repository
 from qabench.hub.publish.card_code import run_card
 from qabench.loading import load_dataset
 
-# What the Hub requires of a Space's card.
+# The Hub's requirements for a Space's card.
 COLORS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 _FILE_ROW = re.compile(r"^\| `(.+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", re.MULTILINE)
 
@@ -23,8 +23,8 @@ def check_dataset(name: str, folder: Path) -> list[str]:
     """The problems of a built dataset repository; [] if it may be published.
 
     Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. Its
-    files must have the digests that the manifest and the card list. The card must be valid for the Hub's libraries,
-    and its Python code must run; see ``card_code``.
+    files must have the digests in the manifest and the card. The card must be valid for the Hub's libraries, and its
+    Python code must run; see ``card_code``.
 
     Args:
         name: the benchmark.
@@ -60,7 +60,7 @@ def check_space(name: str, folder: Path) -> tuple[list[str], str]:
         printed = run_card(_card(folder), folder.parents[1])
         signature = next((line for line in reversed(printed) if line.startswith(f"{name}|")), "")
         if not signature:
-            problems.append('the card\'s code prints no signature: it must end with print(result["signature"])')
+            problems.append('the card\'s code does not print a signature: add print(result["signature"]) at its end')
     except QabenchError as error:
         problems.append(str(error))
     return problems, signature
@@ -77,10 +77,10 @@ def _row_problems(name: str, folder: Path, config: str) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)
-        except Exception as error:  # it raises many types for repositories that it cannot read
+        except Exception as error:  # load_dataset raises many types for repositories that it cannot read
             return [f"{config}: load_dataset cannot read it: {error}"]
         for split, rows in built.items():
-            # Streamed: parsed from the source files again, not read from the Arrow files that the build was made of.
+            # Streamed: parsed from the source files again, not read from the Arrow files of the build.
             source = load_dataset(name, config, split=split, streaming=True)
             if rows.features != source.features:
                 problems.append(f"{config}, {split}: the features are not those of the benchmark")
@@ -94,7 +94,7 @@ def _first_difference(source: Any, rows: Any) -> str | None:
         if expected is None or row is None:
             return f"{len(rows)} rows; the source has {'fewer' if expected is None else 'more'}"
         for field, value in expected.items():
-            # In JSON, 1, 1.0 and true differ, and every digit counts.
+            # JSON distinguishes 1, 1.0 and true, and has all digits.
             if json.dumps(row[field], sort_keys=True) != json.dumps(value, sort_keys=True):
                 return f"row {number}, field {field!r} is {row[field]!r:.80}; the source has {value!r:.80}"
     return None
@@ -128,7 +128,7 @@ def _dataset_card_problems(folder: Path, manifest: dict[str, Any]) -> list[str]:
     for what, named in (("configs", configs), ("dataset_info", infos)):
         if list(named) != list(manifest["configs"]):
             problems.append(
-                f"README.md: {what} names {', '.join(named)}; the built configs are {', '.join(manifest['configs'])}"
+                f"README.md: {what} has {', '.join(named)}; the built configs are {', '.join(manifest['configs'])}"
             )
     return problems
 
@@ -149,5 +149,5 @@ def _space_card_problems(folder: Path) -> list[str]:
     if not (folder / str(data.get("app_file"))).is_file():
         problems.append(f"README.md: app_file is {data.get('app_file')!r}, which does not exist")
     if not {"evaluate", "metric"} <= set(data.get("tags") or ()):
-        problems.append("README.md: the tags must have evaluate and metric, by which the Hub finds metrics")
+        problems.append("README.md: the tags must include evaluate and metric, by which the Hub finds metrics")
     return problems

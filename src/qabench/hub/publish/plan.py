@@ -1,4 +1,4 @@
-"""What publishing a folder would change on the Hub, and whether it is allowed."""
+"""The changes on the Hub that publishing a folder would make, and whether they are allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Literal["added", "changed", "deleted", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file of a repository and its change; ``size`` in bytes and ``sha256`` are None for a deleted one."""
+    """A file of a repository and its change; ``size`` in bytes and ``sha256`` are None for a deleted file."""
 
     path: str
     change: Change
@@ -29,21 +29,21 @@ class FileChange:
 
 
 def plan(folder: Path, kind: Kind, remote: Remote | None, tag: str, *, private: bool = False) -> list[FileChange]:
-    """The files of ``folder`` and those that it no longer has, with the change that publishing makes to each.
+    """The files of ``folder``, and those that it no longer has, with the change that publishing makes to each.
 
-    A version is published once. If its tag exists, the folder must equal what the tag names, and nothing changes; other
-    content needs another version. In a repository that qabench wrote, files that others added stay.
+    A version is published once. If its tag exists, the folder must equal the tagged content, and nothing changes; other
+    content needs another version. Files that others added to a repository of qabench are kept.
 
     Args:
-        folder: what is to be published, with its manifest.
+        folder: the folder to publish, with its manifest.
         kind: "dataset" or "space".
-        remote: the repository on the Hub; None if there is none.
-        tag: the version's.
+        remote: the repository on the Hub; None if it does not exist.
+        tag: the tag of the version.
         private: whether only the owner may see the files.
 
     Raises:
-        QabenchError: the repository on the Hub was written by someone else, or is public although ``private`` was asked
-            for; the tag names other content; or configs would be lost.
+        QabenchError: the repository on the Hub was not published by qabench, or is public despite ``private``; the tag
+            has other content; or configs would be lost.
     """
     local = repository.digests(folder, manifest=True)
     if remote is None:
@@ -51,24 +51,23 @@ def plan(folder: Path, kind: Kind, remote: Remote | None, tag: str, *, private: 
     if remote.is_foreign(kind):
         others = ", ".join(sorted(remote.files)[:3])
         raise QabenchError(
-            f"the existing repository was not published by qabench (it holds {others}); it was not changed. "
-            "Publish under another --org, or rename that repository on the Hub"
+            f"the existing repository was not published by qabench (it contains {others}); it was not changed. "
+            "Use another --org, or rename that repository on the Hub"
         )
     if private and not remote.private:
-        raise QabenchError("it is public, and --private was given; make it private in its settings on the Hub first")
+        raise QabenchError("it is public, but --private was given; first make it private in its settings on the Hub")
     if remote.tagged is not None:
         changes = _compare(folder, local, remote.tagged, remote.manifest)
         if differing := [file.path for file in changes if file.change != "unchanged"]:
             raise QabenchError(
                 f"{tag} is published with other content: {_few(differing)}. A published version never changes: "
-                "raise the version of the package, unless the files differ only because of other versions of the "
-                f"libraries named in {repository.MANIFEST}"
+                "increase the version of the package, unless the files differ only because of other versions of the "
+                f"libraries listed in {repository.MANIFEST}"
             )
         return changes
     if lost := sorted(_configs(remote.manifest) - _configs(_manifest(folder))):
         raise QabenchError(
-            f"the Hub has configs whose data is missing here: {_few(lost)}; get it with `qabench fetch`, or set "
-            "QABENCH_MIRROR"
+            f"the Hub has configs whose data is missing here: {_few(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
         )
     return _compare(folder, local, remote.files, remote.manifest)
 

@@ -1,8 +1,8 @@
 """Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces, a collection of both.
 
-Nothing is sent that did not pass the gate (``qabench.hub.publish.gate``). Each repository gets one commit
+Only repositories that pass the checks of ``qabench.hub.publish.gate`` are sent. Each repository gets one commit
 with all changes, and the tag of the package's version; if nothing changed, nothing is sent. After an error, a second
-call finishes what the first one left.
+call continues the first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ What = Literal["datasets", "metrics", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of a call of ``publish``."""
+    """The result of ``publish``."""
 
     org: str
     endpoint: str
@@ -68,26 +68,26 @@ def publish(
 ) -> Published:
     """Publishes datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
 
-    The tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` asks for. A version is published once: if the
-    tag names other content, the repository is refused until the package has another version. A repository that qabench
-    did not write is refused as well. The visibility is set when a repository is created, and not changed later.
+    The tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` looks for. A version is published once: if the
+    tag has other content, the repository is rejected until the package has another version. A repository that qabench
+    did not write is rejected, too. The visibility is set when a repository is created, and not changed later.
 
     Args:
         what: "datasets", "metrics" or "all".
         org: an organization or a user.
-        private: make new repositories and the collection private; a public repository is refused.
+        private: make new repositories and the collection private; an existing public repository is rejected.
         dry_run: build, check and compare with the Hub if it can be reached; send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
         skip_missing: publish datasets without the configs whose data is not available here, unless the Hub has them.
-        out: a folder that keeps what is published, as datasets/ORG/NAME and spaces/ORG/NAME.
-        progress: called with the number of repositories processed so far and in all.
+        out: a folder that keeps the published files, as datasets/ORG/NAME and spaces/ORG/NAME.
+        progress: called with the number of repositories processed, and of all repositories.
 
     Returns:
         The result of each repository and of the collection; a failure of one does not affect the others.
 
     Raises:
         InputError: an invalid name, licenses that were not accepted, a folder that qabench did not write.
-        QabenchError: there is no token, or the Hub cannot be reached or does not know the token: nothing was done.
+        QabenchError: the token is missing or invalid, or the Hub cannot be reached; nothing was done.
     """
     datasets, metrics = _wanted(what, org)
     api = _client()
@@ -105,7 +105,7 @@ def publish(
 
 
 class _Publisher:
-    """Publishes one repository after the other, and keeps their results and whether the Hub can be used."""
+    """Publishes one repository after the other, and stores their results and whether the Hub can be used."""
 
     def __init__(self, api: HfApi, tag: str, private: bool, dry_run: bool) -> None:
         self.api, self.tag, self.private, self.dry_run = api, tag, private, dry_run
@@ -121,7 +121,7 @@ class _Publisher:
         elif self.stopped is None or self.dry_run:
             outcome = self._try(staged, outcome)
         else:
-            outcome = replace(outcome, reason="not tried, because of the error before")
+            outcome = replace(outcome, reason="not tried, because of the previous error")
         self.outcomes.append(outcome)
 
     def _try(self, staged: Staged, failed: Outcome) -> Outcome:
@@ -131,7 +131,7 @@ class _Publisher:
             return (compare if self.dry_run else send)(self.api, staged, self.tag, self.private)
         except HubError as error:
             self.stopped = error if error.stops else None
-            if self.dry_run:  # the local files can still be shown
+            if self.dry_run:  # the local files can be listed without the Hub
                 files = (FileChange(path, "added", **of) for path, of in digests(staged.folder, manifest=True).items())
                 return replace(
                     failed, state="to publish", files=tuple(files), reason=f"not compared with the Hub: {error}"
@@ -141,9 +141,9 @@ class _Publisher:
             return replace(failed, reason=str(error))
 
     def collect(self, org: str) -> tuple[Collected | None, str | None]:
-        """The collection of what is on the Hub now, or the reason why there is none."""
+        """The collection of the repositories on the Hub, or the reason why there is none."""
         if self.stopped:
-            return None, None if self.dry_run else "not tried, because of the error before"
+            return None, None if self.dry_run else "not tried, because of the previous error"
         order: list[Item] = [("dataset", f"{org}/{name}") for name in benchmark_names()]
         order += [("space", f"{org}/{name}") for name in metric_names()]
         there = {(one.kind, one.repo_id) for one in self.outcomes if one.state not in ("failed", "skipped")}
@@ -164,7 +164,7 @@ def _wanted(what: str, org: str) -> tuple[list[str], list[str]]:
     metrics = metric_names() if what != "datasets" else []
     try:
         if "/" in org or not org:
-            raise HFValidationError("give the organization alone, without a repository")
+            raise HFValidationError("it must be an organization, without a repository")
         validate_repo_id(f"{org}/{max([*datasets, *metrics], key=len)}")
     except HFValidationError as error:
         raise InputError(f"--org is {org!r}, which is not a valid name on the Hub: {error}") from None
@@ -201,7 +201,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
 def _staged(
     datasets: list[str], metrics: list[str], org: str, root: Path, skip_missing: bool
 ) -> Iterator[Iterator[Staged]]:
-    """The repositories one by one; metrics are checked, in other processes, while datasets are built and sent."""
+    """The repositories one by one; metrics are checked in other processes while datasets are built and sent."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         spaces = [pool.submit(stage_space, name, org, root) for name in metrics]
         try:

@@ -1,4 +1,4 @@
-"""The present state of a repository on the Hub, read only."""
+"""The current state of a repository on the Hub."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 Kind = Literal["dataset", "space"]
-# Files that the Hub puts into a new repository.
+# Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
 
@@ -25,11 +25,11 @@ class Remote:
     """The content of a repository on the Hub.
 
     Attributes:
-        head: the commit of the branch main; None where it has none.
-        private: whether only its owner sees it.
+        head: the commit of the branch main, or None.
+        private: whether the repository is private.
         files: the files of ``head`` by path.
-        manifest: the manifest of what qabench published there last; None where it has none.
-        tagged: the files of the commit that has the version's tag; None where no commit has it.
+        manifest: the manifest that qabench published last, or None.
+        tagged: the files of the commit with the version's tag; None without such a tag.
     """
 
     head: str | None
@@ -44,10 +44,10 @@ class Remote:
 
 
 def read(api: HfApi, repo_id: str, kind: Kind, tag: str) -> Remote | None:
-    """The repository on the Hub; None if there is none that the token may see.
+    """The repository on the Hub; None if it does not exist or the token has no access.
 
     Raises:
-        huggingface_hub's errors and httpx2's: the Hub cannot be reached, or refuses.
+        Exception: the errors of huggingface_hub and httpx2 if the Hub cannot be reached, or rejects the request.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -69,7 +69,7 @@ def read(api: HfApi, repo_id: str, kind: Kind, tag: str) -> Remote | None:
 
 
 def same_content(path: Path, file: RepoFile) -> bool:
-    """Whether a local file equals the Hub's, by the digest that the Hub has: SHA-256 for LFS, else git's."""
+    """Whether a local file equals the Hub's, by the digest on the Hub: SHA-256 for LFS, else git's."""
     if path.stat().st_size != (file.lfs.size if file.lfs else file.size):
         return False
     with path.open("rb") as content:

@@ -1,4 +1,4 @@
-"""One repository, from a folder that passed the gate to a commit and a tag on the Hub."""
+"""Sends one checked folder to a repository on the Hub: one commit and a tag."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Outcome:
         state: "published": one commit, and the tag; "tagged": only the tag was missing; "unchanged"; in a dry run "to
             publish" or "to tag"; "skipped" or "failed", for ``reason``.
         tag: the tag of the version.
-        commit: the commit that was made; None where none was.
+        commit: the new commit, or None.
         files: its files and the result for each; empty if unknown.
-        reason: why it was skipped or failed; in a dry run why it was not compared with the Hub.
-        missing: the configs that it does not have, because their data is not here.
+        reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
+        missing: the configs that are left out because their data is not available.
     """
 
     kind: Kind
@@ -51,12 +51,12 @@ class Outcome:
 
 
 def compare(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
-    """What publishing would do. Reads the Hub, changes nothing; the Hub checks the card as well.
+    """What publishing would do, without changing anything; the Hub also validates the card.
 
     Raises:
-        HubError: the Hub cannot be reached, or refuses.
-        QabenchError: the repository must not be published, see ``qabench.hub.publish.plan``; or the Hub finds the card
-            wrong.
+        HubError: the Hub cannot be reached, or rejects the request.
+        QabenchError: the repository must not be published, see ``qabench.hub.publish.plan``; or the Hub rejects the
+            card.
     """
     with speaking_to(api):
         remote = read(api, staged.repo_id, staged.kind, tag)
@@ -71,11 +71,11 @@ def compare(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
 def send(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
     """Publishes a repository: creates it if needed, makes one commit with all changes, and sets the tag.
 
-    Nothing is sent where nothing changed. Large files that the Hub has got already, from an earlier call that was cut
-    off, are not sent again. The commit is refused if someone else has committed since the comparison.
+    Nothing is sent if nothing changed. Large files that the Hub already has from an interrupted call are not sent
+    again. The commit is rejected if someone else has committed since the comparison.
 
     Raises:
-        HubError: the Hub cannot be reached, or refuses.
+        HubError: the Hub cannot be reached, or rejects the request.
         QabenchError: as ``compare``.
     """
     outcome = compare(api, staged, tag, private)
@@ -93,7 +93,7 @@ def send(api: HfApi, staged: Staged, tag: str, private: bool) -> Outcome:
 
 @contextmanager
 def speaking_to(api: HfApi) -> Iterator[None]:
-    """Raises HubError, with what to do, for any error of the Hub or of the connection to it."""
+    """Raises HubError, with advice, for any error of the Hub or of the connection to it."""
     try:
         yield
     except QabenchError:
@@ -117,7 +117,7 @@ def _commit(api: HfApi, staged: Staged, outcome: Outcome, tag: str, parent: str 
             operations.append(CommitOperationDelete(file.path, is_folder=False))
         elif file.change != "unchanged":
             operations.append(CommitOperationAdd(file.path, staged.folder / file.path))
-    # Not upload_folder, which may make several commits of one folder.
+    # Not upload_folder, which may make several commits for one folder.
     made = api.create_commit(
         staged.repo_id,
         operations,

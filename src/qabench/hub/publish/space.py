@@ -18,14 +18,13 @@ _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
 
 
 def stage(name: str, folder: Path, namespace: str) -> None:
-    """Writes the files of a metric's Space, except what the run of its example gives; see ``sign``.
+    """Writes the files of a metric's Space, except the output of its example; see ``sign``.
 
-    The files are those of the metric's folder. Only ``requirements.txt`` is another, with ``qabench==VERSION`` and its
-    extras, because a Space's scores are to stay what its signatures say; and the card's Hub names are those of
-    ``namespace``.
+    The files are those of the metric's folder, with two changes: ``requirements.txt`` has ``qabench==VERSION`` and its
+    extras, so that the Space's scores do not change; and the Hub names in the card are those of ``namespace``.
 
     Raises:
-        QabenchError: the requirements do not name qabench, or pin a version themselves.
+        QabenchError: the requirements do not contain qabench, or pin its version.
     """
     import qabench.metrics
 
@@ -41,26 +40,26 @@ def stage(name: str, folder: Path, namespace: str) -> None:
 
 
 def pinned(requirements: str) -> str:
-    """Requirements with the line that names qabench pinned to the installed version, and the others as they are.
+    """Requirements with qabench pinned to the installed version; other lines are not changed.
 
     Raises:
-        QabenchError: there is not exactly one such line, or it has a version.
+        QabenchError: there is not exactly one line for qabench, or it has a version.
     """
     text, count = _REQUIREMENT.subn(lambda found: f"{found[0]}=={version()}", requirements)
     if count != 1:
         raise QabenchError(
-            f"requirements.txt has {count} lines like qabench or qabench[EXTRA]; it needs one, with no version"
+            f"requirements.txt has {count} lines like qabench or qabench[EXTRA]; it needs one, without a version"
         )
     return text
 
 
 def sign(name: str, folder: Path, signature: str) -> None:
-    """Adds to a staged Space the signature that its example gave, and the manifest."""
+    """Adds the signature of its example and the manifest to a staged Space."""
     path = folder / "README.md"
     section = f"""
 ## Signature
 
-With qabench {version()}, the example above gives this signature. Equal options and references give equal ones.
+With qabench {version()}, the example above has this signature. The same options and references give the same signature.
 
 ```text
 {signature}
@@ -71,7 +70,7 @@ With qabench {version()}, the example above gives this signature. Equal options 
 
 
 def _manifest(name: str, folder: Path, signature: str) -> dict[str, Any]:
-    """The manifest, which marks the Space as ours: the version, the signature and the digests of all files."""
+    """The manifest, which marks the Space as qabench's: the version, the signature and the digests of all files."""
     return {
         "format": FORMAT,
         "metric": name,

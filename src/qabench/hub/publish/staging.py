@@ -1,4 +1,4 @@
-"""Repositories to publish, as folders that have passed the gate, or with the reason why they have not."""
+"""Repositories to publish: folders that passed the checks, or the reasons why they did not."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Staged:
 
     Attributes:
         kind: "dataset" or "space".
-        repo_id: its name there.
+        repo_id: its name on the Hub.
         folder: its files.
-        skipped: why it is not to be published at all; None where it is.
-        problems: what the gate found; it must not be published unless this is empty.
-        missing: configs that it does not have, because their data is not here.
+        skipped: why it is not published, or None.
+        problems: the problems found by the checks; it must not be published unless this is empty.
+        missing: the configs that are left out because their data is not available.
     """
 
     kind: Kind
@@ -38,8 +38,8 @@ class Staged:
 def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False) -> Staged:
     """Builds a benchmark's repository below ``root`` and checks it.
 
-    A benchmark with a restriction is skipped, its own sample too: a dataset of that name on the Hub, without the
-    configs that matter, would be found before the complete one that ``qabench register`` prepares.
+    A benchmark with a restriction is skipped, including its sample: an incomplete dataset with this name on the Hub
+    would be found before the complete one that ``qabench register`` prepares.
     """
     folder = root / "datasets" / org / name
     staged = Staged("dataset", f"{org}/{name}", folder)
@@ -74,6 +74,6 @@ def stage_space(name: str, org: str, root: Path) -> Staged:
 
 def _missing(missing: dict[str, str]) -> str:
     return (
-        f"no data for {', '.join(missing)}: get it with `qabench fetch`, or set QABENCH_MIRROR; --skip-missing "
-        "publishes the rest"
+        f"no data for {', '.join(missing)}: run `qabench fetch`, or set QABENCH_MIRROR; --skip-missing publishes the "
+        "other configs"
     )

@@ -1,8 +1,8 @@
 """Scores as entries of ``.eval_results/*.yaml``, which the Hub shows on a model's page.
 
-The format is the Hub's (https://huggingface.co/docs/hub/eval-results), the classes are huggingface_hub's. An entry
-holds one number, so each score is a task of its own: config, setting and metric make its task id. The entry's notes
-hold what the number depends on: n, the interval, what deviates from the official score, and the signature.
+The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of huggingface_hub. An entry
+has one number, so each score is a separate task, whose id consists of config, setting and metric. The entry's notes
+contain n, the interval, the deviations from the official score, and the signature.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ FOLDER = ".eval_results"
 SOURCE = "https://github.com/qabench/qabench"
 # The Hub's rule for names: no path such as "../x".
 REPO_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[\w.-]*\w)?/[A-Za-z0-9_](?:[\w.-]*\w)?", re.ASCII)
-FROM_A_FILE = "predictions"  # the setting of an evaluation of a file, which does not say how the model was asked
+FROM_A_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 
 
 @dataclass(frozen=True)
 class About:
-    """What a publisher says about a report.
+    """What a publisher adds to a report.
 
     Attributes:
-        setting: how the model answered, such as "closed-book"; needed if the report is of a file of predictions.
-        date: an ISO date, or date and time; None for the report's own.
-        dataset: the Hub's id of the dataset; None for qabench/BENCHMARK.
+        setting: how the model answered, such as "closed-book"; required if the report is about a file of predictions.
+        date: an ISO date, or date and time; None for the report's date.
+        dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
         revision: the commit or tag of that dataset; None if unknown.
-        source_url: where the evaluation can be found, such as a repository with its logs.
-        source_name: the name of that place.
-        allow_unofficial: publish scores that deviate from the official ones; their notes say how.
+        source_url: a link to the evaluation, such as a repository with its logs.
+        source_name: the text of that link.
+        allow_unofficial: publish unofficial scores, with their deviations in the notes.
     """
 
     setting: str | None = None
@@ -57,13 +57,13 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
 
     Args:
         report: see ``qabench.hub.results.reports.read_reports``.
-        about: what the publisher says about it.
+        about: what the publisher adds to it.
         metrics: names of metrics; () means all that the benchmark's authors report.
 
     Raises:
         QabenchError: the report has no scores.
-        InputError: a score deviates from the official one and that is not allowed, is not a finite number, or the
-            setting, the date or the dataset's id is not usable.
+        InputError: a score is unofficial and this is not allowed, or is not a finite number; or the setting, the date
+            or the dataset's id is invalid.
     """
     from huggingface_hub import EvalResultEntry
 
@@ -88,13 +88,13 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
 
 
 def setting_of(report: Report, about: About) -> str:
-    """How the model answered. Raises InputError if neither says it, or if they contradict each other."""
+    """How the model answered. Raises InputError if this is unknown, or if ``report`` and ``about`` differ."""
     stated = None if report["setting"] == FROM_A_FILE else report["setting"]
     if stated and about.setting and stated != about.setting:
         raise InputError(f"{report.get('path')} is a run in the setting {stated}, not {about.setting}: omit --setting")
     if not (setting := stated or about.setting):
         raise InputError(
-            f"{report.get('path')} does not say how the model answered: add --setting closed-book, open-book, ..."
+            f"{report.get('path')} does not have the setting of the run: add --setting closed-book, open-book, ..."
         )
     return str(setting)
 
@@ -105,16 +105,16 @@ def task_id(config: str, setting: str, metric: str) -> str:
 
 
 def path(report: Report, about: About) -> str:
-    """The file of a model's repository that holds the entries of a report's benchmark, config and setting."""
+    """The file in a model's repository with the entries of a report's benchmark, config and setting."""
     return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
 
 
 def to_yaml(new: Sequence[EvalResultEntry], old: str = "") -> str:
-    """The content of a file: the entries of ``old``, with those of the same dataset and task replaced, then the others.
+    """The content of a file: the entries of ``old``, with those of the same dataset and task replaced, then new ones.
 
     Args:
         new: see ``entries``.
-        old: the present content of the file; entries of other tools in it stay as they are.
+        old: the current content of the file; entries of other tools are not changed.
 
     Raises:
         InputError: ``old`` is not a list of entries.
@@ -124,7 +124,7 @@ def to_yaml(new: Sequence[EvalResultEntry], old: str = "") -> str:
 
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
     kept = [added.pop(_key(row), row) for row in _rows(old)]
-    # Notes are not wrapped: a signature can be found by searching for it.
+    # Notes are not wrapped, so that signatures can be searched.
     return str(yaml.safe_dump([*kept, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")))
 
 
@@ -149,8 +149,8 @@ def _refusal(report: Report, names: Sequence[str], deviating: Mapping[str, Seque
     name, said = next(iter(deviating.items()))
     return (
         f"{len(deviating)} of {len(names)} scores of {report.get('path')} are not official. {name}: {'; '.join(said)}. "
-        "Run or score as the benchmark's authors do, choose other scores (--metric), or publish them as unofficial "
-        "(--allow-unofficial; their notes list the deviations)"
+        "Use the official settings, choose other scores (--metric), or publish them as unofficial (--allow-unofficial; "
+        "their notes list the deviations)"
     )
 
 

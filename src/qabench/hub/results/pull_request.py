@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry, HfApi
 
 DESCRIPTION = """\
-Scores of this model, computed by [qabench](https://github.com/qabench/qabench). The notes of each entry hold n, the 95%
-interval, the deviations from the official score (if any) and the signature: everything that the score depends on.
+Scores of this model, computed by [qabench](https://github.com/qabench/qabench). The notes of each entry contain n, the
+95% interval, the deviations from the official score (if any) and the signature: everything that the score depends on.
 """
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
     """Opens a pull request on a model's repository.
 
-    Entries of other tasks in the same files stay as they are.
+    Entries of other tasks in the same files are not changed.
 
     Args:
         model: its name on the Hub.
         files: entries by path in the repository.
 
     Returns:
-        The URL of the pull request; None if the repository has these results already and no pull request was opened.
+        The URL of the pull request; None if the repository already has these results.
 
     Raises:
-        InputError: the name is not a model's, or an existing file does not hold entries.
-        QabenchError: there is no token, or the Hub refuses the request.
+        InputError: the name is not that of a model, or an existing file does not contain entries.
+        QabenchError: the token is missing, or the Hub rejects the request.
     """
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
 
@@ -58,13 +58,13 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
         )
     except QabenchError:
         raise
-    except Exception as error:  # from huggingface_hub or its HTTP client; `explained` tells them apart
+    except Exception as error:  # from huggingface_hub or its HTTP client; see `explained`
         raise explained(error, api.endpoint) from error
     return str(commit.pr_url)
 
 
 def _text(api: HfApi, model: str, path: str, revision: str | None) -> str | None:
-    """The content of a file of the repository; None if there is no such file."""
+    """The content of a file of the repository; None if it does not exist."""
     from huggingface_hub.errors import EntryNotFoundError
 
     if revision is None:

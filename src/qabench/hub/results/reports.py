@@ -16,10 +16,10 @@ Report = Mapping[str, Any]
 """An evaluation as JSON data; see ``qabench.evaluation.results.as_dict``."""
 
 NEEDED = ("benchmark", "config", "setting", "created", "scores", "intervals", "n", "deviations", "counts", "signatures")
-NOT_TOLD = (ANSWERED, "records")  # counts that need no remark
+NOT_TOLD = (ANSWERED, "records")  # counts without a remark
 ALLOWED = (
-    "; allowed: a log of `qabench run`, a folder of logs, or what `qabench score` or `qabench run` writes with "
-    "--output FILE or prints with --json"
+    "; allowed: a log of `qabench run`, a folder of logs, or the output of `qabench score` or `qabench run` with "
+    "--output FILE or --json"
 )
 
 
@@ -41,7 +41,7 @@ def read_reports(path: Path) -> list[Report]:
             raise InputError(f"{path} is not a report of scores{ALLOWED}")
         if missing := [name for name in NEEDED if name not in report]:
             raise InputError(
-                f"{path} has no {', '.join(missing)}: another version of qabench wrote it, or it was edited. "
+                f"{path} has no {', '.join(missing)}: it was edited, or written by another version of qabench. "
                 "Score the predictions again"
             )
     return reports
@@ -51,12 +51,12 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
     """The names of the metrics to publish.
 
     Args:
-        report: as read.
-        names: the metrics that were asked for; () means every metric that the benchmark's authors report.
+        report: a report.
+        names: the requested metrics; () means all metrics that the benchmark's authors report.
 
     Raises:
         QabenchError: the report has no scores.
-        InputError: the report has no metric of that name.
+        InputError: the report does not have a metric with this name.
     """
     scores = list(report["scores"])
     if not scores:
@@ -68,7 +68,7 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
 
 
 def signature_of(report: Report, name: str) -> str | None:
-    """The signature of a metric's score; None if the report has none."""
+    """The signature of a metric's score, or None."""
     signatures: Mapping[str, str] = report["signatures"]
     return signatures.get(benchmark(report["benchmark"]).metric(name).family)
 
@@ -76,7 +76,7 @@ def signature_of(report: Report, name: str) -> str | None:
 def deviations_of(report: Report, name: str) -> list[str]:
     """What distinguishes a score from the official one, in sentences; [] if it is official.
 
-    The sentences of the report, and those that today's declarations add: an older report may lack some.
+    The sentences of the report, and those of the current declarations, because an older report may lack some.
     """
     said = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     if line := signature_of(report, name):
@@ -85,7 +85,7 @@ def deviations_of(report: Report, name: str) -> list[str]:
 
 
 def remarks(report: Report, name: str) -> list[str]:
-    """What a reader of the score must know of the items: how many of what are in it, left out, or have no answer."""
+    """Remarks about the items of a score: the number of items in it, left out, and without an answer."""
     known = benchmark(report["benchmark"]).metric(name)
     said = [f"n {report['n'][name]} {known.unit}"]
     if left_out := report.get("left_out", {}).get(name):

@@ -3,7 +3,7 @@
 const MATRIX = 5;
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
 const pValue = (p) => (p < 0.0001 ? "< 0.0001" : p.toFixed(4));
-const NOT_A_TEST = "Two intervals that overlap do not show that there is no difference: only the paired test below compares runs question by question.";
+const NOT_A_TEST = "Overlapping intervals do not show that there is no difference: only the paired test below compares runs question by question.";
 
 /** The pairs of the shown runs as objects; ``first`` is the better one. */
 function pairsOf(section, { metric, runs }) {
@@ -19,12 +19,12 @@ function startComparison(section) {
     const pairs = pairsOf(section, state);
     const title = metricOf(section, state.metric)?.title;
     if (!pairs.length) {
-      place.replaceChildren(el("p", { class: "sub" }, state.runs.length < 2 ? "One run is shown: there is nothing to compare." : `The runs shown have no questions in common that are scored by ${title}.`));
+      place.replaceChildren(el("p", { class: "sub" }, state.runs.length < 2 ? "Only one run is shown, so there is nothing to compare." : `The runs shown have no questions in common that are scored by ${title}.`));
       return;
     }
     const shownPairs = state.runs.length >= MATRIX ? [matrix(section, state, pairs)] : [pairChart(section, state, pairs), pairTable(section, pairs)];
-    const hidden = state.runs.length < section.runs.length ? " P-values are corrected over the pairs of all runs, also of those not shown." : "";
-    place.replaceChildren(...shownPairs, el("p", { class: "sub" }, `${title}, every pair on the questions that both runs have scores for (n). ${section.pairs[state.metric].about}.${hidden}`));
+    const hidden = state.runs.length < section.runs.length ? " P-values are corrected over the pairs of all runs, including those not shown." : "";
+    place.replaceChildren(...shownPairs, el("p", { class: "sub" }, `${title}, each pair on the questions for which both runs have scores (n). ${section.pairs[state.metric].about}.${hidden}`));
   });
 }
 

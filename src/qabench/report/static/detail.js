@@ -3,7 +3,7 @@
 const dialog = $("#question");
 let opened = null; // { list, question, run, shown }; run is null for all runs side by side
 
-const MARKING = "Scoring compares normal forms: lower case, lemmas, no thousands commas. Strings found are marked in an answer where they are written as in the reference.";
+const MARKING = "Scoring compares normal forms: lowercase, lemmas, no thousands separators. Strings found are marked in an answer if they are written as in the reference.";
 
 async function openQuestion(list, question, run = list.section.runs.length > 1 ? (opened?.run ?? null) : 0) {
   const { section } = list;
@@ -125,7 +125,7 @@ function follow(lists) {
   }
   const question = list?.section.questions.find((one) => fit(one.id) === id);
   if (question) openQuestion(list, question);
-  else toast(`There is no question ${id} here`);
+  else toast(`The question ${id} does not exist`);
 }
 
 /** Closes the open question at once: the next key may come before the browser's own event. */

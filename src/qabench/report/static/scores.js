@@ -7,7 +7,7 @@ function startSection(section) {
     startScores(section, root);
     onState(section, ({ metric, runs }) => {
       const hidden = section.runs.length - runs.length;
-      $(".finding", root).replaceChildren(section.findings[metric], hidden ? el("span", { class: "sub" }, ` About all runs, also the ${count(hidden)} not shown.`) : "");
+      $(".finding", root).replaceChildren(section.findings[metric], hidden ? el("span", { class: "sub" }, ` This is about all runs, including the ${count(hidden)} not shown.`) : "");
     });
   }
   onState(section, ({ runs }) => {
@@ -116,7 +116,7 @@ function outcomeChart(section, { metric, runs }) {
     parts: Object.entries(DATA.outcomes).filter(([key]) => section.outcomes[run][key]).map(([key, name]) => ({ key, name, n: section.outcomes[run][key] })),
   }));
   const kinds = new Set(rows.flatMap((row) => row.parts.map((part) => part.key)));
-  if (kinds.size === 1 && (kinds.has("scored") || kinds.has("unscored"))) return el("p", { class: "sub" }, kinds.has("scored") ? "Every question was answered and scored." : "No answer has a score.");
+  if (kinds.size === 1 && (kinds.has("scored") || kinds.has("unscored"))) return el("p", { class: "sub" }, kinds.has("scored") ? "All questions were answered and scored." : "No answer has a score.");
   const heading = section.graded ? `Answers: ${lowered(section.itemTitle)}` : "Answers by status";
   const data = () => rows.flatMap((row) => row.parts.map((part) => ({ run: row.label, outcome: part.name, n: part.n })));
   return figure(heading, fileName(section.key, "answers"), (width, colors) => barChart({ rows, title: heading }, width, colors), data);
