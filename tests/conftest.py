@@ -1,4 +1,4 @@
-"""What all tests share: empty caches, no network, and the optional real data and model."""
+"""Shared by all tests: empty caches, no network, and optional real data and models."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
 settings.register_profile("qabench", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)
 
-# Before datasets and evaluate are imported, which read these once: no test sees or touches a user's caches.
+# Set before datasets and evaluate are imported, which read these once: tests do not use the user's caches.
 _home = tempfile.TemporaryDirectory(prefix="qabench-tests-", ignore_cleanup_errors=True)
 os.environ["HF_HOME"] = str(Path(_home.name) / "huggingface")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["QABENCH_CACHE"] = str(Path(_home.name) / "qabench")
 os.environ["QABENCH_OFFLINE"] = "1"
-# No test spends money.
+# Tests do not spend money.
 for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE", "FANOUTQA_JUDGE_MODEL"):
     os.environ.pop(name, None)
 
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def compared(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Called with how much a parity test compared; these lines are printed at the end of the run."""
+    """Called with the size of a parity test's comparison, which is printed at the end of the run."""
     return lambda what: request.node.user_properties.append(("compared", what))
 
 
@@ -128,7 +128,7 @@ def _say_why_skipped(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the fixture ``spacy_model`` a test runs as on a machine with no spaCy model."""
+    """Without the fixture ``spacy_model``, a test runs as on a machine without a spaCy model."""
     if "spacy_model" not in request.fixturenames:
         monkeypatch.delenv("QABENCH_SPACY_MODEL", raising=False)
 
@@ -156,6 +156,6 @@ def spacy_model() -> str:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache folder of this test alone."""
+    """A cache folder for this test only."""
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
     yield tmp_path / "cache"

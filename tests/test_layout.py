@@ -1,4 +1,4 @@
-"""The architecture, held: layers, packages, packaging lists, lazy imports, cheap start."""
+"""The architecture: layers, packages, packaging lists, lazy imports, fast start."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def layer_of(module: str) -> int:
         return len(LAYERS)  # the facade imports lazily from everywhere
     part = module.split(".")[1]
     if re.match(r"qabench\.benchmarks\.\w+\.commands\b", module):
-        part = "cli"  # a benchmark's own commands, which only its descriptor names
+        part = "cli"  # commands of one benchmark, referenced only by its descriptor
     return next(i for i, layer in enumerate(LAYERS) if part in layer)
 
 
@@ -116,8 +116,8 @@ def _wrong_imports(module: str) -> Iterator[str]:
     imported = imports_of(modules()[module])
     for name in {module_of(one, modules()) if one.startswith("qabench") else one for one in imported}:
         if name.startswith("qabench.space") and module.endswith(".app"):
-            continue  # the page of a metric, which the Space runs
-        if name.startswith("qabench.") and name != "qabench.metrics":  # which itself only lists its folders
+            continue  # the page of a metric, run by the Space
+        if name.startswith("qabench.") and name != "qabench.metrics":  # which only lists its folders
             if layer_of(name) > layer_of(module):
                 yield f"{module} imports {name}, which is in a layer above"
             if module.startswith("qabench.metrics.") and name.startswith("qabench.metrics.") and name.count(".") > 2:

@@ -1,4 +1,4 @@
-"""The commands as a user types them, in a process of their own."""
+"""The commands as typed by users, in separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``qabench fetch``: selection, output and exit codes, without a network."""
+"""``qabench fetch``: selection, output and exit codes, without network access."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def config_files(benchmark: str, config: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One benchmark of three files, of which a mirror has a right one and a damaged one; no network."""
+    """One benchmark with three files, of which a mirror has a correct and a damaged one; no network."""
     for name, value in {
         "benchmark_names": lambda: ["fanoutqa", "felm"],
         "config_files": config_files,

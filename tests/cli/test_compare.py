@@ -1,4 +1,4 @@
-"""``qabench compare``: systems by files of predictions and logs, what does not fit, and what it prints."""
+"""``qabench compare``: files of predictions, logs, invalid input, and output."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_per_item_files_compare_as_their_predictions(metric: str, tmp_path: Path
     scores = json.loads(run("compare-scores", *files, "--metric", metric, "--json").stdout)
     predictions = report("fanoutqa", *ANSWERS[:2], *SAMPLE, "--metric", metric)
     differences = [[pair["difference"] for pair in compared["pairs"]] for compared in (scores, predictions)]
-    # The last digit of a mean depends on the order of additions, which a file of scores does not know.
+    # The last digit of a mean depends on the order of additions, which is unknown for a file of scores.
     means = [[one["mean"] for one in compared["systems"]] for compared in (scores, predictions)]
     assert means[0] == pytest.approx(means[1], rel=1e-12)
     assert differences[0] == pytest.approx(differences[1], rel=1e-12)

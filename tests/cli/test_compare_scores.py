@@ -1,4 +1,4 @@
-"""``qabench compare-scores``: files of scores, what does not fit, and what it prints."""
+"""``qabench compare-scores``: files of scores, invalid input, and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, followed: a fifth benchmark and its metric are folders added to a copy of the checkout."""
+"""Follows CONTRIBUTING.md: adds a fifth benchmark and its metric to a copy of the checkout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = Path(__file__).parent / "example"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 ANSWERS = {"r1": "It is the Seine.", "r2": "The Nile", "r3": "I do not know.", "r4": "the Amazon"}
-# A provider of Inspect AI that answers from a table, as a user's own package would register one.
+# A provider of Inspect AI that answers from a table, registered as in a user's package.
 SCRIPTED = """
 import json, re, sys
 from inspect_ai.model import ModelAPI, ModelOutput, ModelUsage, modelapi

@@ -62,7 +62,7 @@ def test_evidence_is_depth_first() -> None:
 
 
 def test_the_trap_that_json_text_avoids() -> None:
-    """datasets' own Json feature changes answers; if this fails, it was mended, and the card can say so."""
+    """The Json feature of datasets changes answers; if this test fails, it was fixed, and the card can be updated."""
     import datasets
 
     features = datasets.Features({"answer": datasets.Json()})

@@ -1,4 +1,4 @@
-"""Opening a database from many places at once."""
+"""Opening a database from many threads and processes at once."""
 
 from __future__ import annotations
 

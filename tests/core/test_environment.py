@@ -16,7 +16,7 @@ from qabench.environment import ENVIRONMENT, HIDDEN, environment
 
 ROOT = Path(__file__).parents[2]
 NAMES = {variable.name for variable in ENVIRONMENT}
-# Options of other libraries that our code sets for a process it starts, and does not read.
+# Options of other libraries that our code sets for child processes, but does not read.
 SET_FOR_OTHERS = {"HF_DATASETS_DISABLE_PROGRESS_BARS", "HF_DATASETS_CACHE", "HF_MODULES_CACHE"}
 
 

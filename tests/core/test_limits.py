@@ -1,4 +1,4 @@
-"""Deep, long and self-referring documents: one error, never a RecursionError."""
+"""Deep, long and self-referring documents: an error, never a RecursionError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``qabench``'s public names, and what ``load_dataset`` accepts."""
+"""The public names of ``qabench``, and the arguments of ``load_dataset``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No pattern takes quadratic time: each one on 10,000 and 100,000 adversarial characters."""
+"""No pattern takes quadratic time: tested with 10,000 and 100,000 adversarial characters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARTS += [
     "\n[1",
 ]
 SLOW = 0.05  # seconds of this thread for 10,000 characters: a linear pattern takes a tenth of it
-# Read the package's own cards and tables alone.
+# These read only the package's cards and tables.
 OWN_FILES = {"qabench.hub.publish.card_code._BLOCK", "qabench.sources.table._REPO"}
 SLOWEST = 6  # inputs of each pattern that are tried with 100,000 characters, too
 METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
@@ -66,7 +66,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 FOUND = dict(patterns())
 
-# The text of these is put together at run time, from names of this package.
+# These are built at run time from names of this package.
 FLAGS = re.compile(r"re\.[A-Z]+( \| re\.[A-Z]+)*")
 COMPUTED = {"card.re.sub", "official.re.fullmatch", "submission_metadata.re.search"}
 
@@ -111,7 +111,7 @@ LITERALS = dict(literals())
 
 
 def uses(name: str, pattern: re.Pattern[str]) -> list[Callable[[str], object]]:
-    """The methods of a pattern that its module calls; all, if it calls none by the pattern's name."""
+    """The methods of a pattern that its module calls; all methods if it calls none by the pattern's name."""
     *_, attribute = name.split(".")
     module = next(sys.modules[part] for part in (name.rsplit(".", n)[0] for n in (1, 2)) if part in sys.modules)
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
@@ -138,7 +138,7 @@ def seconds(calls: list[Callable[[str], object]], part: str, size: int, end: str
 
 
 def fastest(calls: list[Callable[[str], object]], part: str, size: int, end: str, allowed: float) -> float:
-    """The shortest of up to five tries, of which one within ``allowed`` is enough: machines are shared."""
+    """The shortest of up to five tries; stops at the first within ``allowed``, because machines are shared."""
     tries: list[float] = []
     while len(tries) < 5 and (not tries or min(tries) >= allowed):
         tries.append(seconds(calls, part, size, end))

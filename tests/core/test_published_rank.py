@@ -1,4 +1,4 @@
-"""Where scores rank among published ones."""
+"""The rank of scores among published scores."""
 
 from __future__ import annotations
 

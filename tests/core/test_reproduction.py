@@ -1,4 +1,4 @@
-"""Published numbers computed again."""
+"""Recomputed published numbers."""
 
 from __future__ import annotations
 

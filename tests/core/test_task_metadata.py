@@ -1,4 +1,4 @@
-"""What the tasks of every benchmark say about themselves."""
+"""The metadata of the tasks of all benchmarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qabench.benchmarks import benchmark, benchmark_names
 
 @pytest.mark.parametrize("name", benchmark_names())
 def test_tasks_count_the_questions_of_the_config(name: str) -> None:
-    # Without the count, a run with a limit would pass as an official one.
+    # Without this number, a run with a limit would count as official.
     pytest.importorskip("inspect_ai")
     task = getattr(importlib.import_module("qabench.inspect_tasks"), benchmark(name).settings[0].task)
     whole = task(config="sample")

@@ -1,4 +1,4 @@
-"""README and the cards: their code runs as it is written there, and their links lead somewhere."""
+"""README and cards: their code runs unchanged, and their links exist."""
 
 from __future__ import annotations
 

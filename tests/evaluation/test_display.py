@@ -1,4 +1,4 @@
-"""How evaluations, comparisons, benchmarks, indexes and hits show themselves: text, rich, HTML, Markdown, plots."""
+"""Display of evaluations, comparisons, benchmarks, indexes and hits: text, rich, HTML, Markdown, plots."""
 
 from __future__ import annotations
 

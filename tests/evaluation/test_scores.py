@@ -1,4 +1,4 @@
-"""Scores of records: means and functions of sums, with intervals, n and what is left out."""
+"""Scores of records: means and functions of sums, with intervals, n and records left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged files of the caches: no entry may change a score."""
+"""Damaged cache files: no entry may change a score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``qabench build``: rows, bytes, cards and tasks of the repositories, and what they may replace."""
+"""``qabench build``: rows, bytes, cards and tasks of the repositories, and what may be replaced."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def at_hand(name: str) -> list[str]:
 
 
 def command(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``qabench build`` in a process of its own."""
+    """``qabench build`` in a separate process."""
     env = {**os.environ, "COLUMNS": "200", **environment}
     done = subprocess.run(
         [sys.executable, "-m", "qabench", "build", *map(str, arguments)],
@@ -61,7 +61,7 @@ def command(*arguments: object, code: int = 0, **environment: str) -> subprocess
 
 
 def assert_equal_rows(folder: Path, name: str, config: str, cache: Path) -> int:
-    """The stock function gives the rows, features and splits of our builder; returns the number of rows."""
+    """The stock function returns the rows, features and splits of our builder; returns the number of rows."""
     ours = qabench.load_dataset(name, config)
     stock = datasets.load_dataset(str(folder / name), config, cache_dir=str(cache))
     assert list(stock) == list(ours)
@@ -85,7 +85,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def real(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Repositories of everything that the mirror has."""
+    """Repositories of all data in the mirror."""
     out = tmp_path_factory.mktemp("real") / "out"
     build(out, skip_missing=True)
     return out
@@ -132,7 +132,7 @@ print(json.dumps([get_dataset_config_names(path), get_dataset_split_names(path, 
 
 
 def stock(folder: Path, config: str, split: str, work: Path) -> Any:
-    """What a machine without qabench's caches and without a network makes of a repository."""
+    """A repository loaded on a machine without qabench's caches and without network access."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("QABENCH_", "HF_"))}
     env |= {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
     work.mkdir(exist_ok=True)
@@ -184,7 +184,7 @@ def benchmark_rows_bytes() -> int:
 
 
 def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
-    """In another process, with other caches, from another directory, and from Arrow files that two processes wrote."""
+    """In another process and directory, with other caches, and from Arrow files of two processes."""
     code = (
         "import sys, os; from pathlib import Path; import qabench; "
         "from qabench.hub.build.repository_build import build; "
@@ -279,7 +279,7 @@ def test_the_book_is_not_for_upload(mirror: Path, tmp_path: Path) -> None:
     assert manifest["redistributable"] is False
     assert "may not be redistributed" in manifest["restriction"]
     assert "**Do not upload this copy.** The benchmark" in (tmp_path / "fastbook/README.md").read_text("utf-8")
-    command(tmp_path, "fastbook", "--config", "sample_corpus")  # ours, and ours alone
+    command(tmp_path, "fastbook", "--config", "sample_corpus")  # only this project's data
     assert repository.read_manifest(tmp_path / "fastbook")["redistributable"] is True
 
 
@@ -291,7 +291,7 @@ def test_an_older_build_is_replaced(tmp_path: Path) -> None:
     build(tmp_path, ["fastbook"], ["sample"])
     assert datasets.get_dataset_config_names(str(tmp_path / "fastbook")) == ["sample"]
     assert {path.name for path in tmp_path.iterdir()} <= {"fastbook", ".qabench-build.lock"}
-    (tmp_path / "fastbook/README.md").unlink()  # a build that lost a file can be mended
+    (tmp_path / "fastbook/README.md").unlink()  # a build with a missing file can be repaired
     (one,) = build(tmp_path, ["fastbook"], ["sample"])
     assert one.written
     assert (tmp_path / "fastbook/README.md").is_file()
@@ -380,7 +380,7 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(
             left -= 1
             if left == -1:
                 raise Killed
-            # After its death a process tidies up nothing.
+            # A killed process does not clean up.
             return None if left < -1 else function(*arguments, **options)
 
         return counted

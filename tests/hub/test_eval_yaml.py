@@ -1,4 +1,4 @@
-"""The tasks that our dataset repositories offer to the Hub, read and run by Inspect AI's own reader."""
+"""The tasks of our dataset repositories for the Hub, read and run by Inspect AI."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from qabench.loading_scripts import FOLDER, dataset_table
 
 FILES = sorted(FOLDER.glob("*/eval.yaml"))
 TASKS = [(path.parent.name, task) for path in FILES for task in yaml.safe_load(path.read_bytes())["tasks"]]
-# As `inspect eval hf/...`, with a model that always answers the same, and as a grader finds every answer right.
+# As `inspect eval hf/...`, with a model that always gives the same answer and accepts all answers as a grader.
 PROGRAM = """
 import json, sys
 from inspect_ai import eval
@@ -79,7 +79,7 @@ def test_the_reader_takes_every_file(path: Path) -> None:
 
 
 def evaluated(folder: Path, home: Path) -> Any:
-    """What Inspect makes of a dataset repository on a Hub that runs here."""
+    """Inspect's task for a dataset repository on a local Hub."""
     with Hub() as hub:
         api = HfApi(endpoint=hub.url, token=TOKEN)
         api.create_repo("qabench/fanoutqa", repo_type="dataset")

@@ -1,4 +1,4 @@
-"""The test Hub, asked by the unmodified huggingface_hub: uploads by Xet and by LFS, downloads, names, faults."""
+"""The test Hub with the unmodified huggingface_hub: uploads by Xet and LFS, downloads, names, faults."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_an_upload_that_failed_goes_on_where_it_was(
 
 
 def test_a_commit_whose_answer_is_lost(hub: Hub, api: HfApi, protocol: str, folder: Path) -> None:
-    """By Xet the client sends the commit again, which makes an empty one; by LFS it gives up. Both are stock."""
+    """With Xet the client sends the commit again, which creates an empty one; with LFS it gives up."""
     hub.faults.add("POST .*/commit/", drop_response_after=0)
     if protocol == "xet":
         upload(api, folder, commit_message="Once")

@@ -1,6 +1,6 @@
-"""The published names over real HTTP: stock datasets and evaluate, in processes of their own with an empty HF_HOME.
+"""The published names over real HTTP: stock datasets and evaluate, in separate processes with an empty HF_HOME.
 
-Whatever such a process asks outside of this machine (download counters, the dataset viewer) is refused by the test Hub.
+The test Hub rejects requests of these processes to other machines (download counters, the dataset viewer).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SAMPLES = [
     if not config.files
 ]
 METRICS = Path(metrics.__file__).parent
-# What a metric needs besides predictions and references, on a machine without models.
+# Further arguments of metrics, on a machine without models.
 OPTIONS: dict[str, dict[str, Any]] = {
     "fanout_acc": {"lemmatizer": "simplemma"},
     "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
-    "fanout_judge": {"prompt": "qabench"},  # the authors' is not available to both sides
+    "fanout_judge": {"prompt": "qabench"},  # the authors' prompt is not available on both sides
 }
 NO_BLEURT = """
 import qabench.neural.bleurt as bleurt  # its weights are gigabytes
@@ -60,7 +60,7 @@ def timed(call, function, *args, **options):
 
 
 def python(code: str, hub: Hub, home: Path, given: Any = None, **environment: str) -> Any:
-    """Runs code as a user would who set HF_ENDPOINT and nothing else; gives the JSON that it prints last."""
+    """Runs code with only HF_ENDPOINT set; returns the JSON on the last line of its output."""
     (home / "work").mkdir(parents=True, exist_ok=True)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "QABENCH_"))}
     env |= {"HF_HOME": str(home), "QABENCH_CACHE": str(home / "qabench"), **hub.environment, **environment}
@@ -73,7 +73,7 @@ def python(code: str, hub: Hub, home: Path, given: Any = None, **environment: st
 
 
 def publish(out: Path) -> Published:
-    """All that may be published, as `qabench publish` does it; the gate before it has tests of its own."""
+    """Everything that may be published, sent by `qabench publish`; the checks before it have separate tests."""
     with pytest.MonkeyPatch.context() as patch:
         only_the_sample(out.with_name("home"), patch)
         patch.setattr("qabench.hub.publish.staging.check_dataset", lambda name, folder: [])
@@ -97,7 +97,7 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """Everything that ships with the package, published; a benchmark that may not be is uploaded all the same."""
+    """Everything that ships with the package, published, including benchmarks with a restriction."""
     out = tmp_path_factory.mktemp("out")
     with Hub() as hub:
         hub.used_here(patch)
@@ -151,7 +151,7 @@ print(json.dumps({"rows": rows, "times": times}))
 
 
 def test_datasets(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
-    """Every call of the stock library on every published config: the rows of qabench.load_dataset."""
+    """All calls of the stock library on all published configs return the rows of qabench.load_dataset."""
     ours = {f"{name} {config}": qabench.load_dataset(name, config) for name, config in SAMPLES}
     rows = {key: {split: list(part) for split, part in every.items()} for key, every in ours.items()}
     stock = python(DATASETS, hub, home, {"samples": SAMPLES, "tag": TAG})
@@ -222,7 +222,7 @@ print(json.dumps({"results": results, "times": times}))
 
 
 def _example(name: str) -> dict[str, list[Any]]:
-    """What the page of a metric shows at first; nothing that would call a judge."""
+    """The initial input of a metric's page, without calls to a judge."""
     example = json.loads((METRICS / name / "example.json").read_text(encoding="utf-8"))
     if name == "fanout_judge":
         example["predictions"] = [None] * len(example["references"])
@@ -230,8 +230,8 @@ def _example(name: str) -> dict[str, list[Any]]:
 
 
 def test_metrics(hub: Hub, home: Path, monkeypatch: pytest.MonkeyPatch, compared: Callable[[str], None]) -> None:
-    """Every metric by its published name, on its own example: the result of qabench.load_metric."""
-    monkeypatch.setattr(bleurt, "_torch_scorer", bleurt._torch_scorer)  # puts it back after the test
+    """All metrics by their published names give the result of qabench.load_metric on their examples."""
+    monkeypatch.setattr(bleurt, "_torch_scorer", bleurt._torch_scorer)  # restored after the test
     exec(NO_BLEURT, {})
     examples = {name: (_example(name), OPTIONS.get(name, {})) for name in metrics.metric_names()}
     stock = python(NO_BLEURT + EVALUATE, hub, home, {"examples": examples})["results"]
@@ -266,9 +266,9 @@ print(json.dumps({"registered": [name for name in marked if marked[name]], "rows
 
 
 def test_registered_and_published_names(hub: Hub, home: Path) -> None:
-    """Which one the stock functions give: the Hub's where it answers, else what came into the cache last.
+    """The stock functions return the Hub's version if it responds, else the one cached last.
 
-    Both are the same rows and scores. evaluate asks the Hub whatever HF_HUB_OFFLINE says: HF_EVALUATE_OFFLINE is its
+    Both have the same rows and scores. evaluate ignores HF_HUB_OFFLINE; it uses HF_EVALUATE_OFFLINE
     own.
     """
     register, stay = {"register": True}, {"register": False}
@@ -306,7 +306,7 @@ print(json.dumps({"results": results, "rows": rows, "errors": errors, "times": t
 
 
 def test_faults_of_downloads(hub: Hub, home: Path) -> None:
-    """Short faults are waited out or resumed; where the stock call gives up, the next one gives the right rows."""
+    """Short faults are retried or resumed; if the stock call gives up, the next call returns the correct rows."""
     contents = {name: hub.repo("dataset", f"qabench/{name}").tip.tree for name in benchmark_names()}
     digests = {
         name: next(blob.sha256 for path, blob in tree.items() if blob.sha256 and path.startswith("sample/"))
@@ -347,7 +347,7 @@ print(json.dumps(result))
 
 
 def test_versions(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tag stays what it was. Without a revision, evaluate prefers the tag that is called like its own version."""
+    """A tag does not change. Without a revision, evaluate prefers the tag with the name of its own version."""
     import pyarrow.parquet as pq
 
     folders = {"felm": tmp_path / "felm", "fanout_rouge": tmp_path / "fanout_rouge"}
@@ -376,7 +376,7 @@ def test_versions(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_publishing_goes_on_where_it_was(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short faults are waited out, longer ones leave a part for the next call, and the one after that sends nothing."""
+    """Short faults are retried; after longer ones the next call continues; a further call sends nothing."""
     with Hub() as hub:
         hub.used_here(monkeypatch)
         hub.faults.add("POST .*/(xorbs|batch)", drop_request_after=100)

@@ -1,6 +1,6 @@
-"""``qabench publish`` to a Hub on loopback: what is sent, what is left alone, and what a second call does.
+"""``qabench publish`` to a Hub on loopback: what is sent, what is not changed, and what a second call does.
 
-The gate has tests of its own; here it lets everything pass.
+The checks before publishing have separate tests; here they always pass.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SENT = ["qabench/expertqa", "qabench/fanoutqa", "qabench/felm", *(f"qabench/{nam
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A Hub with nothing on it; two metrics, and datasets of which only the sample can be had, wait for it."""
+    """An empty Hub, two metrics, and datasets of which only the sample is available."""
     only_the_sample(tmp_path / "home", monkeypatch)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # single files can be seen coming
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # so that single files can be observed
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
     monkeypatch.setattr("qabench.hub.publish.publisher.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: [])
@@ -65,7 +65,7 @@ def the(published: Published, name: str) -> Outcome:
 
 
 def writes(hub: Hub) -> list[str]:
-    """The requests that could change something; asking whether a card is valid cannot."""
+    """The requests that could change something, so not the validation of cards."""
     return [line for line in hub.lines("POST", "PUT", "PATCH", "DELETE") if "/api/validate-yaml" not in line]
 
 
@@ -75,7 +75,7 @@ def content(hub: Hub, kind: str, id_: str, path: str) -> str:
 
 @pytest.fixture
 def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object]], None]:
-    """Changes what the Space of fanout_acc is staged with from now on."""
+    """Changes the content of the staged Space of fanout_acc."""
     original = space.stage
 
     def use(alter: Callable[[Path], object]) -> None:
@@ -91,7 +91,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object
 
 @pytest.fixture
 def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Raises the version of qabench."""
+    """Increases the version of qabench."""
     original = metadata.version
     return lambda: monkeypatch.setattr(metadata, "version", lambda name: "9.9" if name == "qabench" else original(name))
 
@@ -139,7 +139,7 @@ def test_a_dataset_goes_with_its_license(hub: Hub) -> None:
     send("datasets")
     for name, words in {"felm": "no commercial use", "fanoutqa": "by-sa/4.0", "expertqa": "Copyright (c) 2023"}.items():
         assert words in content(hub, "dataset", f"qabench/{name}", "LICENSE.md")
-        # Here it is the sample alone, which is ours.
+        # Here it is only the sample, which is this project's.
         assert "\nlicense: apache-2.0\n" in content(hub, "dataset", f"qabench/{name}", "README.md")
 
 
@@ -172,7 +172,7 @@ def test_a_new_version_is_one_commit(hub: Hub, api: HfApi, next_version: Any, ch
     assert not [line for line in writes(hub) if line.startswith("PUT /upload")], "the Hub has the large files"
 
 
-# --- what is left alone
+# --- what is not changed
 
 
 def test_a_published_version_stays(hub: Hub, change: Any) -> None:
@@ -311,7 +311,7 @@ def test_a_manifest_that_forbids_it_is_enough(
 
 
 def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
-    """Two of three large files arrive, the connection breaks at the third: the second call sends that one alone."""
+    """Two of three large files arrive, the connection breaks at the third: the second call sends only the third."""
     hub.faults.add("PUT /upload/", nth=3, times=100, drop_request_after=10)
     first = send()
     assert (first.ok, states(first)["expertqa"], states(first)["felm"]) == (False, "published", "failed")

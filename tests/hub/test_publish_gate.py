@@ -1,4 +1,4 @@
-"""The gate before publishing: cards whose code runs and whose figures are right pass; everything else does not."""
+"""The checks before publishing: only cards with working code and correct numbers pass."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OPEN = [name for name in benchmark_names() if not dataset_table(name).restrictio
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A network with random weights for the one metric whose example needs gigabytes of them."""
+    """A network with random weights for the metric whose example needs gigabytes of weights."""
 
     def provide(name: str) -> None:
         if name == "fanout_bleurt":
@@ -54,7 +54,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 
 @pytest.mark.parametrize("name", metric_names())
 def test_every_metric_passes(name: str, tmp_path: Path, models: Callable[[str], None]) -> None:
-    """The card's code runs in a fresh process by Hub name, and prints what the card says and the signature it gets."""
+    """The card's code runs in a new process by Hub name, and prints the stated output and the signature."""
     models(name)
     staged = stage_space(name, "qabench", tmp_path)
     assert staged.problems == ()
@@ -102,14 +102,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def felm(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A built repository to be spoilt; its card's code is left out."""
+    """A built repository to be damaged, without the code of its card."""
     monkeypatch.setattr("qabench.hub.publish.gate.run_card", lambda card, folder: [])
     shutil.copytree(built, tmp_path / "qabench")
     return tmp_path / "qabench/felm"
 
 
 def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
-    """Changes the rows of the Parquet file, and brings card and manifest up to date, as a wrong build would."""
+    """Changes the rows of the Parquet file, and updates card and manifest, like a wrong build."""
     (path,) = folder.rglob("*.parquet")
     old = repository.digests(folder)["sample/" + path.name]
     table = pq.read_table(path)
@@ -125,7 +125,7 @@ def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> N
 
 
 def settle(folder: Path) -> None:
-    """The manifest says that all is as it was built."""
+    """Updates the manifest to the changed files."""
     manifest = repository.read_manifest(folder)
     write_json(folder / repository.MANIFEST, manifest | {"files": repository.digests(folder)})
 
@@ -221,7 +221,7 @@ CODE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.fixture
 def staged(tmp_path: Path) -> Path:
-    """What the Space of felm_factuality gets, to be spoilt."""
+    """The files of the Space of felm_factuality, to be damaged."""
     folder = tmp_path / "qabench/felm_factuality"
     space.stage("felm_factuality", folder, "qabench")
     return folder
@@ -251,7 +251,7 @@ def test_spaces_whose_code_is_wrong(what: str, staged: Path) -> None:
 
 def test_a_card_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
-    (tmp_path / "qabench").mkdir()  # no package, though it is called like one
+    (tmp_path / "qabench").mkdir()  # not a package, despite its name
     text = "```python\nimport os, qabench\nx = 1\n```\n\n```python\nprint(x)  # 1\nprint(os.listdir('.'))\n```\n"
     assert run_card(text, tmp_path) == ["1", "['qabench']"]
     with pytest.raises(QabenchError, match="the card's code fails: ZeroDivisionError"):

@@ -1,4 +1,4 @@
-"""The stock functions, unmodified, in a process of their own: fresh HF_HOME, another folder, no Hub."""
+"""The unmodified stock functions in a separate process: empty HF_HOME, another folder, no Hub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def hf_home(tmp_path: Path) -> Path:
 
 
 def python(code: str, hf_home: Path, *arguments: str, **environment: str) -> Any:
-    """Runs code in another folder and gives what it printed, as JSON if it is."""
+    """Runs code in another folder and returns its output, parsed if it is JSON."""
     (hf_home / "elsewhere").mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "HF_HOME": str(hf_home), "HF_HUB_OFFLINE": "1", **environment}
     done = subprocess.run(
@@ -63,7 +63,7 @@ print(json.dumps(rows))
 
 
 def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> None:
-    """What ships with the package, of all benchmarks; the rest has no data here, and says so."""
+    """The configs that ship with the package; the others have no data here, and say so."""
     nothing = {"QABENCH_MIRROR": str(tmp_path), "QABENCH_CACHE": str(tmp_path)}
     rows = register(hf_home, "--all", "--skip-missing", **nothing)["registrations"]
     samples = [(name, config.name) for name, table in SAMPLES for config in table.configs.values() if not config.files]
@@ -103,7 +103,7 @@ def test_the_stock_evaluate_load_by_hub_name(hf_home: Path) -> None:
 
 
 def here(*arguments: str, code: int = 0) -> Any:
-    """The command in this process, in the tests' own HF_HOME."""
+    """The command in this process, in the HF_HOME of the tests."""
     result = CliRunner().invoke(app, ["register", *arguments, "--json"])
     if isinstance(result.exception, InputError):
         return str(result.exception)
@@ -134,7 +134,7 @@ def test_an_older_registration_of_ours_gives_way() -> None:
     (row, *_) = here("felm", "--config", "sample")["registrations"]
     current = Path(row["path"])
     old = current.with_name("0" * 40)
-    current.rename(old)  # as if the data or the code had been another
+    current.rename(old)  # as if the data or the code were different
     assert here("felm", "--config", "sample", "--status")["registrations"][0]["state"] == "out of date"
     here("felm", "--config", "sample")
     assert current.exists()

@@ -255,7 +255,7 @@ def test_files_are_written_and_extended(report: Path, tmp_path: Path) -> None:
 
 
 def ran(folder: Path, **options: Any) -> str:
-    """The log of a run of a model that answers one question, fails at the next, and so on."""
+    """The log of a run of a model that fails at every second question."""
     inspect_ai = pytest.importorskip("inspect_ai", reason="needs the extra run")
     scripted_model = pytest.importorskip("scripted_model")
     turns = itertools.cycle(["Mars, 1998 and Lima", ConnectionError("the wire is cut")])

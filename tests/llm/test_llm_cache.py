@@ -1,4 +1,4 @@
-"""The cache of replies: what a key holds, claims, damage, several processes, and kill -9."""
+"""The cache of replies: keys, claims, damage, several processes, and kill -9."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_claim_is_one_s_until_it_is_settled_released_or_over(tmp_path: Path) -
     assert two.settle(KEY, REQUEST, REPLY) == REPLY
     assert one.claim(KEY) == REPLY
     assert one.find([KEY, b"other"]) == {KEY: REPLY}
-    assert one.settle(KEY, REQUEST, Reply("D")) == REPLY  # the first one stays
+    assert one.settle(KEY, REQUEST, Reply("D")) == REPLY  # the first reply is kept
     one.close()
     assert one.find([KEY]) == {KEY: REPLY}
     for cache in (one, two):
@@ -82,7 +82,7 @@ def test_the_claim_of_a_killed_process_ends(tmp_path: Path) -> None:
     assert alive.claim(KEY) is False
     time.sleep(0.25)
     assert alive.claim(KEY) is True
-    dead.renew()  # too late: it is another's now
+    dead.renew()  # too late: another owner has it
     assert third.claim(KEY) is False
     for cache in (dead, alive, third):
         cache.close()
@@ -127,7 +127,7 @@ def test_a_damaged_file_costs_a_warning_and_no_reply(tmp_path: Path, damage: str
     with pytest.warns(UserWarning, match=r"cannot be used .* paid for again"):
         assert cache.find([KEY]) == {}
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # said once
+        warnings.simplefilter("error")  # one warning only
         assert cache.claim(KEY) is True
         cache.settle(KEY, REQUEST, REPLY)
         cache.close()
@@ -153,7 +153,7 @@ def test_a_damaged_entry_is_paid_again(tmp_path: Path, change: str) -> None:
     ):
         assert cache.find(wanted) == {}
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # said once
+        warnings.simplefilter("error")  # one warning only
         assert cache.claim(KEY) is True
         assert cache.settle(KEY, REQUEST, Reply("new")) == Reply("new")
     assert cache.damaged >= 1
@@ -182,7 +182,7 @@ def test_a_claim_survives_no_clock_set_back(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_disk_that_fills_up_loses_no_reply_of_this_run(tmp_path: Path) -> None:
-    """Unwritable from the fifth reply on: the run ends with all replies, and says so."""
+    """Not writable from the fifth reply on: the run ends with all replies and a warning."""
     pytest.importorskip("openai", reason="needs the extra judge")
     path = tmp_path / "replies.sqlite"
     with OpenAIServer() as server:
@@ -257,7 +257,7 @@ def test_a_killed_run_loses_the_calls_in_flight_alone(server: OpenAIServer, tmp_
     assert answered == count
     assert len(server.paid) == count  # none lost
     twice = sum(times > 1 for times in server.paid.values())
-    assert twice <= 8  # what was in flight
+    assert twice <= 8  # calls in flight
     assert first + calls == len(server.calls) <= count + 8
     assert max(server.paid.values()) <= 2
 

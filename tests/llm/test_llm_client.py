@@ -105,7 +105,7 @@ def test_a_fault_that_stays_costs_no_other_reply(server: OpenAIServer, tmp_path:
     good, bad = complete(client_for(server, tmp_path), requests_for("good", "bad"))
     assert good.reply
     assert bad.reply is None and bad.reason and bad.reason.endswith("(after 4 calls)")
-    # A failure is not kept: the next run tries again.
+    # Failures are not cached: the next run tries again.
     server.fault = lambda number, body: None
     assert all(outcome.reply for outcome in complete(client_for(server, tmp_path), requests_for("good", "bad")))
     assert server.paid == {"good": 1, "bad": 1}
@@ -157,14 +157,14 @@ def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path
     assert sum(outcome.reply is not None for outcome in outcomes) == 4
     reasons = [outcome.reason for outcome in outcomes if outcome.reply is None]
     assert all("the limit of 5 calls (max_calls) was reached" in str(reason) for reason in reasons)
-    # Cached replies need no call, and so no budget.
+    # Cached replies do not need calls or a budget.
     outcomes = complete(client_for(server, tmp_path, max_calls=0), requests_for(*map(str, range(20))))
     assert sum(outcome.reply is not None for outcome in outcomes) == 4
     assert len(server.calls) == 5
 
 
 def test_max_tokens_stops_before_it_is_passed(server: OpenAIServer, tmp_path: Path) -> None:
-    # A reply takes 110 tokens by the server's figures; before it, a call is taken to need 5 + 50.
+    # A reply has 110 tokens according to the server; the estimate before it is 5 + 50.
     requests = requests_for(*(f"{i:04}" for i in range(20)), max_tokens=50)
     client = client_for(server, tmp_path, max_tokens=400, concurrency=1)
     outcomes = complete(client, requests)
@@ -187,7 +187,7 @@ def test_canceling_keeps_what_came_in(server: OpenAIServer, tmp_path: Path) -> N
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
     server.fault = lambda number, body: None
-    again = client_for(server, tmp_path)  # the claims were given back: nobody waits for a lease to end
+    again = client_for(server, tmp_path)  # the claims were released: nobody waits for the end of a lease
     outcomes = complete(again, requests_for(*map(str, range(30))))
     assert all(outcome.reply for outcome in outcomes)
     assert again.meter.calls == 20
@@ -210,7 +210,7 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
     threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt):
         if inside_a_loop:
-            # Not asyncio.run, which would take the signal for itself; a notebook's loop does not.
+            # Not asyncio.run, which handles the signal itself; a notebook's loop does not.
             loop = asyncio.new_event_loop()
             try:
                 loop.run_until_complete(notebook())
@@ -280,7 +280,7 @@ def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_endpoint() == Endpoint("https://example.org/v1", "sk-1")
     assert resolve_endpoint(OPENAI).api_key == "sk-1"
     assert "sk-1" not in repr(resolve_endpoint())
-    # OpenAI's key is not for Hugging Face.
+    # OpenAI's key must not be sent to Hugging Face.
     assert resolve_endpoint("huggingface").why_unusable
     monkeypatch.setattr("huggingface_hub.get_token", lambda: "hf_2")
     assert resolve_endpoint("huggingface") == Endpoint(HUGGINGFACE, "hf_2")

@@ -60,7 +60,7 @@ def test_the_judge_says_what_a_real_model_s_replies_are_worth(served: tuple[str,
     assert plan_judging(questions, references, predictions, judge).calls == 7
     run = judge_answers(questions, references, predictions, judge)
     counts = run.as_dict()["counts"]
-    # Random weights: nearly no reply holds a verdict, and each without one is listed with the model's words.
+    # Random weights: almost no reply has a verdict, and the others are listed with the model's text.
     assert counts["questions"] == counts["scored"] == 8
     assert run.score and all(q.reply for q in run.score.per_question[:7])
     assert (run.usage.calls, run.usage.retried) == (7, 0)

@@ -1,4 +1,4 @@
-"""The tasks for lm-evaluation-harness: its figures are ours, to the last digit, on the same replies."""
+"""The tasks for lm-evaluation-harness: scores equal ours to the last digit on the same replies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FANOUTQA = "qabench_fanoutqa_closed_book"
 
 
 class Scripted(LM):
-    """Replies with what ``reply`` makes of the document, and remembers what it was asked."""
+    """Replies with ``reply(document)``, and records the prompts."""
 
     tokenizer_name = "scripted"
 
@@ -84,7 +84,7 @@ def answering(answers: Predictions) -> Scripted:
 
 
 def found_by(doc: dict[str, Any]) -> str | None:
-    """An evaluator that is right, wrong, silent, in doubt, or not there, by turns."""
+    """An evaluator whose replies are by turns right, wrong, empty, unclear and missing."""
     wrong = [str(number) for number, label in enumerate(doc["labels"], 1) if not label]
     replies = (f"Thought: hm.\nAnswer: {', '.join(wrong) or 'ALL_CORRECT'}", "Answer: 1", "ALL_CORRECT", "Who knows?")
     return (*replies, None, "")[int(doc["index"]) % 6]
@@ -111,7 +111,7 @@ def test_the_harness_lists_our_tasks_and_tags() -> None:
 
 
 def check_fanoutqa(task: str, config: str, system: str, lemmatizer: str, limit: int | None = None) -> dict[str, Any]:
-    """Compares the harness's scores with those of a file; gives the metadata of the results."""
+    """Compares the harness's scores with those of a file; returns the metadata of the results."""
     rows = read_questions(config).rows[:limit]
     answers = synthetic_predictions(system, rows)
     options = {"only_score_answered": True} if limit else {}
@@ -159,7 +159,7 @@ def test_what_a_model_is_asked_about_fanoutqa() -> None:
     results = run(model, task, limit=3, num_fewshot=2)
     questions = load_dataset("fanoutqa", "sample", split="validation[:3]")["question"]
     for (context, options), question in zip(model.asked, questions, strict=True):
-        assert context.endswith(question) and "11-20-2023" in context  # zero-shot, whatever is asked for
+        assert context.endswith(question) and "11-20-2023" in context  # always zero-shot
         assert options == {"until": ["<|endoftext|>"], "do_sample": False, "temperature": 0.0, "max_gen_toks": 520}
     assert figures(results, task)["empty"] == 3
 
@@ -256,7 +256,7 @@ def test_missing_official_prompts_are_an_error(
 
 
 def test_undefined_scores_are_null() -> None:
-    # "lol", the dummy's reply, finds no errors: their precision has no value, and neither has F1.
+    # "lol", the dummy's reply, finds no errors, so precision and F1 are undefined.
     got = figures(run("dummy", "qabench_felm_sample_raw"), "qabench_felm_sample_raw")
     assert got["f1"] is got["precision"] is None
     assert (got["recall"], got["unparsed"]) == (0, 13)

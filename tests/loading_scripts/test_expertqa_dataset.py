@@ -1,4 +1,4 @@
-"""ExpertQA as a dataset: equal to its source files, strict about broken ones, loadable where there is no network."""
+"""ExpertQA as a dataset: equal to its source files, strict about invalid files, loadable offline."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def real(path: str) -> Path:
-    """The file of the mirror; skips the test where there is none."""
+    """The file in the mirror; skips the test if it is missing."""
     for folder in os.environ.get("QABENCH_MIRROR", "").split(os.pathsep):
         if folder and (found := Path(folder, REPO, path)).exists():
             return found
@@ -56,7 +56,7 @@ def lines(path: Path) -> list[Any]:
 
 
 def source_of(row: dict[str, Any]) -> dict[str, Any]:
-    """The source's row, made again from a row of the dataset: shows that nothing is lost."""
+    """The source's row, restored from a row of the dataset, which shows that the conversion is lossless."""
     metadata = dict(row["metadata"])
     metadata["question_type"] = metadata.pop("question_type_text")
     answers = {}
@@ -72,7 +72,7 @@ def source_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotated(**claim: Any) -> dict[str, Any]:
-    """A row of the main file: one answer with one claim, which has the given fields."""
+    """A row of the main file: one answer with one claim with the given fields."""
     fields = {
         "claim_string": "Bees dance [1].",
         "evidence": ["[1] https://example.org/bees"],
@@ -122,7 +122,7 @@ def claim_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class Upstream:
-    """A mirror of made-up files, and the table that pins them."""
+    """A mirror of synthetic files, and their source table."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -215,7 +215,9 @@ def test_configs_and_features() -> None:
         *("answers_bing_chat", "answers_gpt4", "answers_post_hoc_gs_gpt4", "answers_post_hoc_sphere_gpt4"),
         *("answers_rr_gs_gpt4", "answers_rr_sphere_gpt4_bm25"),
     }
-    data = {file.path for file in TABLE if not file.path.startswith(("modeling/", "prompts/"))}  # the rest are prompts
+    data = {
+        file.path for file in TABLE if not file.path.startswith(("modeling/", "prompts/"))
+    }  # the others are prompts
     assert {file for config in CONFIGS.values() for file in config.files} == data
     assert builder("expertqa").config.name == "main"
     for name in CONFIGS:
@@ -442,7 +444,7 @@ DAMAGE = {
 
 
 def spots(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(container, key) of everything in a JSON value."""
+    """(container, key) of all values in a JSON value."""
     for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
         yield value, key
         if isinstance(item, dict | list):
@@ -497,7 +499,7 @@ def test_a_broken_file_is_named_by_load_dataset(upstream: Upstream, tmp_path: Pa
     )
 
 
-# 6. Files that are not here
+# 6. Missing files
 
 
 @pytest.mark.parametrize("config", [name for name in CONFIGS if name != "sample"])

@@ -21,7 +21,7 @@ SAMPLE = json.loads((loading_scripts.FOLDER / "fanoutqa/sample/questions.json").
 
 
 def assert_equal(raw: dict[str, Any], row: dict[str, Any]) -> None:
-    """A row of the dataset holds everything of its source row, by type and digit."""
+    """A row of the dataset has all values of its source row, with types and digits."""
     assert {key: row[key] for key in ("id", "question", "categories")} == {
         key: raw[key] for key in ("id", "question", "categories")
     }
@@ -74,7 +74,7 @@ def test_dev_is_as_the_facts_say(mirror: Path) -> None:
 
 
 def test_nov23_from_the_official_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package carries the files of November 2023 under the names that the corrected ones have now."""
+    """The package has the files of November 2023 under the current names of the corrected files."""
     package = pytest.importorskip("fanoutqa", reason="needs the extra parity")
     for config, split, count in (("dev", "validation", 310), ("test", "test", 725)):
         data = (Path(package.__file__).parent / "data" / f"fanout-final-{config}.json").read_bytes()
@@ -127,7 +127,7 @@ def test_a_corrupted_mirror_is_never_used(mirror: Path, tmp_path: Path, monkeypa
 
 
 def test_other_data_never_meets_an_old_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed pin means other rows at once, though config and version are the same."""
+    """A changed pin leads to other rows at once, with the same config and version."""
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
     for question in ("one", "two"):
         row = SAMPLE[0] | {"question": question}
@@ -137,7 +137,7 @@ def test_other_data_never_meets_an_old_cache(tmp_path: Path, monkeypatch: pytest
 
 
 def pin(monkeypatch: pytest.MonkeyPatch, folder: Path, data: bytes) -> None:
-    """Puts ``data`` in the place of the dev file, digest and all."""
+    """Replaces the dev file by ``data``, including the digest."""
     path = "fanoutqa/data/fanout-final-dev.json"
     (folder / "o/r" / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / "o/r" / path).write_bytes(data)

@@ -1,4 +1,4 @@
-"""fastbook-benchmark as a dataset: equal to its source files, its tables, its oddities, and what broken files do."""
+"""fastbook-benchmark as a dataset: equal to its source files; tables, oddities and invalid files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def raw_csv(path: Path) -> list[dict[str, str]]:
 
 
 def back(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of ``questions`` in the form of the source: the way back shows that nothing is lost."""
+    """A row of ``questions`` in the format of the source, which shows that the conversion is lossless."""
     made = copy.deepcopy({key: value for key, value in row.items() if key != "id"})
     for component in made["answer_context"]:
         texts = component["answer_component"]
@@ -427,7 +427,7 @@ def mutated(path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> dict[s
 
 
 def rows_of(config: str, path: Path) -> list[dict[str, Any]]:
-    """The rows of a file through the builder's own code, put into Arrow with the config's features."""
+    """The rows of a file from the builder's code, written to Arrow with the config's features."""
     made = BUILDERS.setdefault(config, builder("fastbook", config))
     rows = list(made._rows(path, "test"))
     pa.Table.from_pylist([made.info.features.encode_example(row) for row in rows], made.info.features.arrow_schema)
@@ -442,7 +442,7 @@ def all_in(message: str | None, *parts: str) -> bool:
 
 
 def loads_or_says_why(config: str, path: Path) -> str | None:
-    """None where the file loads, else the message of its DataError."""
+    """None if the file loads, else the message of its DataError."""
     try:
         rows_of(config, path)
     except DataError as error:
@@ -612,11 +612,11 @@ def test_a_broken_keyword_row_is_named(text: str, message: str, tmp_path: Path) 
         rows_of("sample_keywords", file)
 
 
-# --- files that are not here, and files of another digest
+# --- missing files, and files with another digest
 
 
 def pin(monkeypatch: pytest.MonkeyPatch, mirror: Path, files: dict[str, bytes]) -> None:
-    """Puts files into a mirror and makes the benchmark's table pin them: a digest for tests only."""
+    """Writes files to a mirror and pins them in the benchmark's table, for tests only."""
     pinned = []
     for path, data in files.items():
         target = mirror / REPO / path

@@ -1,4 +1,4 @@
-"""FELM as a dataset: equal to its source, and to its very bytes on the way back; strict rows; the facts' figures."""
+"""FELM as a dataset: equal to its source, restored byte for byte; strict rows; statistics."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ Write = Callable[[list[dict[str, Any]]], Path]
 
 
 def raw_lines(path: Path) -> list[dict[str, Any]]:
-    # Not splitlines: it would cut at the U+0085 that a text of the real file holds.
+    # Not splitlines, which would split at the U+0085 in a text of the real file.
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 def expected(raw: dict[str, Any]) -> dict[str, Any]:
-    """A raw row in the dataset's types, said independently of the parser."""
+    """A raw row with the dataset's types, independent of the parser."""
     lists = {key: [] if raw[key] == "" else raw[key] for key in ("type", "ref", "ref_contents")}
     return {**raw, **lists, "response": None if isinstance(raw["response"], float) else raw["response"]}
 
@@ -95,7 +95,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def synthetic(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Puts a file of the upstream schema into the mirror, and its digest where the pinned one is."""
+    """Writes a file of the upstream schema to the mirror, and pins its digest."""
 
     def write(rows: list[dict[str, Any]]) -> Path:
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
@@ -450,7 +450,7 @@ class TestAvailability:
             list(load_dataset("felm", "all", split="test", streaming=streaming, cache_dir=hf_cache))
 
 
-# What a broken program or a careless edit may leave in a field; surrogates are legal in JSON's escapes.
+# Values from a broken program or a careless edit; surrogates are valid in JSON's escapes.
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8) | st.just("x" * 200_000) | st.just("\ud800")
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS | st.sampled_from(ERROR_TYPES + DOMAINS)
 VALUES = st.recursive(
@@ -485,7 +485,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcome(path: Path) -> tuple[list[dict[str, Any]], str]:
-    """A file's rows, or the message of its DataError; any other exception is the test's failure."""
+    """A file's rows, or the message of its DataError; any other exception fails the test."""
     try:
         return list(read_rows(path, "all")), ""
     except DataError as error:
@@ -501,7 +501,7 @@ def test_fuzz_rows_load_or_name_line_and_field(raw: dict[str, Any], fuzzed: Path
         assert problem.startswith(f"{fuzzed}, line 2")
         assert "field" in problem
     else:
-        assert same(to_source(rows[1]), {key: raw[key] for key in FIELDS})  # what loads has lost nothing
+        assert same(to_source(rows[1]), {key: raw[key] for key in FIELDS})  # loading is lossless
 
 
 @FUZZ

@@ -1,4 +1,4 @@
-"""Every metric folder: card, doctest, signature, the trip through Arrow, bad input."""
+"""All metric folders: card, doctest, signature, encoding in Arrow, bad input."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PASSAGES = [["x a", "cafe\u0301 y"], None, ["1.14", "\ud800"]]
 CLAIM = {"claim_string": "\ud800 caf\u00e9", "evidence": ["x"], "support": "Complete", "worthiness": "Yes"}
 CLAIMS = [CLAIM | {"correctness": "Unsure", "autoais_label": "Y", "fact_score": 1 / 3}, CLAIM | {"correctness": None}]
 ROWS = [{"answers": [{"system": "gpt4", "answer_string": text, "claims": CLAIMS}]} for text in ("a", "\ud800", "1.14")]
-# What a metric is tried on where answers and their texts do not fit it: references and predictions.
+# References and predictions for metrics that do not take answers.
 EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "answer_component_mrr": (COMPONENTS, PASSAGES),
     "answer_component_recall": (COMPONENTS, PASSAGES),
@@ -52,7 +52,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
 
 @pytest.fixture(autouse=True)
 def _bleurt_without_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fanout_bleurt's weights are gigabytes: here a stand-in scores, in test_bleurt.py a network."""
+    """fanout_bleurt has gigabytes of weights: a stand-in is used here, a network in test_bleurt.py."""
     scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
     monkeypatch.setattr("qabench.neural.bleurt._torch_scorer", lambda *args: scorer)
 
@@ -69,7 +69,7 @@ def metric(name: str) -> Any:
 
 @pytest.fixture
 def example(name: str) -> tuple[list[Any], list[Any]]:
-    """References and predictions that fit the metric."""
+    """References and predictions for the metric."""
     return EXAMPLES.get(name, (ANSWERS, PREDICTIONS))
 
 

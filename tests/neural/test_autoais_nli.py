@@ -1,4 +1,4 @@
-"""AutoAIS labels: the protocol with a scripted model, the model with a tiny T5 that the tests make."""
+"""AutoAIS labels: the protocol with a scripted model, the model with a tiny T5."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROW = {
 
 
 class Scripted:
-    """Judges by a function; a word is a token. Keeps what it was asked."""
+    """Judges by a function; a word is a token. Records the prompts."""
 
     name = "scripted"
 
@@ -138,7 +138,7 @@ def test_ties_and_few_sentences(quirks: bool) -> None:
     assert kept("a b c", [1.0, 3.0, 2.0]) == "b c c a"
     assert kept("a", [1.0]) == "a a"
     assert kept("", []) == ""
-    # Single precision cannot tell 200 from 210.
+    # Single precision cannot distinguish 200 from 210.
     assert kept("a b c d e", [200.0, 210.0, 0.0, 0.0, 0.0]) == ("a b d e" if quirks else "b a d e")
 
 
@@ -179,7 +179,7 @@ LABELS = ["1", "0", "0", "1", "1", "0", "1", "0"]
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A T5 of two layers that knows a dozen words and learned the labels of eight prompts by heart."""
+    """A T5 of two layers with a vocabulary of a dozen words that memorized the labels of eight prompts."""
     for package in ("torch", "transformers"):
         pytest.importorskip(package, reason="needs the extra autoais")
     import torch
@@ -209,7 +209,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs = fast(PROMPTS, padding=True, return_tensors="pt")
     wanted = fast(LABELS, return_tensors="pt").input_ids
     steps = torch.optim.Adam(network.parameters(), lr=1e-2)
-    for _ in range(150):  # until it says "1" and "0" to these prompts, as the model that it stands for does
+    for _ in range(150):  # until it replies "1" and "0" to these prompts, like the real model
         steps.zero_grad()
         network(**inputs, labels=wanted).loss.backward()
         steps.step()

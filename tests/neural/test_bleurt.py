@@ -1,4 +1,4 @@
-"""BLEURT, with a tiny checkpoint that the tests make, with the original package and with the real weights if there."""
+"""BLEURT with a tiny checkpoint, with the original package, and with the real weights if available."""
 
 from __future__ import annotations
 
@@ -227,5 +227,5 @@ def test_the_real_weights_give_the_published_scores() -> None:
         ["a bird chirps by the window", "this is a random sentence"],
         ["a bird chirps by the window", "this looks like a random sentence"],
     )
-    # As the card of the converted weights has them.
+    # From the card of the converted weights.
     assert scores == pytest.approx([0.9990496635437012, 0.7930182218551636], abs=1e-4)

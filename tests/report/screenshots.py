@@ -23,7 +23,7 @@ RUNS = (1, 3, 9, 30)
 
 
 def shoot(browser: Any, page_file: Path, name: str, folder: Path) -> None:
-    """One picture per width and color scheme, one of print, and one of an open question."""
+    """Screenshots per width and color scheme, of print, and of an open question."""
     for width, height in WIDTHS.items():
         for scheme in ("light", "dark"):
             with watched_page(browser, viewport={"width": width, "height": height}, color_scheme=scheme) as page:

@@ -1,4 +1,4 @@
-"""Reports: their numbers, what they say of the runs, and the command."""
+"""Reports: numbers, statements about runs, and the command."""
 
 from __future__ import annotations
 

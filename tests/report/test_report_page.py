@@ -58,7 +58,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, everything: Path) -> Iterator[Page]:
-    """The report of everything, opened; the test fails on errors in the console and requests to elsewhere."""
+    """The report of everything, opened; the test fails on console errors and requests to other hosts."""
     with watched_page(browser, accept_downloads=True) as opened:
         opened.goto(everything.as_uri())
         yield opened
@@ -261,7 +261,7 @@ def test_from_question_to_question(page: Page, everything: Path, three: list[Eva
 
 
 def test_keys_faster_than_the_browser(page: Page, everything: Path, three: list[Evaluation]) -> None:
-    """Keys that come before the events of those before them: a step is a step, and Escape leaves the list ready."""
+    """Keys pressed before the events of previous keys: each step counts, and Escape leaves the list ready."""
     first, *others = three[0].records
     page.goto(f"{everything.as_uri()}#/fanoutqa-sample/{first.id}")
     title = page.locator("#question-title")
@@ -407,7 +407,7 @@ def test_harmful_texts_are_only_shown(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_injected_html_could_do_nothing(browser: Browser, everything: Path) -> None:
-    """The page's policy runs its own script only, and fetches nothing."""
+    """The page's policy allows only its own script, and no requests."""
     with browser.new_context() as context:
         page = context.new_page()
         said: list[str] = []

@@ -1,4 +1,4 @@
-"""BM25Index: what it takes, what it gives, what it refuses."""
+"""BM25Index: input, results and errors."""
 
 from __future__ import annotations
 

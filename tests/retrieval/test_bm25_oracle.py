@@ -54,7 +54,7 @@ def test_scores_are_rank_bm25s_to_the_last_bit(
 
 @pytest.fixture
 def prune_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small collections go the way of large ones, and short lists of postings the way of long ones."""
+    """Small collections and short lists of postings use the code for large ones."""
     monkeypatch.setattr(ranking, "SMALL", 0)
     monkeypatch.setattr(pruning, "LONG", 2)
     monkeypatch.setattr(pruning, "LOOKUP_COST", 1)
@@ -65,7 +65,7 @@ def prune_always(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["bm25+", "okapi", "bm25l", "lucene", "atire", "robertson"])
 def test_choosing_candidates_changes_nothing(method: str, dtype: str) -> None:
-    # Seeded by hypothesis; the index is small enough to score all documents beside it.
+    # Seeded by hypothesis; the index is small enough to score all documents for comparison.
     @settings(max_examples=settings.default.max_examples // 3)
     @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 12), masked=st.booleans())
     def compare(seed: int, k: int, masked: bool) -> None:

@@ -1,4 +1,4 @@
-"""BM25 on real texts against rank_bm25: fastbook's chapters, chunked, and ExpertQA's passages, every score compared."""
+"""BM25 on real texts against rank_bm25: chunks of fastbook's chapters and ExpertQA's passages, all scores compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ K = 10
 
 
 def compare(texts: Sequence[str], queries: Sequence[str], tokenizer: Tokenizer) -> int:
-    """Compares every score, and the order of the best with ties by position; gives the number of scores."""
+    """Compares all scores, and the order of the best with ties by position; returns the number of scores."""
     compared = 0
     tokens = [tokenizer(text) for text in texts]
     for method, oracle in METHODS.items():
@@ -79,5 +79,5 @@ def expertqa(mirror: Path) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("count", [25, pytest.param(None, marks=pytest.mark.slow)])
 def test_questions_of_expertqa_over_its_passages(mirror: Path, count: int | None) -> None:
     texts, questions = expertqa(mirror)
-    assert len(texts) > 5000  # enough for candidates to be chosen rather than all documents scored
+    assert len(texts) > 5000  # enough that candidates are selected instead of scoring all documents
     assert compare(texts, questions[:count], words) == 3 * len(texts) * len(questions[:count])

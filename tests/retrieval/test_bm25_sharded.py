@@ -26,7 +26,7 @@ from qabench.retrieval.bm25.tokenizers import words
 
 @functools.cache
 def texts_of(count: int, seed: int = 0) -> list[str]:
-    """Texts of Zipf-like words; some words are in one part of the texts only, some texts are empty."""
+    """Texts with a Zipf-like distribution of words; some words are only in one part, some texts are empty."""
     chance = random.Random(seed)
     return [
         " ".join(

@@ -1,4 +1,4 @@
-"""Saved indexes: equal after loading, refused when damaged, of another version, dataset or tokenizer."""
+"""Saved indexes: equal after loading; rejected if damaged, or of another version, dataset or tokenizer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_it_belongs_to_its_texts_alone(path: Path) -> None:
     BM25Index.load(path, iter(TEXTS))
     with pytest.raises(InputError, match="does not belong"):
         BM25Index.load(path, [*TEXTS[:-1], "other"])
-    # Where one text ends and the next begins counts too.
+    # The boundaries between texts matter, too.
     BM25Index(["ab", "c"]).save(path)
     with pytest.raises(InputError, match="does not belong"):
         BM25Index.load(path, ["a", "bc"])
@@ -110,7 +110,7 @@ def test_every_cut_and_every_changed_byte_is_noticed(path: Path) -> None:
         except InputError:
             continue
         unnoticed += 1
-    assert unnoticed * 13 < 12 * 64  # nothing but the filling between arrays
+    assert unnoticed * 13 < 12 * 64  # only the padding between arrays
 
 
 def test_damaged_postings_are_noticed_when_used(path: Path) -> None:

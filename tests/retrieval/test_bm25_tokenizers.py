@@ -1,4 +1,4 @@
-"""Tokenizers: terms of one text and of many, names, and what a tokenizer may give."""
+"""Tokenizers: terms of one text and of many, names, and invalid results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encoded(tokenizer: Words, texts: list[str]) -> list[list[str]]:
     return [[term for term in every[a:b] if term is not None] for a, b in pairwise(starts)]
 
 
-# Capitals that grow when lowered, combining marks, digits and spaces of other scripts, control characters, surrogates.
+# Capitals whose lowercase is longer, combining marks, digits and spaces of other scripts, control characters, ...
 ODD = "İ ß ẞ Ǆ é e\u0301 ٣ ² Ⅷ 中文 ก็ \u00a0\u2003\u2028\x0b\x1c\x85 \ud800 don’t foo_bar A\x00B 🙂 ﬁ Σς"
 
 

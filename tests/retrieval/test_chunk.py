@@ -1,4 +1,4 @@
-"""Chunking: the official chunks exactly, and long texts without trouble."""
+"""Chunking: exactly the official chunks, also for long texts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_cuts_where_it_reads_best() -> None:
 
 
 def test_a_long_text_without_separators() -> None:
-    """The official function ends in a RecursionError here, and copies what is left at each cut."""
+    """The official function raises a RecursionError here, and copies the rest at each cut."""
     text = "x" * 3_000_000
     chunks = chunk_text(text, 1024)
     assert len(chunks) == 2930 and max(map(len, chunks)) == 1024

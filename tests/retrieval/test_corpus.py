@@ -1,4 +1,4 @@
-"""FanOutQA's retriever against the official class, on made-up pages and real chapters."""
+"""FanOutQA's retriever against the official class, on synthetic pages and real chapters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUERIES = [
 
 
 def compare(model: str, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str], queries: list[str], size: int) -> int:
-    """Compares every ranking, group of equal scores by group; gives the number of fragments compared."""
+    """Compares all rankings by groups of equal scores; returns the number of compared fragments."""
     package = official.official(model)
     import fanoutqa.retrieval
 
@@ -54,14 +54,14 @@ def compare(model: str, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str], 
         assert [fragment.score for fragment in ranked] == pytest.approx([score for score, _ in expected], rel=1e-12)
         order = [(result.title, result.content) for result in theirs.best(query)]
         assert groups(ranked, order) == groups(ranked, [(f.title, f.content) for f in ranked])
-        # A stable sort of the official scores is our order: ties stand as the pages do.
+        # A stable sort of the official scores is our order: ties are in the order of the pages.
         assert [(f.title, f.content) for f in ranked] == [(result.title, result.content) for _, result in expected]
         count += len(ranked)
     return count
 
 
 def groups(ranked: list[Fragment], order: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """An order of fragments, cut into the groups that have equal scores in ``ranked``, each sorted."""
+    """An order of fragments, split into sorted groups of equal scores in ``ranked``."""
     left = iter(order)
     sizes = [len(list(group)) for _, group in itertools.groupby(ranked, key=lambda fragment: round(fragment.score, 9))]
     return [sorted(itertools.islice(left, size)) for size in sizes]
@@ -86,7 +86,7 @@ def test_rankings_are_the_official_ones_on_real_chapters(
 @settings(max_examples=15)
 @given(st.lists(st.text("ab ,.\n1", max_size=60), min_size=1, max_size=4), st.text("ab ,", max_size=10))
 def test_any_pages(pages: list[str], query: str) -> None:
-    """Every chunk comes exactly once, the best first, and equal ones in the pages' order."""
+    """All chunks without duplicates, the best first; equal scores in the order of the pages."""
     normalizer = Normalizer("simplemma")
     documents = [WikiPage(str(i)) for i in range(len(pages))]
     corpus = Corpus(documents, 20, normalizer=normalizer, content=lambda page: pages[int(page.title)])

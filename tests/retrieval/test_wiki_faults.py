@@ -1,4 +1,4 @@
-"""Wikipedia over a bad line: every fault is mended, or reported as what it is; the server is never pressed."""
+"""Wikipedia over a bad connection: faults are retried or reported; the server is not overloaded."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_no_server(tmp_path: Path) -> None:
 
 
 def test_retry_after_holds_back_all_threads(server: ScriptedWiki, tmp_path: Path) -> None:
-    """The server says one second: nothing is asked before, whichever thread was told."""
+    """The server asks for a wait of one second: no thread sends a request before."""
     wiki = wiki_of(server, tmp_path, in_flight=2)
     server.faults.extend([Fault(429, headers={"Retry-After": "1"})] * 2)
     with ThreadPoolExecutor(5) as threads:

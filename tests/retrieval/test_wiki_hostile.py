@@ -111,7 +111,7 @@ def test_a_text_that_is_not_text_is_refused(server: ScriptedWiki, wiki: MediaWik
 
 
 def replaced(answer: Any, path: list[int], junk: Any) -> Any:
-    """The answer with one value of the tree replaced."""
+    """The response with one value of the tree replaced."""
     if not path or not isinstance(answer, dict | list) or not answer:
         return junk
     keys = list(answer) if isinstance(answer, dict) else range(len(answer))
@@ -122,7 +122,7 @@ def replaced(answer: Any, path: list[int], junk: Any) -> Any:
 
 
 class Scripted:
-    """A client that reads given answers."""
+    """A client that reads the given responses."""
 
     in_flight = 1
 

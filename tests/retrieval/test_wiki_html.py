@@ -1,4 +1,4 @@
-"""HTML to Markdown: the official text with the official version of markdownify, the same words with any."""
+"""HTML to Markdown: the official text with the official version of markdownify, the same words with others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_equals_the_official_markdown_on_any_page(html: str) -> None:
     utils = pytest.importorskip("fanoutqa.utils", reason="needs the extra parity")
     try:
         expected = utils.markdownify(html)
-    except AttributeError:  # 0.11.6 stumbles over some list items that stand in no list
+    except AttributeError:  # 0.11.6 fails on some list items outside of lists
         return
     assert to_markdown(html) == expected
 

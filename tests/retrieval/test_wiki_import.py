@@ -1,4 +1,4 @@
-"""Reading a tarball of pages: whatever is in it, nothing but pages comes in, and into the cache's folder only."""
+"""Importing tarballs: only pages are written, and only to the cache's folder."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_pages_of_a_truncated_tarball_are_kept(tmp_path: Path, mode: str) -> Non
 @settings(max_examples=30)
 @given(cut=st.integers(1, 10_239), flip=st.integers(0, 10_239))
 def test_a_plain_tarball_cut_or_changed_anywhere(cut: int, flip: int) -> None:
-    """Cut: whole pages only. Changed: whatever is written, it is pages in the cache's folder."""
+    """Truncated: only whole pages. Changed: only pages in the cache's folder."""
     pages = {f"{n}-dated.md": f"page {n} " * 200 for n in range(1, 4)}
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
@@ -171,7 +171,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
 
 
 def header(name: bytes, size: bytes, kind: bytes) -> bytes:
-    """A tar header with a right checksum."""
+    """A tar header with a correct checksum."""
     block = name.ljust(100, b"\0") + b"0000644\0" * 3 + size.ljust(12, b"\0") + b"0" * 11 + b"\0" + b" " * 8 + kind
     block = block.ljust(257, b"\0") + b"ustar\x0000"
     block = block.ljust(512, b"\0")

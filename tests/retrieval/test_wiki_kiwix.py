@@ -1,4 +1,4 @@
-"""Kiwix: a scripted server for the forms of its answers, and the real one."""
+"""Kiwix: a scripted server for all forms of responses, and a real server."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ CATALOG = """<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="" 
 @pytest.fixture(autouse=True)
 def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolate(tmp_path, monkeypatch)
-    monkeypatch.setenv("QABENCH_OFFLINE", "1")  # a server that one names oneself is asked all the same
+    monkeypatch.setenv("QABENCH_OFFLINE", "1")  # a server configured by the user is still used
 
 
 class Scripted:
-    """Serves ``answers`` (path -> (status, body)) and keeps what was asked for."""
+    """Serves ``answers`` (path -> (status, body)) and records the requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, str]] = {}

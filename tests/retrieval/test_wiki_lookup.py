@@ -1,4 +1,4 @@
-"""Looking up titles: pages, lists of pages, and what the cache has."""
+"""Looking up titles: pages, lists of pages, and cached pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wikipedia as a real MediaWiki serves it: revisions around the epoch, redirects, missing pages, tables."""
+"""Wikipedia served by a real MediaWiki: revisions around the epoch, redirects, missing pages, tables."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MediaWikiServer
 
 @pytest.fixture(autouse=True)
 def wiki(server: MediaWikiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MediaWiki]:
-    """The wiki that the environment names, as a user would."""
+    """The wiki given by environment variables."""
     isolate(tmp_path, monkeypatch)
     monkeypatch.setenv("QABENCH_WIKIPEDIA_API", server.api)
     wiki = wikipedia()
@@ -85,7 +85,7 @@ def wiki(server: MediaWikiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def row(wiki: MediaWiki, title: str, *ids: str) -> dict[str, Any]:
-    """The evidence that names a page, with these of its ids and null for the others."""
+    """The evidence of a page with these ids, and null for the others."""
     found = wiki._at_epoch(WikiPage(title))
     known = {"pageid": found.pageid, "revid": found.revid}
     return {"title": title, "url": ""} | {name: known[name] if name in ids else None for name in known}

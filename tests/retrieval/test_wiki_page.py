@@ -36,7 +36,7 @@ def test_ids(pageid: Any, revid: Any, expected: tuple[int | None, int | None]) -
 
 
 def test_a_lazy_revision_is_not_looked_up() -> None:
-    """The official package's search results ask Wikipedia when their ``revid`` is read."""
+    """The official package's search results send a request when their ``revid`` is read."""
     models = pytest.importorskip("fanoutqa.wiki", reason="needs the extra parity")
     assert WikiPage.of(models.LazyEvidence("Jupiter", 38930)).revid is None
 

@@ -1,4 +1,4 @@
-"""Prefetching: each page once, through interruptions, kills and full disks."""
+"""Prefetching: no page twice, despite interruptions, kills and full disks."""
 
 from __future__ import annotations
 
@@ -130,14 +130,14 @@ def test_killed_and_resumed(server: ScriptedWiki, tmp_path: Path) -> None:
     running.wait()
     there = {path.name: path.read_bytes() for path in tmp_path.glob("*-dated.md")}
     assert 10 <= len(there) < PAGES
-    time.sleep(0.2)  # what was on its way at the kill arrives at the server
+    time.sleep(0.2)  # requests in flight at the kill arrive at the server
     before = Counter(server.parsed)
     resumed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert resumed.stdout.split() == [str(len(there)), str(PAGES - len(there))]
     after = Counter(server.parsed) - before
     assert set(after.values()) == {1}
     assert not {f"{revision - 1000}-dated.md" for revision in after} & set(there), "a page that was there was asked for"
-    # Only what was under way at the kill is asked for twice.
+    # Only requests in flight at the kill are repeated.
     assert sum(count - 1 for count in Counter(server.parsed).values()) <= 2
     for name, content in there.items():
         assert (tmp_path / name).read_bytes() == content

@@ -1,4 +1,4 @@
-"""All benchmarks with a real model behind a real OpenAI-compatible server, from the command to the page."""
+"""All benchmarks with a real model on a real OpenAI-compatible server, from the command to the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 pytestmark = pytest.mark.integration
 SETTINGS = [
     ("fanoutqa", "closed-book", {"acc.loose", "acc.strict", "rouge1.fscore"}),
-    ("felm", "raw", set()),  # a random model gives no verdict, and so no figure
+    ("felm", "raw", set()),  # a random model gives no verdict, so there is no score
     ("expertqa", "closed", {"rouge1", "rougeL"}),
     ("fastbook", "rag", {"mrr@10", "recall@10", "rouge1.fscore"}),
 ]
@@ -38,7 +38,7 @@ def test_a_model_runs_every_benchmark_and_has_a_report(served: tuple[str, str], 
         options = ["--base-url", base_url, "--max-new-tokens", "40", "--log-dir", str(tmp_path), "--json"]
         report = json.loads(qabench(*command, *options))
         assert report["status"] == "success", report["problems"]
-        # Random weights: nothing is right, and much is cut off, but each question has its reply.
+        # Random weights: nothing is right and much is cut off, but all questions have a reply.
         assert report["counts"]["failed"] == report["counts"]["missing"] == 0
         assert sum(report["counts"].values()) > 0
         assert figures <= report["scores"].keys()

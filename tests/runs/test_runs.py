@@ -1,4 +1,4 @@
-"""Runs of models from start to file: the commands, logs, going on after a kill, exports, and what datasets reads."""
+"""Runs of models: commands, logs, resuming after a kill, exports, and loading them with datasets."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_p
     arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache", "--json"]
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--max-connections", 2)
     assert ran.returncode == 0, ran.stderr
-    assert "UserWarning" not in ran.stderr  # one line for a person, as of every command
+    assert "UserWarning" not in ran.stderr  # one line, as for all commands
     first = json.loads(ran.stdout)
     assert first["counts"]["failed"] == 4
     assert first["problems"][0].startswith("4 x failed: ") and "no such luck" in first["problems"][0]
@@ -184,7 +184,7 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_p
     again = qabench("run", "--resume", first["path"], "--base-url", server.base_url, "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"]["answered"] == QUESTIONS
-    assert len(server.calls) == QUESTIONS + 4 + 2 * PROBE  # what was answered was not asked again
+    assert len(server.calls) == QUESTIONS + 4 + 2 * PROBE  # answered questions were not asked again
     assert json.loads(again.stdout)["path"] != first["path"]
     scored = qabench("score", "fanoutqa", tmp_path, "--json")
     assert json.loads(scored.stdout)["path"] == json.loads(again.stdout)["path"]

@@ -1,4 +1,4 @@
-"""Every branch of the accuracy by hand; the parity tests hold it against the official code."""
+"""All branches of the accuracy by hand; the parity tests compare it with the official code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lower(texts: Iterable[Any]) -> dict[str, str]:
         ({"k": ["a", "b"]}, "k", 0.0, False),  # two missing of two
         ({"k": ["a", "b", "c"]}, "k", -0.5, False),  # three missing of two: below zero, as upstream
         ([["a", "b"]], "a b", 1.0, True),
-        ("None", None, 1, True),  # a null is the text "None" upstream
+        ("None", None, 1, True),  # null is the string "None" upstream
         ("x", "", 0, False),
         ("x", UNANSWERED, 0, False),
     ],

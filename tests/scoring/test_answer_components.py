@@ -1,4 +1,4 @@
-"""Answer Component MRR@k and Recall@k against the official way: every string fixed for every pair."""
+"""Answer Component MRR@k and Recall@k against the official implementation, which repairs both strings of each pair."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""ExpertQA's scores: every rule by hand, and on the real rows with scikit-learn and code written down once more.
+"""ExpertQA's scores: all rules by hand, and real rows against scikit-learn and a second implementation.
 
-The rows at hand have the experts' labels but no model's: those are made up here, from a seed.
+The available rows have the experts' labels but not those of a model, which are generated from a seed.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def test_options_are_checked() -> None:
 
 @pytest.fixture(scope="module", params=["rand_val", "rand_test"])
 def raw(mirror: Path, request: pytest.FixtureRequest) -> list[Row]:
-    """The rows as they stand in the source's file, with synthetic ``autoais_label`` and ``fact_score``."""
+    """The rows of the source's file, with synthetic ``autoais_label`` and ``fact_score``."""
     rng = random.Random(request.param)
     with (mirror / f"chaitanyamalaviya/ExpertQA/data/lfqa/{request.param}.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -294,7 +294,7 @@ def answers_of(rows: list[Row]) -> Iterator[tuple[str, Row]]:
 
 
 def typed(rows: list[Row]) -> list[Row]:
-    """The rows as the dataset gives them, as far as the scores look."""
+    """The rows of the dataset, with the fields that the scores use."""
     return [row | {"answers": [{"system": s, **answer} for s, answer in row["answers"].items()]} for row in rows]
 
 
@@ -334,7 +334,7 @@ def test_autoais_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -
         assert {key: part[key] for key in expected} == expected
     assert len(result["per_question"]) == len(raw)
     assert result["unlabeled"] > 0
-    # All of gpt4's evidence that experts found complete is links, and those are passed over.
+    # All of gpt4's evidence that experts found complete consists of links, which are skipped.
     assert result["by_system"]["gpt4"]["counted_claims"] == 0
     assert sum(part["macro"] is not None for part in result["by_system"].values()) == len(systems) - 1
     compared(f"{9 * len(systems)} figures of {result['claims']} claims, written down once more")
@@ -397,7 +397,7 @@ def test_rows_of_the_dataset_are_what_the_metrics_take() -> None:
         lists = [[c[field] for a in row["answers"] for c in a["claims"] or ()] for row in sample]
         assert metric.compute(predictions=lists, references=list(sample), per_question=True) == result
         assert len(result["by_system"]) > 1
-    # The signature is of what is scored: a row with another model's labels has the same references.
+    # The signature does not depend on the labels: a row with another model's labels has the same references.
     bare = [row | {"annotator_id": "someone"} for row in sample]
     assert metric.compute(predictions=lists, references=bare)["signature"] == result["signature"]
 
@@ -480,7 +480,7 @@ class TestLfqa:
 
 
 def evaluates_rouge(references: list[str], predictions: list[str], seed: int) -> tuple[dict[str, float], ...]:
-    """What ``evaluate``'s metric "rouge" computes of its defaults, from the package that it calls: mid, low, high."""
+    """The result of ``evaluate``'s metric "rouge" with its defaults, from the package that it calls: mid, low, high."""
     from rouge_score.rouge_scorer import RougeScorer
     from rouge_score.scoring import BootstrapAggregator
 

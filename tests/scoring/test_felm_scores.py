@@ -1,4 +1,4 @@
-"""FELM's scores: the reply protocol, the majority, the figures by hand, and on the real labels with scikit-learn."""
+"""FELM's scores: the reply protocol, the majority, scores by hand, and real labels against scikit-learn."""
 
 from __future__ import annotations
 
@@ -138,7 +138,10 @@ def test_the_majority_of_sampled_replies() -> None:
     labels = [[False, True]]
     samples = ["no idea", "Answer: 1", None, "Answer: 2", "Answer: 1"]
     score = felm_scores(labels, [samples])
-    assert score.per_question[0].verdicts == (True, True)  # unreadable replies vote for correct: 3 to 2, and 4 to 1
+    assert score.per_question[0].verdicts == (
+        True,
+        True,
+    )  # unreadable replies count as votes for correct: 3 to 2, and 4 to 1
     assert score.per_question[0].readable == (False, True)
     assert (score.as_dict()["unparsed"], score.as_dict()["unanswered"]) == (1, 1)
     # Of equally frequent verdicts the first one counts.
@@ -181,7 +184,7 @@ def test_bad_input_names_the_position(references: Any, predictions: Any, options
 
 
 def naive(labels: list[bool], verdicts: list[bool]) -> dict[str, Any]:
-    """The facts' formulas, written down once more."""
+    """A second implementation of the formulas."""
     outcome = Counter({(True, True): "TP", (False, False): "TN", (True, False): "FP", (False, True): "FN"}[pair]
                       for pair in zip(verdicts, labels, strict=True))  # fmt: skip
     tp, tn, fp, fn = (outcome[name] for name in ("TP", "TN", "FP", "FN"))
@@ -195,14 +198,14 @@ def naive(labels: list[bool], verdicts: list[bool]) -> dict[str, Any]:
 
 
 def check_level(result: dict[str, Any], labels: list[bool], verdicts: list[bool]) -> int:
-    """Compares with the formulas, to the last digit, and with scikit-learn; gives the number of figures compared."""
+    """Compares with the formulas, to the last digit, and with scikit-learn; returns the number of compared scores."""
     metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn")
     assert {name: result[name] for name in (*FIGURES, "tp", "tn", "fp", "fn")} == naive(labels, verdicts)
     counts = metrics.confusion_matrix(labels, verdicts, labels=[False, True]).ravel().tolist()
     assert counts == [result["tn"], result["fp"], result["fn"], result["tp"]]
     assert result["precision"] == metrics.precision_score(labels, verdicts, pos_label=False)
     assert result["recall"] == metrics.recall_score(labels, verdicts, pos_label=False)
-    # Another formula there, whose last digit differs.
+    # scikit-learn uses another formula, whose last digit differs.
     assert result["f1"] == pytest.approx(metrics.f1_score(labels, verdicts, pos_label=False), rel=1e-15)
     assert result["balanced_accuracy"] == pytest.approx(metrics.balanced_accuracy_score(labels, verdicts), rel=1e-15)
     return 8

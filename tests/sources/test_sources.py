@@ -1,4 +1,4 @@
-"""Source tables, digests, and the way from a pinned file to a local path without a network."""
+"""Source tables, digests, and finding the local path of a pinned file without network access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloads against a loopback server that breaks in all the ways real ones do."""
+"""Downloads from a loopback server with the faults of real servers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ print(local_path(SourceFile("felm", "owner/repo", "{COMMIT}", "data/dev set.json
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits between tries, which take no time here."""
+    """The waits between attempts, which take no time here."""
     slept: list[float] = []
     clock = SimpleNamespace(sleep=slept.append, time=time.time, monotonic=time.monotonic)
     monkeypatch.setattr(download_module, "time", clock)
@@ -239,7 +239,7 @@ def test_offline_never_asks(server: FaultServer, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SourceUnavailable) as caught:
         sources.local_path(SOURCE)
     assert not server.requests
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # worker processes hand it on
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # worker processes pass it on
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full to play a full disk")
@@ -281,7 +281,7 @@ def test_killed_process_is_resumed(server: FaultServer) -> None:
 
 @pytest.mark.slow
 def test_two_processes_download_once(server: FaultServer) -> None:
-    server.always = Fault(chunk=30_000, pause=0.05)  # half a second: the second process comes in its midst
+    server.always = Fault(chunk=30_000, pause=0.05)  # half a second: the second process starts meanwhile
     command = [sys.executable, "-c", IN_A_PROCESS]
     processes = [subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     printed = {process.communicate(timeout=60)[0].strip() for process in processes}

@@ -1,4 +1,4 @@
-"""The pages of the metrics: what they read, how they put it together, what they show, and a real one in Chromium."""
+"""The pages of the metrics: reading input, aligning it, display, and a real page in Chromium."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_files_are_json_or_jsonl_with_a_limit(tmp_path: Path) -> None:
         read_text("x" * (MAX_BYTES + 1), "predictions")
 
 
-# Putting together
+# Aligning
 
 
 @given(st.permutations(range(6)))
@@ -223,11 +223,11 @@ def test_several_cutoffs() -> None:
     assert result and {"recall@1", "recall@10"} <= set(result)
 
 
-# What is shown
+# Display
 
 
 def example(metric: str) -> dict[str, str]:
-    """The texts that a page starts with."""
+    """The initial texts of a page."""
     held = json.loads((FOLDER / metric / "example.json").read_text(encoding="utf-8"))
     return {column: json.dumps(held[column]) for column in ("predictions", "references")}
 
@@ -261,8 +261,8 @@ json.dump({name: page(name).get_config_file() for name in metric_names()}, sys.s
 
 def test_every_page_is_built_with_its_example_and_options(tmp_path: Path) -> None:
     pytest.importorskip("gradio", reason="needs the extra space")
-    # In a process of its own, as gradio leaves event loops open; and in the folder of the Space whose module has the
-    # name of another distribution, and stands first on the path.
+    # In a separate process, because gradio leaves event loops open; and in the folder of the Space whose module has the
+    # name of another distribution, and is first on the path.
     shutil.copytree(FOLDER / "fanoutqa", tmp_path / "space")
     command = [sys.executable, "-c", BUILD_ALL]
     done = subprocess.run(command, capture_output=True, cwd=tmp_path / "space")
@@ -351,11 +351,11 @@ def test_the_judge_stops_at_a_hundred_calls(monkeypatch: pytest.MonkeyPatch, cac
 
 @contextmanager
 def served(app: Path, folder: Path) -> Iterator[str]:
-    """The address of a page that runs in a process of its own, started as on a Space: ``python app.py``."""
+    """The address of a page that runs in a separate process, started as on a Space: ``python app.py``."""
     pytest.importorskip("gradio", reason="needs the extra space")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    # The lemmatiser is the one that this process scores with, whatever a runner names.
+    # The same lemmatizer as in this process, regardless of the environment.
     environment = {name: value for name, value in os.environ.items() if name != "QABENCH_SPACY_MODEL"}
     environment |= {"GRADIO_SERVER_PORT": str(port), "GRADIO_TEMP_DIR": str(folder / "uploads")}
     with (folder / "log").open("wb") as log:
@@ -388,7 +388,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    # A Space has the folder alone, and the package installed.
+    # A Space has only the folder, and the installed package.
     folder = tmp_path_factory.mktemp("page")
     shutil.copytree(FOLDER / "fanout_acc", folder / "space")
     with served(folder / "space" / "app.py", folder) as address:
@@ -397,7 +397,7 @@ def address(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Callable[..., Any]]:
-    """Opens the page, as a context; fails on console errors and on requests to other machines."""
+    """A context with the opened page; fails on console errors and requests to other machines."""
 
     @contextmanager
     def open_page(**options: Any) -> Iterator[Page]:

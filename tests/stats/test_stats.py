@@ -1,6 +1,6 @@
-"""Intervals, corrections and kappa beside other implementations and published examples, and how often they hold.
+"""Intervals, corrections and kappa against other implementations and published examples, and their coverage.
 
-Published examples are numbers only; the source stands with each.
+Published examples are only numbers, each with its source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paired tests beside other implementations and published examples, and how often they are wrong."""
+"""Paired tests against other implementations and published examples, and their error rates."""
 
 from __future__ import annotations
 

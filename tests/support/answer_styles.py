@@ -1,6 +1,6 @@
-"""Seeded answers of imaginary models to real questions: every way of being right or wrong that a scorer meets.
+"""Seeded synthetic answers to real questions: many ways of being right or wrong.
 
-Used by the parity tests and by ``benchmarks/``; each style is a function of (question, rng) that gives a text.
+Used by the parity tests and ``performance/``; each style is a function from (question, rng) to a string.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILLER = (
 
 
 def pairs(answer: Any) -> list[tuple[str, str]]:
-    """(label, value) of every part of a reference answer, as texts; a label may be empty."""
+    """(label, value) of all parts of a reference answer, as strings; a label may be empty."""
     if isinstance(answer, dict):
         return [(str(k), " ".join(v for _, v in pairs(value))) for k, value in answer.items()]
     if isinstance(answer, list):
@@ -39,7 +39,7 @@ def pairs(answer: Any) -> list[tuple[str, str]]:
 
 
 def exact(question: dict[str, Any], rng: random.Random) -> str:
-    """Everything right, an item a line."""
+    """Everything right, one item per line."""
     return "\n".join(f"{k} - {v}" if k else v for k, v in pairs(question["answer"]))
 
 
@@ -62,7 +62,7 @@ def dropped(question: dict[str, Any], rng: random.Random) -> str:
 
 
 def inflected(question: dict[str, Any], rng: random.Random) -> str:
-    """Words in other forms than the reference's, so that the lemmatiser decides."""
+    """Inflected forms of the reference's words, so that the lemmatizer matters."""
 
     def bend(match: re.Match[str]) -> str:
         word = match[0]
@@ -102,7 +102,7 @@ def damaged(question: dict[str, Any], rng: random.Random) -> str:
 
 
 def degenerate(question: dict[str, Any], rng: random.Random) -> str:
-    """Empty, blank, punctuation only, one word again and again."""
+    """Empty, blank, punctuation only, one repeated word."""
     word = rng.choice([v for _, v in pairs(question["answer"])] or ["none"])
     return rng.choice(("", " ", "\n\n", "...", "?!", "None", "null", f"{word} " * 40, word + ".", f"({word})"))
 
@@ -119,7 +119,7 @@ STYLES: tuple[Callable[[dict[str, Any], random.Random], str], ...] = (
 
 
 def answers(questions: Sequence[dict[str, Any]], style: Callable[..., str], seed: int = 0) -> list[str]:
-    """One answer a question in the style; now and then another question's, or with it appended."""
+    """One answer per question in the style; sometimes that of another question, or with it appended."""
     out = []
     for i, question in enumerate(questions):
         rng = random.Random(f"{seed}/{style.__name__}/{i}")

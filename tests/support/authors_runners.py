@@ -1,7 +1,7 @@
-"""FanOutQA's runners as their authors wrote them, as oracles: executed from the mirror, with stand-ins for packages.
+"""FanOutQA's original runners as oracles, executed from the mirror with stand-ins for packages.
 
-Nothing of them is copied: the files are read and executed in tests only. The stand-ins say how long a message is and
-which pages there are; everything else is the authors' code, with the retriever of their package.
+The files are read and executed only in tests, not copied. The stand-ins define the length of messages and
+the existing pages; everything else is the authors' code, with the retriever of their package.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def load(mirror: Path, file: str, monkeypatch: pytest.MonkeyPatch, corpus: Any =
 
 
 def their_corpus(contents: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The ``Corpus`` of the authors' package over pages by title, called with rows as their runners do.
+    """The ``Corpus`` of the authors' package over pages by title, called with rows as in their runners.
 
-    Its terms are lower-case words: that ours has the terms of spaCy's lemmas is tested with ``Corpus``.
+    Its terms are lowercase words; that our terms are spaCy's lemmas is tested with ``Corpus``.
     """
     retrieval = pytest.importorskip("fanoutqa.retrieval", reason="needs the extra parity")
     monkeypatch.setattr(retrieval, "normalize", str.lower)

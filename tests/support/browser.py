@@ -1,4 +1,4 @@
-"""A headless Chromium for tests that look at a page as a person does, and fail on what a person would not see.
+"""A headless Chromium for tests of pages, which also fail on errors that users do not see.
 
 with chromium() as browser, watched_page(browser, color_scheme="dark") as page:
     page.goto(path.as_uri())
@@ -34,9 +34,9 @@ ARGUMENTS = [
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser that can reach this machine alone. Skips the test where there is none, or no playwright.
+    """A browser that can reach only this machine. Skips the test without Chromium or playwright.
 
-    Playwright runs an event loop in this thread while the browser is open: keep it open for a module at most.
+    Playwright runs an event loop in this thread while the browser is open: use it for one module at most.
     """
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
@@ -56,9 +56,9 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def watched_page(browser: Browser, **options: Any) -> Iterator[Page]:
-    """A new page, with nothing remembered from others.
+    """A new page with an empty profile.
 
-    At the end, unless the test has failed already, it fails on errors in the console, exceptions in scripts and
+    At the end, unless the test has already failed, it fails on console errors, exceptions in scripts and
     requests to other machines.
 
     Args:

@@ -1,4 +1,4 @@
-"""Runs the code blocks of documentation: Python blocks in one session, commands in a shell, a scripted model."""
+"""Runs code blocks of the documentation: Python blocks in one session, commands in a shell, a scripted model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 MARK = "\x1e"
-NOT_PASSED_ON = ("QABENCH_MIRROR", "QABENCH_SPACY_MODEL")  # a reader has neither: outputs are those of a first use
+NOT_PASSED_ON = ("QABENCH_MIRROR", "QABENCH_SPACY_MODEL")  # readers do not have them
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Model(BaseHTTPRequestHandler):
-    """Answers every chat as a model that knows one thing."""
+    """A chat model that always gives the same answer."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -54,7 +54,7 @@ def scripted_model() -> Iterator[str]:
 
 
 def script_of(text: str) -> str:
-    """The blocks as one Python program; of a shell block the lines that call qabench (set-up lines are CI's).
+    """The blocks as one Python program; for shell blocks, only the lines that call qabench (CI does the setup).
 
     Before each block the program prints ``MARK``.
     """
@@ -70,7 +70,7 @@ def script_of(text: str) -> str:
 
 
 def run_blocks(text: str, folder: Path, **environment: str) -> list[str]:
-    """What each block prints on standard output.
+    """The standard output of each block.
 
     Args:
         text: a page.

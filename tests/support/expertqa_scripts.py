@@ -32,7 +32,7 @@ def module(name: str, **attributes: Any) -> types.ModuleType:
 
 @contextlib.contextmanager
 def importing(mirror: Path, modules: Mapping[str, types.ModuleType]) -> Iterator[None]:
-    """Imports from the mirror's repository and of stand-ins; undone afterward."""
+    """Temporarily allows imports from the mirror's repository and of stand-ins."""
     folders = [str(mirror / REPO), str(mirror / REPO / "modeling" / "fact_score")]
     with mock.patch.dict(sys.modules, modules), mock.patch.object(sys, "path", [*folders, *sys.path]):
         yield
@@ -118,7 +118,7 @@ def nltk_module(split: Callable[[str], Sequence[str]] = punctuation_splitter) ->
 
 
 def labeled(mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path) -> list[str]:
-    """The labels that autoais.py gives to (claim, evidence) with the model in a folder, on this machine's CPU."""
+    """The labels of autoais.py for (claim, evidence) with the model in a folder, on the CPU."""
     import json
 
     import torch

@@ -1,6 +1,6 @@
-"""FELM's official script, ``eval/eval.py`` of the mirror, as an oracle: what it sends to models, and its scores.
+"""FELM's official script, ``eval/eval.py`` of the mirror, as an oracle for its messages and its scores.
 
-The script imports clients and models that are not needed here; stand-ins take their place, and its code runs unchanged.
+The script imports clients and models that are replaced by stand-ins; its code runs unchanged.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 from qabench.loading_scripts.felm.parse import to_source
 
 Call = dict[str, Any]
-"""What a model is asked: "messages" or "prompt", "temperature" and "max_tokens"."""
+"""A call to a model: "messages" or "prompt", "temperature" and "max_tokens"."""
 STARTS_WITH = "<s> "  # how Vicuna's tokenizer decodes what it encoded
 
 
 class Script:
-    """The script with a model that replies by ``reply(call)``; every call is in ``calls``."""
+    """The script with a model that replies with ``reply(call)``; all calls are in ``calls``."""
 
     def __init__(self, mirror: Path, reply: Callable[[Call], str]) -> None:
         self.folder = mirror / "hkust-nlp/felm/eval"
@@ -37,7 +37,7 @@ class Script:
         self.names |= {"tokenizer": _Tokenizer(), "model_": SimpleNamespace(generate=self._generate)}
 
     def run(self, rows: Sequence[Mapping[str, Any]], model: str, method: str, num_cons: int = 3) -> dict[str, Any]:
-        """What ``run`` returns for rows as the dataset has them: {index: {"domain", "res", ...}}."""
+        """The result of ``run`` for rows of the dataset: {index: {"domain", "res", ...}}."""
         lines = [json.dumps(to_source(row)) for row in rows]
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()):
             result: dict[str, Any] = self.names["run"](lines, model, method.replace("-", "_"), num_cons)
@@ -51,7 +51,7 @@ class Script:
         return {ours: found[name] for ours, name in names.items()} | {"tp": tp, "tn": tn, "fp": fp, "fn": fn}
 
     def chat(self, **call: Any) -> dict[str, Any]:
-        """In place of ``openai.ChatCompletion.create``."""
+        """Replaces ``openai.ChatCompletion.create``."""
         self.calls.append(call)
         return {"choices": [{"message": {"content": self.reply(call)}}]}
 
@@ -74,7 +74,7 @@ class _Ids:
 
 
 class _Tokenizer:
-    """The text itself is its tokens."""
+    """The text is its own list of tokens."""
 
     def __call__(self, text: str, return_tensors: str) -> Any:
         return SimpleNamespace(input_ids=_Ids(text))

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 @dataclass
 class Fault:
-    """How one request is answered other than well.
+    """A fault in the response to one request.
 
     ``status`` with ``headers``: that answer, with no content. ``drop_after``: the connection breaks after so many
     bytes. ``ignore_range``: all of the content, whatever the range. ``shift``: a range that begins so many bytes later
@@ -34,7 +34,7 @@ class Fault:
 
 @dataclass
 class Request:
-    """One request as the server saw it; ``sent`` counts the bytes of content that left."""
+    """A received request; ``sent`` is the number of content bytes sent."""
 
     path: str
     range: str | None

@@ -24,7 +24,7 @@ def why_not() -> str | None:
 
 @dataclass
 class KiwixServer:
-    """Makes a ZIM file in ``folder`` and serves it while it is entered.
+    """Creates a ZIM file in ``folder`` and serves it while the context is open.
 
     ``pages`` are by title, as the inside of a body; ``redirects`` from title to title; ``below`` is the folder of the
     pages in the ZIM file ("A/" in those that Kiwix made until 2024); ``prefix`` the path below which all is served.

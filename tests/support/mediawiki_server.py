@@ -1,4 +1,4 @@
-"""A real MediaWiki on loopback with a small wiki of its own, for the integration tests.
+"""A real MediaWiki on loopback with a small wiki, for the integration tests.
 
 Debian's package has the program and PHP the web server; the wiki's database and settings are the test's. The pages come
 in as a dump, which is how revisions get dates of the past.
@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape, quoteattr
 PROGRAM = Path("/usr/share/mediawiki")
 PACKAGES = "mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl"
 SECONDS_TO_START = 60
-# What a request would do on the side is off, and errors are shown. A file "lag" says how far behind the database is.
+# Background jobs of requests are off, and errors are shown. A file "lag" says how far behind the database is.
 SETTINGS = """
 $wgShowExceptionDetails = true;
 $wgJobRunRate = 0;
@@ -56,7 +56,7 @@ class WikiText:
 
 @dataclass
 class MediaWikiServer:
-    """Installs a wiki in ``folder``, fills it with ``pages`` and serves its ``api.php`` while it is entered."""
+    """Installs a wiki in ``folder``, fills it with ``pages`` and serves its ``api.php`` while the context is open."""
 
     folder: Path
     pages: list[WikiText]
@@ -86,7 +86,7 @@ class MediaWikiServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # PHP's web server leaves its workers behind when it alone is stopped.
+        # If only PHP's web server is stopped, its workers continue.
         os.killpg(self._server.pid, signal.SIGTERM)
         self._server.wait(timeout=10)
 
@@ -112,7 +112,7 @@ class MediaWikiServer:
             raise RuntimeError(f"{script} failed:\n{done.stdout}\n{done.stderr}")
 
     def _environment(self) -> dict[str, str]:
-        # The settings of the machine's own wiki, if it has one, are left alone.
+        # The settings of an existing wiki on the machine are not changed.
         return {**os.environ, "MW_CONFIG_FILE": str(self.folder / "LocalSettings.php")}
 
 
@@ -123,7 +123,7 @@ def free_port() -> int:
 
 
 def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    """Returns once ``url`` answers; raises with the server's log where it ends or stays silent."""
+    """Returns once ``url`` responds; raises with the server's log if it ends or does not respond."""
     deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline and server.poll() is None:
         try:

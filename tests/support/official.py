@@ -1,7 +1,7 @@
 """The official scorer, the package ``fanoutqa`` from PyPI, as an oracle.
 
-Its module of scores imports BLEURT and an LLM client, which are no part of what is compared here and do not install
-everywhere: stand-ins take their place, so that the code that is compared runs unchanged.
+Its module of scores imports BLEURT and an LLM client, which are not compared here and cannot be installed
+everywhere: they are replaced by stand-ins, so that the compared code runs unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _official() -> ModuleType:
 
 
 def official(spacy_model: str) -> ModuleType:
-    """The package, with its lemmatiser set to a model."""
+    """The package, with its lemmatizer set to a model."""
     import spacy
 
     package = _official()
@@ -38,13 +38,13 @@ def official(spacy_model: str) -> ModuleType:
 
 
 def scorer(spacy_model: str, questions: list[dict[str, Any]], answers: list[dict[str, Any]], **options: Any) -> Any:
-    """The official ``Scorer`` of questions as they stand in the source and answers as they stand in a file."""
+    """The official ``Scorer`` for the source's questions and the answers of a file."""
     package = official(spacy_model)
     made = [package.models.DevQuestion.from_dict(question) for question in questions]
     return package.eval.scorer.Scorer(made, answers, **options)
 
 
 def remember_normal_forms(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the official scorer normalize each distinct text once: the same code, minutes instead of an hour."""
+    """Makes the official scorer normalize each distinct text once, which takes minutes instead of an hour."""
     package = official(spacy_model)
     monkeypatch.setattr(package.eval.string, "normalize", functools.cache(package.norm.normalize))

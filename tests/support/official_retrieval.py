@@ -1,4 +1,4 @@
-"""Answer Component MRR@k and Recall@k as fastbook-benchmark computes them: both strings are fixed for every pair."""
+"""Answer Component MRR@k and Recall@k as fastbook-benchmark computes them, repairing both strings of each pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine that has no data but the sample, whatever other tests of this process have prepared."""
+"""A machine with only the sample, regardless of the data that other tests have prepared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def only_the_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No mirror, and caches of this test alone, in ``folder``."""
+    """No mirror, and separate caches in ``folder``."""
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     monkeypatch.setenv("QABENCH_CACHE", str(folder / "qabench"))
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(folder / "datasets"))

@@ -1,4 +1,4 @@
-"""A loopback server that speaks OpenAI's chat completions, with scripted faults and a log of all that it was asked."""
+"""A loopback server for OpenAI's chat completions, with scripted faults and a log of all calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass
 class Fault:
-    """How one call is answered other than well.
+    """A fault in the response to one call.
 
     ``status``, ``headers``, ``body``: that answer (a dict as JSON). ``delay``: seconds before it. ``drop``: the
     connection breaks before a byte. ``truncate``: it breaks after so many bytes of the body. ``drip``: seconds between
@@ -34,7 +34,7 @@ class Fault:
 
 @dataclass
 class Seen:
-    """One call as the server saw it; ``completed`` once a good reply had left in full: it is paid for."""
+    """A received call; ``completed`` once a good reply was sent in full, so that it is paid for."""
 
     body: dict[str, Any]
     headers: dict[str, str]

@@ -1,4 +1,4 @@
-"""Evaluations to report on: answers of imaginary models, scored as usual, on the samples or on real questions."""
+"""Evaluations for reports: scored answers of synthetic models, on the samples or on real questions."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def run_of(benchmark: str, config: str, setting: str, model: str, records: Seque
 
 
 def conversation(prompt: str, reply: str | None) -> list[Message]:
-    """What a model is told and says."""
+    """A model's prompt and reply."""
     said = [Message("system", INSTRUCTION), Message("user", prompt)]
     return [*said, Message("assistant", reply)] if reply is not None else said
 
 
 def mixed_answers(questions: Questions, skill: float, seed: int) -> Predictions:
-    """Right answers with a chance of ``skill``, and otherwise in one of the styles that go wrong; some are missing."""
+    """Correct answers with probability ``skill``, else answers in a wrong style; some are missing."""
     plain = [{"question": row["question"], "answer": loads(row["answer"])} for row in questions.rows]
     by_style = [answers(plain, style, seed) for style in STYLES]
     made = []
@@ -90,7 +90,7 @@ def fanoutqa_run(
 def felm_run(
     config: str = "sample", model: str = "openai/imaginary-1", skill: float = 0.7, seed: int = 0, **more: Any
 ) -> Evaluation:
-    """FELM, an imaginary evaluator that gives each segment's label with a chance of ``skill``."""
+    """FELM with a synthetic evaluator that gives each segment's label with probability ``skill``."""
     ((file,),) = dataset_table("felm").config(config).splits.values()
     records = []
     for row in read_rows(open_path("felm", file), config):
@@ -125,7 +125,7 @@ def felm_run(
 
 
 def expertqa_run(model: str = "openai/imaginary-1", seed: int = 0, **more: Any) -> Evaluation:
-    """ExpertQA's sample, each answer's claims with a label of an imaginary judge."""
+    """ExpertQA's sample, with labels of a synthetic judge for all claims."""
     rows = [parse_annotated(row) for row in read_json_lines(open_path("expertqa", "./sample/answers.jsonl"))]
     records = []
     for i, row in enumerate(rows):
@@ -173,7 +173,7 @@ def _of_claims(claims: Sequence[dict[str, Any]]) -> dict[str, float]:
 def fastbook_run(
     config: str = "sample", model: str = "openai/imaginary-1", method: str = "bm25", k: int = 10, **more: Any
 ) -> Evaluation:
-    """fastbook: what a method of ``qabench retrieve`` finds in chunks of the chapters."""
+    """fastbook with the results of a method of ``qabench fastbook retrieve``."""
     study = load_study(config, 100 if config == "sample" else 500)
     outcome = retrieve(study, parse_method(method, None, "", ""), k)
     records = []
@@ -207,7 +207,7 @@ def fastbook_run(
 
 
 def hostile_run(texts: Sequence[str], **more: Any) -> Evaluation:
-    """A run all of whose texts, the model's name included, are these."""
+    """A run with these texts in all fields, including the model's name."""
     records = [
         Record(
             id=f"id {text[:40]}",
@@ -241,7 +241,7 @@ def three_systems() -> list[Evaluation]:
 
 
 def many_systems(number: int, config: str = "sample") -> list[Evaluation]:
-    """So many systems on FanOutQA, with skills in no order."""
+    """A number of systems on FanOutQA, with unordered skills."""
     questions = read_questions(config)
     sizes = ("1b", "3b", "8b", "14b", "32b", "70b")
     return [

@@ -1,4 +1,4 @@
-"""Made-up scores that the tests of the statistics share."""
+"""Synthetic scores for the tests of the statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = npt.NDArray[np.float64]
 
 
 def f1(tp: Any, fp: Any, fn: Any) -> Any:
-    """0 where there is nothing to find and nothing found."""
+    """0 if there is nothing to find and nothing was found."""
     return 2 * tp / np.maximum(2 * tp + fp + fn, 1)
 
 

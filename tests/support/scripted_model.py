@@ -1,4 +1,4 @@
-"""A model of Inspect AI for tests that answers by a function: no network, no tokenizer, all is scripted."""
+"""A scripted model of Inspect AI for tests, without network access or a tokenizer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Reply = str | ModelOutput | Exception
 Script = Callable[..., Reply | Awaitable[Reply]]
 
 SCRIPTS: dict[str, Script] = {}
-"""What the model ``scripted/NAME`` says. A script takes the messages, and the tools if it has a second parameter."""
+"""The replies of ``scripted/NAME``. A script takes the messages, and the tools if it has a second parameter."""
 
 
 def scripted(script: Script | Mapping[str, Reply] | Iterable[Reply], name: str = "model") -> Model:
@@ -61,7 +61,7 @@ def _function(script: Script | Mapping[str, Reply] | Iterable[Reply]) -> Script:
 
 @modelapi(name="scripted")
 class ScriptedAPI(ModelAPI):
-    """Tokens are words. ``model_args`` of the command line are taken and ignored."""
+    """Tokens are words. ``model_args`` of the command line are accepted and ignored."""
 
     def __init__(
         self,
@@ -99,13 +99,13 @@ class ScriptedAPI(ModelAPI):
 
 
 def run(task: Any, script: Script | Mapping[str, Reply] | Iterable[Reply], folder: Path, **options: Any) -> EvalLog:
-    """The log of a task that this script's model did, as it is read back from the file."""
+    """The log of a task run with this script's model, read from the file."""
     logs = evaluate(task, model=scripted(script), log_dir=str(folder), display="none", log_realtime=False, **options)
     return read_eval_log(logs[0].location)
 
 
 def figures(log: EvalLog) -> dict[str, float]:
-    """Each figure's mean."""
+    """The mean of each score."""
     assert log.results
     return {score.name: next(iter(score.metrics.values())).value for score in log.results.scores}
 

@@ -1,4 +1,4 @@
-"""A loopback wiki with the part of the MediaWiki action API that is used, and scripted faults."""
+"""A loopback wiki with the required part of the MediaWiki action API, and scripted faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IMPATIENT = Retry(attempts=3, first_wait=0.01, longest_wait=2.0, connect_timeout
 
 @dataclass
 class Fault:
-    """How one request is answered other than well: late, with other content, or with the end of it missing."""
+    """A fault in the response to one request: a delay, other content, or a missing end."""
 
     status: int = 200
     body: bytes | None = None
@@ -62,7 +62,7 @@ class ScriptedWiki:
 
     @property
     def parsed(self) -> list[int]:
-        """The revisions whose text was asked for, in order."""
+        """The revisions whose text was requested, in order."""
         return [int(request["oldid"]) for request in self.requests if request["action"] == "parse"]
 
     def __enter__(self) -> ScriptedWiki:
@@ -129,12 +129,12 @@ class ScriptedWiki:
 
 
 def wiki_of(server: ScriptedWiki, folder: Path, in_flight: int = 2, retry: Retry = IMPATIENT) -> MediaWiki:
-    """What asks the server, with a cache of its own and little patience."""
+    """A client for the server, with a separate cache and short timeouts."""
     return MediaWiki(server.api, cache=WikiCache(folder, others=[]), client=PoliteClient(in_flight, retry))
 
 
 def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a test use the network (that of this machine), with a home and settings of its own."""
+    """Lets a test use the loopback network, with a separate home folder and settings."""
     for name in ("QABENCH_OFFLINE", "HF_HUB_OFFLINE", "QABENCH_WIKICACHE", "QABENCH_WIKIPEDIA_API"):
         monkeypatch.delenv(name, raising=False)
     for name in ("TYPE", "BASE", "ZIMNAME"):

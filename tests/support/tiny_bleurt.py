@@ -65,7 +65,7 @@ def write_tiny_bleurt(folder: Path) -> Any:
         name.replace("embedding_hidden_mapping_in", "embedding_projection").replace("rembert", "bleurt"): weights
         for name, weights in network.state_dict().items()
     }
-    renamed["bleurt.embeddings.position_ids"] = torch.arange(512).expand((1, -1))  # which the conversion has, too
+    renamed["bleurt.embeddings.position_ids"] = torch.arange(512).expand((1, -1))  # as in the conversion
     torch.save(renamed, folder / "pytorch_model.bin")
     described = config | {"embedding_size": 16, "model_type": "bleurt", "position_embedding_type": "absolute"}
     described |= {"architectures": ["BleurtForSequenceClassification"], "id2label": {"0": "LABEL_0"}}

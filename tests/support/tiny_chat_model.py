@@ -1,6 +1,6 @@
 """Writes a tiny chat model with random weights to a folder; run by a Python that has torch and transformers.
 
-It reads bytes and writes letters, so it says nothing of sense: it is there for what a real server does with it.
+It reads bytes and writes random letters; it is used to test a real server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A T5 of two layers that knows frequent strings of given prompts and answers "1" or "0" to each prompt."""
+"""A T5 of two layers with frequent strings of given prompts as its vocabulary, which replies "1" or "0"."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def texts() -> list[str]:
     rows = load_dataset("fanoutqa", "sample", split="validation")
     questions = [{"answer": loads(row["answer"])} for row in rows]
     made = [text for style in answer_styles.STYLES for text in answer_styles.answers(questions, style)]
-    # The lemmatiser is given repaired, lower-case text.
+    # The lemmatizer gets repaired, lowercase text.
     return ODD_TEXTS + list(rows["question"]) + [t.lower().encode("utf-8", "ignore").decode() for t in made]
 
 
@@ -42,7 +42,7 @@ def test_equals_the_pipeline_on_each_text(spacy_model: str, texts: list[str]) ->
     expected = [" ".join(token.lemma_ for token in nlp(text)) for text in texts]
     lemmatizer = SpacyLemmatizer(spacy_model, workers=1)
     assert lemmatizer(texts) == expected
-    assert lemmatizer(texts[::-1]) == expected[::-1]  # from what is remembered, in other batches
+    assert lemmatizer(texts[::-1]) == expected[::-1]  # from the cache, in other batches
     assert SpacyLemmatizer(spacy_model, workers=2)(texts * 30) == expected * 30
 
 

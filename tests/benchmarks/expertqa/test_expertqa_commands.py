@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 class Labeler:
-    """Says "1" if the evidence has the first word of the claim; counts what it is asked."""
+    """Replies "1" if the evidence has the first word of the claim; counts the prompts."""
 
     name = "tiny@0:float32"
     devices = "float32 on cpu"

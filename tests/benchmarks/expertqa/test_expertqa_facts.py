@@ -1,4 +1,4 @@
-"""ExpertQA's claims and fact scores: how answers are cut, what is asked, how replies count, and the agreement."""
+"""ExpertQA's claims and fact scores: splitting answers, requests, reading of replies, and the agreement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
-    """Breaks every sentence into two facts, of which the one with "moon" is false."""
+    """Splits each sentence into two facts; facts with "moon" are false."""
     pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.reply = lambda body: reply(body["messages"][-1]["content"])
@@ -176,7 +176,7 @@ FACT_SCORE = "modeling/fact_score"
 
 
 def oracle(mirror: Path, name: str) -> dict[str, Any]:
-    """A script of the fact scorer, whose arguments and imports of clients are stand-ins."""
+    """A script of the fact scorer, with stand-ins for its arguments and clients."""
     parser = SimpleNamespace(add_argument=lambda *args, **kwargs: None, parse_args=lambda: SimpleNamespace())
     modules = {
         "argparse": module("argparse", ArgumentParser=lambda: parser),
@@ -191,7 +191,7 @@ def oracle(mirror: Path, name: str) -> dict[str, Any]:
 
 
 def real_claims(mirror: Path) -> list[tuple[str, str, str]]:
-    """(claim without marks, evidence, field) of the annotated answers."""
+    """(claim without marks, evidence, field) for the annotated answers."""
     found = []
     for name in ("rand_val.jsonl", "rand_test.jsonl"):
         text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).read_text(encoding="utf-8")

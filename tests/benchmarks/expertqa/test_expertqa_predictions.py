@@ -1,4 +1,4 @@
-"""Files of predictions: the scores are the metrics' on the same input, on real rows and on small ones."""
+"""Files of predictions: the scores equal those of the metrics on the same input, for real rows and small cases."""
 
 from __future__ import annotations
 

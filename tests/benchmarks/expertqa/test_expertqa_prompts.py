@@ -55,7 +55,7 @@ def expression(path: Path, name: str) -> Any:
 
 
 class Reader:
-    """retrieval_gpt_generate of one of the two scripts: gives the messages that it sends."""
+    """retrieval_gpt_generate of one of the two scripts; returns the messages that it sends."""
 
     def __init__(self, mirror: Path, kind: str) -> None:
         self.kind = kind
@@ -159,5 +159,5 @@ def test_lfqa_questions_have_the_field_of_their_question(mirror: Path) -> None:
 
     annotated, lfqa = load_questions("random").rows, load_questions("lfqa_random").rows
     assert all(one.field for one in lfqa)
-    # A few annotated rows have another field than the file of questions.
+    # The field of a few annotated rows differs from that in the file of questions.
     assert sum(a.field == b.field for a, b in zip(annotated, lfqa, strict=True)) > 190

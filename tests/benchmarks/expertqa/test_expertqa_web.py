@@ -82,7 +82,7 @@ def pages_of(seed: int) -> dict[str, str]:
 
 
 def found_for(query: str) -> list[str]:
-    """What a search engine finds: none for a query about nothing."""
+    """The results of a search engine; [] for a query with "nothing"."""
     if "nothing" in query:
         return []
     number = zlib.crc32(query.encode()) % 3
@@ -106,7 +106,7 @@ def plain(claims: Any) -> list[tuple[str, list[str]]]:
 
 
 def upstream_claims(mirror: Path, system: str, answer: dict[str, Any]) -> tuple[str, list[tuple[str, list[str]]]]:
-    """The answer and claims after split_ans_to_claims.py."""
+    """The answer and claims from split_ans_to_claims.py."""
     pytest.importorskip("spacy", reason="needs the extra spacy")
     (found,) = Splitter(mirror).answers([{"answers": {system: answer}}])
     claims = [one if isinstance(one, dict) else vars(one) for one in found[system]["claims"]]

@@ -1,4 +1,4 @@
-"""ExpertQA's task: answers in three ways, their claims and evidence, labels, and figures equal to the metrics'."""
+"""ExpertQA's task: the three methods, claims and evidence, labels, and scores equal to those of the metrics."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def score_of(sample: Any) -> Any:
 
 
 def by_grader(prompt: str) -> Reply:
-    """Answers, and says of evidence whether it has a word of the claim."""
+    """Answers, and labels evidence by whether it has a word of the claim."""
     if "<claim>" not in prompt:
         cited = "Light takes eight minutes [1]. Dough rises by yeast [1][2]. The moon is far. It is so [9]."
         return cited if "rust" in prompt or "Why" in prompt else "I don't know."
@@ -152,7 +152,7 @@ def test_labels_by_a_model_make_the_figures_of_the_metrics(
 
 
 def as_row(sample: Any) -> dict[str, Any]:
-    """A sample as a row of the dataset, its claims judged as the figures take them."""
+    """A sample as a row of the dataset, with the labels that the scores need."""
     found = score_of(sample)
     claims = [
         {
@@ -168,7 +168,7 @@ def as_row(sample: Any) -> dict[str, Any]:
 
 
 def rouge_of(samples: Any) -> dict[str, float]:
-    """What the metric makes of the answers that have a reference."""
+    """The metric's result for the answers that have a reference."""
     having = [sample for sample in samples if sample.metadata["expected"] is not None]
     answers = [score_of(one).answer for one in having]
     metric = qabench.load_metric("expertqa_lfqa")
@@ -269,7 +269,7 @@ def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
         assert one.metadata["question"] == questions[one.id].metadata["question"]
     lfqa = expertqa("lfqa_random").dataset
     assert [one.id for one in lfqa] == [str(i) for i in range(219)]
-    # The lfqa configs' answers are made of the revised ones, as this task makes them.
+    # The answers of the lfqa configs are made from the revised answers in the same way.
     same = sum(a.metadata["expected"] == b.metadata["expected"] for a, b in zip(test, lfqa, strict=True))
     assert same == 219
     log = done(tmp_path, lambda prompt: "It depends [1].", config="lfqa_random", ids="0,1,2")

@@ -100,7 +100,7 @@ def test_a_run_is_resumed_with_the_same_evidence(server: WebServer, search: str,
         if before is not None:
             assert one.metadata["web"] == before.metadata["web"] and detail(one)["passages"]
     found = read_run(again.location)
-    assert all("max_tokens:1000" in line for line in found.signatures.values())  # in spite of the unasked ones
+    assert all("max_tokens:1000" in line for line in found.signatures.values())  # despite the samples without a call
     assert "web:searxng|results:10|pages:trafilatura-" in found.signatures["autoais"]
     _check_claims_of_export(found, tmp_path / "answers.jsonl")
 

@@ -1,4 +1,4 @@
-"""What is official: every field of every signature is declared, and another value is a deviation."""
+"""All fields of all signatures are declared, and another value is a deviation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge: what replies are worth, the metrics fanout_judge and fanoutqa, and ``qabench judge``."""
+"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench fanoutqa judge``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    """Replies as ``REPLIES`` say, by the answer that is judged, to this project's prompt."""
+    """Replies from ``REPLIES`` by the judged answer, for this project's prompt."""
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
@@ -147,7 +147,7 @@ def test_failures_refusals_and_cut_replies_are_listed(server: OpenAIServer) -> N
     }
     server.fault = lambda number, body: faults.get(answer_in(body))
     run = judge(server, ["good", *faults])
-    # The failed call is left out; a refusal without text scores 0, the end of a cut reply counts officially.
+    # The failed call is left out; a refusal without text scores 0; officially, the end of a truncated reply counts.
     assert (run.score.gpt, run.score.n, run.score.gpt_readable) == (2 / 3, 3, 1.0)
     assert run.deviations() == ["1 of 4 answers are left out"]
     reasons = [one["reason"] for one in run.as_dict()["unreadable"]]
@@ -292,7 +292,7 @@ def test_scores_that_cannot_be_had_are_absent(server: OpenAIServer, monkeypatch:
 
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
-    """A file of answers to the sample's questions: one of each kind, the last question unanswered."""
+    """A file with one answer of each kind to the sample's questions; the last question is unanswered."""
     rows = read_questions("sample").rows
     texts = [*REPLIES, "gibberish"]
     lines = [{"id": row["id"], "answer": text} for row, text in zip(rows[:-1], texts, strict=False)]

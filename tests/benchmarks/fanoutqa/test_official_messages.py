@@ -1,4 +1,4 @@
-"""Every message that is sent equals, byte for byte, what the authors' runners send."""
+"""All messages equal those of the authors' runners, byte for byte."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORDS = ["the", "of", "moon", "tide", "river", "1998", "population,", "city", "c
 
 
 class LowerCase:
-    """A normalizer that costs nothing."""
+    """A fast normalizer."""
 
     def __call__(self, text: str) -> str:
         return text.lower()
@@ -82,7 +82,7 @@ class Wiki:
 
 
 class OurWiki(Wiki):
-    """The same pages as ours sees them."""
+    """The same pages for our retriever."""
 
     def search(self, query: str, results: int = 10) -> Any:
         return [WikiPage(title) for title in super().search(query)]
@@ -233,7 +233,7 @@ def test_text_searches_are_recognized_like_theirs(mirror: Path, monkeypatch: pyt
 
 
 def test_a_whole_run_in_text(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
-    """What reaches the model, and what is recorded, with the authors' protocol."""
+    """The messages to the model, and the recorded ones, with the authors' protocol."""
     seen: list[list[str]] = []
     replies = ["<search>paris</search> It says 7.", " <search>Missing page</search>", "Let me <search>x</search>"]
 
@@ -273,7 +273,7 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: OurWiki
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
     assert seen[:2] == [1, 3] and max(seen) < 9  # the question is dropped, too
-    # The last message with text is the answer, whoever wrote it.
+    # The last message with text is the answer, even if the model did not write it.
     assert (sample.scores or {})["fanoutqa"].answer == sample.messages[-2].text != ""
 
 

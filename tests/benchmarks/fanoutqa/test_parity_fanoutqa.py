@@ -1,4 +1,4 @@
-"""Our FanOutQA scores against the official package's, on real questions: equal to the last digit."""
+"""Our FanOutQA scores equal those of the official package to the last digit, on real questions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lemmatizer(spacy_model: str) -> SpacyLemmatizer:
 def compare(
     model: str, lemmatizer: Any, questions: list[dict[str, Any]], answers: dict[str, Any], **options: Any
 ) -> int:
-    """Compares aggregates and every question's scores; gives the number of questions compared."""
+    """Compares aggregates and the scores of all questions; returns the number of questions."""
     rows = [{"id": i, "answer": answer} for i, answer in answers.items()]
     theirs = official.scorer(model, questions, rows, **options)
     acc, acc_raw = theirs.score_accuracy()

@@ -35,7 +35,7 @@ FAULTS: dict[int, Reply] = {
 
 
 def compare(config: str, ids: Sequence[str], replies: Sequence[Reply], lemmatizer: str, tmp_path: Path) -> int:
-    """Scores the replies in all ways; the number of scores that were compared."""
+    """Scores the replies in all ways; returns the number of compared scores."""
     questions = read_questions(config)
     rows = [questions.by_id[i] for i in ids]
     by_question = {row["question"]: reply for row, reply in zip(rows, replies, strict=True)}
@@ -95,7 +95,7 @@ def test_real_questions(mirror: Path, spacy_model: str, tmp_path: Path, compared
 JUDGE = {
     "right": Fault(body=completion("Same facts.\nC")),
     "wrong": Fault(body=completion("D")),
-    "unreadable": Fault(body=completion("It is the same")),  # ends with e: officially a full mark
+    "unreadable": Fault(body=completion("It is the same")),  # ends with e, so it officially scores 1
     "empty": Fault(body=completion("")),
     "refused": Fault(body=completion(None, refusal="no")),
     "filtered": Fault(body=completion("", finish_reason="content_filter")),

@@ -1,4 +1,4 @@
-"""Submissions to FanOutQA's leaderboard: the real ones, broken ones, and what the leaderboard makes of the files."""
+"""Submissions to FanOutQA's leaderboard: real ones, invalid ones, and how the leaderboard reads the files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REAL = {"closedbook": "closedbook", "openbook": "openbook", "evidenceprovided": 
 
 
 def official_check(root: Path, name: str) -> dict[str, dict[str, str]]:
-    """What the leaderboard's own check reads, which fails where that would; the last answer to an id counts."""
+    """Reads a file like the leaderboard's check, and fails like it; the last answer to an id counts."""
     metadata = json.loads((root / f"metadata/{name}.json").read_text(encoding="utf-8"))
     required = {*METADATA, *(f"{setting}_generations" for setting in SETTINGS)}
     assert required <= metadata.keys() <= required | {"details"}
@@ -49,7 +49,7 @@ def official_check(root: Path, name: str) -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
-    """The command in this process, with four questions in place of the real ones."""
+    """The command in this process, with four questions instead of the real ones."""
     monkeypatch.setattr(submission, "leaderboard_ids", lambda: IDS)
     monkeypatch.chdir(tmp_path)
     return invoke
@@ -105,7 +105,7 @@ def test_real_submissions_pass_with_warnings(
     report = json.loads(done.stdout)
     assert report["errors"] == []
     for setting, path in real.items():
-        # Not a character of the answers changes, nor their order.
+        # The answers and their order are not changed.
         assert (tmp_path / f"{setting}-generations/{name}.jsonl").read_bytes() == path.read_bytes()
         warned = {w["kind"]: w["message"] for w in report["warnings"] if w["file"] == str(path)}
         assert "36146d2306ce9ca3 is a question of test_nov23" in warned["dropped question"]
@@ -116,7 +116,7 @@ def test_real_submissions_pass_with_warnings(
 
 
 def test_the_question_that_the_corrections_dropped(mirror: Path) -> None:
-    # The package on PyPI carries the questions of November 2023.
+    # The package on PyPI contains the questions of November 2023.
     package = pytest.importorskip("fanoutqa", reason="needs the extra parity")
     path = Path(package.__file__).parent / "data/fanout-final-test.json"
     old = {row["id"] for row in json.loads(path.read_bytes())}
@@ -301,12 +301,12 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     out = tmp_path / "out"
     mine = checked(tmp_path, *[{"id": i, "answer": "x"} for i in IDS])
     paths = submission.write(mine, out)
-    assert submission.write(mine, out) == paths  # the same again is no collision
+    assert submission.write(mine, out) == paths  # writing the same files again is not a collision
     other = checked(tmp_path, *[{"id": i, "answer": "y"} for i in IDS])
     with pytest.raises(InputError, match=r"another submission has this name: .*closedbook-generations/it\.jsonl"):
         submission.write(other, out)
     path = answers_file(tmp_path, {"id": "q0", "answer": "x"})
-    for name in ("IT", "it"):  # other letters, and another setting
+    for name in ("IT", "it"):  # different case, and another setting
         rival = submission.check(name, metadata_file(tmp_path), {"openbook": path}, IDS)
         with pytest.raises(InputError, match="another submission"):
             submission.write(rival, out)

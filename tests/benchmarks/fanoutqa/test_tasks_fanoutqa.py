@@ -1,4 +1,4 @@
-"""FanOutQA's tasks: what models are asked and shown, what becomes of every reply, and what a retry asks again."""
+"""FanOutQA's tasks: prompts, the result of each kind of reply, and retries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALL_ZERO = dict.fromkeys(("acc.loose", "acc.strict", *ROUGE), 0.0)
 
 @pytest.fixture(autouse=True)
 def _no_official_files(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Without the fixture ``mirror`` the prompts are this project's."""
+    """Without the fixture ``mirror``, this project's prompts are used."""
     if "mirror" not in request.fixturenames:
         monkeypatch.delenv("QABENCH_MIRROR", raising=False)
 
@@ -189,7 +189,7 @@ def test_evidence_fills_the_window_and_not_one_fragment_more(wiki: ScriptedWiki,
     task = fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=2000)
     (sample,) = run(task, lambda m: "x", tmp_path).samples or []
     about = sample.metadata["evidence"]
-    # A token is a word: 2000 less 520 for the answer and 64 for the chat template.
+    # A token is a word: 2000 minus 520 for the answer and 64 for the chat template.
     assert about["budget"] == 2000 - 520 - 64
     shown = len(sample.messages[0].text.split())
     assert about["tokens"] == shown == sample.model_usage["scripted/model"].input_tokens <= about["budget"]
@@ -197,7 +197,7 @@ def test_evidence_fills_the_window_and_not_one_fragment_more(wiki: ScriptedWiki,
     every = (more.samples or [])[0].messages[0].text.split("\n\n[")[1:]
     assert len(every) >= about["of"] > about["fragments"] > 0
     assert sum(about["left_out"].values()) == about["of"] - about["fragments"]
-    # Nothing is left out where there is room for all, and the prompt begins with the same fragments.
+    # Nothing is left out if everything fits, and the prompt begins with the same fragments.
     whole = (more.samples or [])[0].metadata["evidence"]
     assert (whole["fragments"], whole["left_out"]) == (about["of"], {})
     longest = max(len(part.split()) for part in every)
@@ -227,7 +227,7 @@ def test_a_wiki_that_cannot_be_asked_fails_the_sample(
     (sample,) = run(task, lambda m: "x", tmp_path).samples or []
     assert sample.error and "qabench wiki prefetch" in sample.error.message
     assert (sample.scores or {})["fanoutqa"].value == ALL_ZERO
-    # With the pages in the cache nothing is asked.
+    # With the pages in the cache, there are no requests.
     cache = WikiCache()
     rows = sample.metadata["necessary_evidence"]
     for number, row in enumerate(rows, start=10**6):
@@ -349,7 +349,7 @@ def test_open_book_with_tools(wiki: ScriptedWiki, tmp_path: Path) -> None:
     assert "1.326" in results[0] and "rings are of ice" in results[2]
     assert "There is no Wikipedia page 'sat'" in results[1] and "- Saturn" in results[1]
     assert "The query is empty" in results[3]
-    # A result has at most half the window, and the first one gives way when the third comes.
+    # A result has at most half the window, and the third result replaces the first.
     assert 1300 < max(len(result.split()) for result in results) <= 1500
     assert seen[1][2] > 500 > 20 > seen[3][2]
     assert [(entry["title"], entry["fragments"] > 0) for entry in sample.metadata["searches"]] == [
@@ -410,7 +410,7 @@ def test_a_conversation_that_breaks_off_is_no_answer(wiki: ScriptedWiki, tmp_pat
     (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []
     assert sample.error
     assert (sample.scores or {})["fanoutqa"].answer is None
-    # A model that asks for a tool even when it must answer has not answered.
+    # A model that calls a tool when it must answer has not answered.
     task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, turns=1)
     (stubborn,) = run(task, lambda m: call("search", query="Jupiter"), tmp_path).samples or []
     assert stubborn.error is None and (stubborn.scores or {})["fanoutqa"].answer is None

@@ -16,7 +16,7 @@ from qabench.signature import parse
 
 
 def signatures() -> list[str]:
-    """Of a file of predictions, the study and the metrics, on the real questions."""
+    """The signatures of a file of predictions, of retrieval and of the metrics, on the real questions."""
     study = load_study()
     nothing: list[list[str]] = [[] for _ in study.questions]
     rows = [{"id": row["id"], "passages": [], "answer": "x"} for row in study.questions]

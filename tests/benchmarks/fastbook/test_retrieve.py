@@ -1,4 +1,4 @@
-"""The parts of the retrieval study: chunks, queries, full-text search, fusion, TREC files."""
+"""The parts of the retrieval experiment: chunks, queries, full-text search, fusion, TREC files."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Hits], 
 
 
 def by_hand(study: Study, hits: list[Hits]) -> tuple[float, float]:
-    """The mean reciprocal rank of the first chunk that holds a component, and of precision at 5."""
+    """The mean reciprocal rank of the first chunk with a component, and the mean precision at 5."""
     reciprocal = precision = 0.0
     for row, found in zip(study.questions, hits, strict=True):
         chunks = list(map(fix, study.corpus[row["chapter"]]))

@@ -1,4 +1,4 @@
-"""Dense and late-interaction retrieval, with a tiny model that the tests make, and with a real one where installed."""
+"""Dense and late-interaction retrieval, with a tiny model, and with a real one if it is installed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def check(hits: Any, scores: Any, k: int) -> None:
-    """The hits are the k best by these scores, to within rounding, and carry them."""
+    """The hits are the k best by these scores, up to rounding, and have these scores."""
     assert len(set(hits.positions)) == min(k, len(scores))
     assert hits.scores == sorted(hits.scores, reverse=True) == pytest.approx(scores[hits.positions].tolist(), abs=1e-4)
     assert hits.scores[-1] >= np.sort(scores)[-len(hits.scores)] - 1e-4

@@ -1,4 +1,4 @@
-"""fastbook's task: the scores of ``qabench fastbook retrieve``, what models read, and what becomes of their replies."""
+"""fastbook's task: the scores of ``qabench fastbook retrieve``, prompts, and the result of each kind of reply."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def last_words(messages: Any) -> str:
 
 
 def retrieved(config: str, method: str, *options: str) -> dict[str, Any]:
-    """What ``qabench fastbook retrieve`` reports of a method."""
+    """The report of ``qabench fastbook retrieve`` for a method."""
     arguments = ["fastbook", "retrieve", "--config", config, "--method", method, *options, "--json"]
     ((outcome,),) = [json.loads(CliRunner().invoke(app, arguments).stdout)["methods"]]
     found: dict[str, Any] = outcome
@@ -87,7 +87,7 @@ def test_passages_are_read_in_order_and_logged(tmp_path: Path) -> None:
         assert scores == sorted(scores, reverse=True)
         (chapter,) = sample.metadata["groups"]["chapter"]
         assert all(passage["id"].startswith(f"{chapter}-c") for passage in passages)
-        # The ranks are all that curves over k need.
+        # Curves over k need only the ranks.
         ranks = tuple(part["rank"] for part in detail["components"])
         curve = AnswerComponentScores((3,), (ranks,), ())
         assert curve.mrr(3) == score_of(sample).value["mrr@3"]
@@ -124,11 +124,11 @@ def test_without_an_answer_rouge_is_zero(reply: Reply, status: str, rouge1: floa
     found = read_run(log.location)
     assert log.status == "success" and {record.status for record in found.records} == {status}
     assert {record.scores.get("rouge1.fscore") for record in found.records} == {rouge1}
-    assert ("rouge1.fscore" in found.scores()) is (status == "cut off")  # nothing was answered: there are no scores
+    assert ("rouge1.fscore" in found.scores()) is (status == "cut off")  # no scores without an answer
 
 
 def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
-    """Answered, empty, cut off, refused and failed ones: in the run, as a file of predictions, and by the metrics."""
+    """Answered, empty, cut-off, refused and failed samples: in runs, files of predictions and metrics."""
     replies = ["An answer.", "", text("cut", "max_tokens"), text("no", "content_filter"), RuntimeError("down")]
     turn = itertools.count()
     log = run(fastbook_rag("sample"), lambda messages: replies[next(turn) % len(replies)], tmp_path)

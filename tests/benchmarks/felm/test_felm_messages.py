@@ -1,4 +1,4 @@
-"""Every message is the one that the authors' script sends, byte for byte."""
+"""All messages equal those of the authors' script, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is declared official of FELM's scores: every field of every signature, and the values of today's files."""
+"""The official values of FELM's signatures: all fields, and the values of the current files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of predictions for FELM: replies, verdicts, and everything that is wrong with them."""
+"""Files of predictions for FELM: replies, verdicts and problems."""
 
 from __future__ import annotations
 

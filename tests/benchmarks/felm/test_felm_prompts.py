@@ -187,7 +187,7 @@ def test_one_claim_per_segment_changes_nothing(verdicts: list[bool]) -> None:
     "text", ["\n" * 10**5, "Segment 1:\n" + "claim " * 10**4, "claim 1" + " " * 10**5, "1" * 10**5]
 )
 def test_long_replies_are_read_in_linear_time(text: str) -> None:
-    # In quadratic time, each would take minutes.
+    # With quadratic time, each would take minutes.
     for prefix in ("", "Answer: ", "!" * 10**5, "Segment " * 10**4, "Claim 1" * 10**4):
         read_claims(prefix + text, 3)
         for reply_format in ("answer", "vicuna"):

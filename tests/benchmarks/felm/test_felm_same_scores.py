@@ -25,7 +25,7 @@ FELM = benchmark("felm")
 
 
 def reply_to(text: str) -> str:
-    """One of everything that models reply, always the same one to a prompt."""
+    """Replies of all kinds; a prompt always gets the same reply."""
     number = hashlib.sha256(text.encode()).digest()[0]
     rare = ["", "who knows", REFUSAL, FAILURE, "Answer: 0", "Answer: 0, 1", "Answer: ALL_CORRECT", "Answer: 99"]
     usual = ["ALL_CORRECT", "Answer: 1", "Answer: 2, 1", "Thought: so.\nAnswer: 3", r"ALL\_CORRECT. 1 is fine"]
@@ -33,7 +33,7 @@ def reply_to(text: str) -> str:
 
 
 def heard(reply: str) -> str:
-    """The reply as the official script can have it: refusals and failures, which it does not know, are empty."""
+    """The reply for the official script, which does not know refusals and failures: they are empty."""
     return "" if reply in (REFUSAL, FAILURE) else reply
 
 

@@ -1,4 +1,4 @@
-"""FELM's task: what it asks, what becomes of every kind of reply, and what its log says."""
+"""FELM's task: prompts, the result of each kind of reply, and the log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FELM = benchmark("felm")
 
 
 def felm_own(config: str = "sample", method: str = "raw", **arguments: Any) -> Any:
-    """The task with qabench's prompts, which need no file of the authors."""
+    """The task with qabench's prompts, which do not need the authors' files."""
     return felm(config, method, **({"prompt": "qabench"} | arguments))
 
 
@@ -143,7 +143,7 @@ def test_replies_without_a_verdict(reply: Reply, status: str, problem: str, tmp_
         assert only(dict(record.scores), COUNTS) == wanted
     scores = FELM.scores(found)
     assert not [name for name in scores if name.startswith("readable_")]
-    # Where nothing was answered at all, there are no scores.
+    # Without any answers, there are no scores.
     answered = status in ("answered", "cut off")
     assert [scores["recall"].interval.mean] == [0] if answered else scores == {}
 

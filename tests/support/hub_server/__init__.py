@@ -1,4 +1,4 @@
-"""A Hub on loopback: what huggingface_hub, datasets and evaluate ask of the real one, over real HTTP.
+"""A Hub on loopback with the API that huggingface_hub, datasets and evaluate use, over real HTTP.
 
 Repositories of models, datasets and Spaces with commits, branches, tags and pull requests; uploads as commits, by the
 LFS protocol and by Xet; downloads with redirects and ranges; card validation; collections; accounts. All of it lies in

@@ -1,4 +1,4 @@
-"""The metadata at the head of a card, checked as far as this project's cards use it."""
+"""The metadata of a card, validated for the fields that this project's cards use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
 
 def card_data(text: str) -> dict[str, Any]:
-    """The metadata of a card; empty if it has none that can be read."""
+    """The metadata of a card; empty if it is missing or invalid."""
     found = re.match(r"---\s*\n(.*?)\n---\s*(\n|$)", text, re.DOTALL)
     try:
         data = yaml.safe_load(found[1]) if found else {}

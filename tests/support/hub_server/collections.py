@@ -12,7 +12,7 @@ from hub_server.store import now
 if TYPE_CHECKING:
     from hub_server.hub import Hub
 
-# What the Hub allows, in characters.
+# The Hub's limits, in characters.
 LIMITS = {"title": 60, "description": 150, "note": 500}
 _LISTED = 4
 
@@ -57,7 +57,7 @@ def create(hub: Hub, request: Request) -> Response:
 
 @route("GET", "/api/collections")
 def listed(hub: Hub, request: Request) -> Response:
-    """Those of an owner that the client may see, each with only the first of its items."""
+    """The collections of an owner that the client may see, each with only its first items."""
     owner = request.query.get("owner", [None])[0]
     found = [one for slug, one in hub.collections.items() if owner in (None, slug.split("/")[0])]
     visible = [one for one in found if not one["private"] or hub.may_write(str(one["slug"]), request.user)]

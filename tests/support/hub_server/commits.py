@@ -1,4 +1,4 @@
-"""Uploads: which files are large, their contents by the LFS protocol, and the commit that ties them together."""
+"""Uploads: which files are large, their content by the LFS protocol, and the commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE = 10_000_000
 
 @route("POST", "/api/<repo>/preupload/<revision>")
 def preupload(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
-    """How each file is to come, and the digest of the one that has its name: a client leaves out what is the same."""
+    """How to upload each file, and the digest of the current file with its name, so that clients skip equal files."""
     repo = hub.writable(kind, id, request.user)
     tree = hub.commit(repo, revision).tree
     patterns = list(_large_patterns(hub.store, tree))
@@ -51,7 +51,7 @@ def _mode(asked: dict[str, Any], known: Blob | None, patterns: list[str]) -> dic
 
 @route("POST", r"/(?P<kind>datasets|spaces)?/?(?P<id>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
 def batch(hub: Hub, request: Request, kind: str = "models", *, id: str) -> Response:
-    """Where each large content is to be put; nowhere if it is here already."""
+    """Where to upload each large file; nowhere if it already exists."""
     hub.writable(kind, id, request.user)
     objects: list[dict[str, Any]] = [{"oid": o["oid"], "size": o["size"]} for o in request.json()["objects"]]
     for wanted in objects:
@@ -80,7 +80,7 @@ def verify(hub: Hub, request: Request, sha256: str) -> Response:
 
 @route("POST", "/api/<repo>/commit/<revision>")
 def commit(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
-    """Makes a commit of what the client sends, even if it changes nothing: not to send such is the client's part."""
+    """Creates a commit, even if it changes nothing (clients should not send such commits)."""
     repo = hub.writable(kind, id, request.user)
     lines = [json.loads(line) for line in request.body.splitlines()]
     header = lines[0]["value"]
@@ -99,7 +99,7 @@ def commit(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Res
 
 
 def _target(hub: Hub, repo: Repo, revision: str, as_pr: bool, header: dict[str, Any]) -> tuple[str, str | None]:
-    """The ref that a commit moves, and the address of the pull request that it opens."""
+    """The ref that a commit moves, and the URL of the pull request that it opens."""
     if as_pr:
         number = open_discussion(repo, header["summary"], header.get("description", ""), pull_request=True)
         return f"refs/pr/{number}", f"{hub.url}/{repo.path}/discussions/{number}"

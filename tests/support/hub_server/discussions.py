@@ -1,4 +1,4 @@
-"""Pull requests, with just what clients read of them."""
+"""Pull requests, with the fields that clients read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_discussion(repo: Repo, title: str, description: str, *, pull_request: bool) -> int:
-    """Opens a discussion or a draft of a pull request from the tip of main; gives its number."""
+    """Opens a discussion or a draft pull request from the tip of main; returns its number."""
     number = len(repo.discussions) + 1
     repo.discussions.append(
         {

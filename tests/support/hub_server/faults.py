@@ -29,7 +29,7 @@ class Fault:
     seen: int = 0
 
     def takes(self, line: str) -> bool:
-        """Counts the request if it matches; whether it is one of those to fail."""
+        """Counts the request if it matches; returns whether it must fail."""
         if not re.search(self.match, line):
             return False
         self.seen += 1
@@ -37,7 +37,7 @@ class Fault:
 
 
 class Faults:
-    """The rules in force; the first that takes a request decides."""
+    """The active rules; the first matching rule decides."""
 
     def __init__(self) -> None:
         self.rules: list[Fault] = []

@@ -18,7 +18,7 @@ _PLACE = r"/(?P<kind>datasets|spaces)?/?(?P<id>[^/]+/[^/]+)/"
 
 @route("GET", rf"{_PLACE}resolve/<revision>/(?P<path>.+)")
 def resolve(hub: Hub, request: Request, kind: str = "models", *, id: str, revision: str, path: str) -> Response:
-    """Where a file's bytes are, with what a client needs to know before it takes them: large ones lie elsewhere."""
+    """The location of a file's bytes, with metadata for the client; large files are on another origin."""
     commit, blob = _find(hub, request, kind, id, revision, path)
     headers = {"X-Repo-Commit": commit.id, "ETag": f'"{blob.etag}"'}
     if blob.sha256:
@@ -38,7 +38,7 @@ def small(hub: Hub, request: Request, kind: str, id: str, revision: str, path: s
 
 @route("GET", r"/cdn/(?P<sha256>[0-9a-f]{64})")
 def large(hub: Hub, request: Request, sha256: str) -> Response:
-    """The elsewhere: who has the signed address may read, and no token belongs here."""
+    """The other origin: anyone with the signed URL may read; tokens must not be sent."""
     if "Authorization" in request.headers or _SIGNATURE not in request.target:
         raise Refusal(400, "Only one auth mechanism allowed")
     response = ranged(request, hub.store.contents[sha256])

@@ -1,4 +1,4 @@
-"""HTTP: reads a request, lets it fail if a rule says so, sends the answer, keeps the connection."""
+"""HTTP: reads a request, fails by the rules, sends the response, keeps the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Hub itself: its servers, its state, and what tests look at."""
+"""The Hub: its servers, its state, and its log for tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = (cards, collections, commits, discussions, files, repositories, xet)  # 
 
 @dataclass
 class Seen:
-    """One request as it came, and the status it got (0: none, the connection broke)."""
+    """A received request, and the status of the response (0: the connection broke)."""
 
     method: str
     path: str
@@ -83,9 +83,9 @@ class Hub:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a client in a process of its own. Whatever is asked outside of this machine comes here as to a proxy.
+        """The environment of a client in a separate process. Requests to other machines come here as to a proxy.
 
-        Such requests are refused and stand in ``outside``.
+        Such requests are rejected and recorded in ``outside``.
         """
         proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), self.cdn)
         return {"HF_ENDPOINT": self.url, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **proxies}

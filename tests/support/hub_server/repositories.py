@@ -1,4 +1,4 @@
-"""Accounts; repositories made, described, listed and tagged."""
+"""Accounts; creating, describing, listing and tagging repositories."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def paths_info(hub: Hub, request: Request, kind: str, id: str, revision: str) ->
 
 
 def entry(repo: Repo, commit: Commit, path: str, expand: bool) -> dict[str, Any]:
-    """A file or folder as listings describe it."""
+    """A file or folder in a listing."""
     blob = commit.tree.get(path)
     described: dict[str, Any] = {"type": "directory", "oid": commit.id, "size": 0, "path": path}
     if blob:

@@ -1,4 +1,4 @@
-"""Requests and answers as the parts of the Hub see them, and which part answers what."""
+"""Requests and responses for the parts of the Hub, and their routes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Response:
 
 
 class Refusal(Exception):
-    """An answer other than the wanted one: its status, message and the Hub's error code."""
+    """An error response: its status, message and the Hub's error code."""
 
     def __init__(self, status: int, message: str, code: str | None = None, **headers: str) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ _NAMES = {
 
 
 def route(method: str, pattern: str) -> Callable[[Answer], Answer]:
-    """Says that a function answers the requests of a method whose whole path matches."""
+    """Registers a function for requests with this method whose whole path matches."""
     for name, meaning in _NAMES.items():
         pattern = pattern.replace(name, meaning)
 

@@ -1,4 +1,4 @@
-"""Repositories as git has them: commits of whole trees, named by refs; and contents, named by digest."""
+"""Repositories as in git: commits of whole trees, named by refs; and contents, named by digest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 MAIN = "refs/heads/main"
-# What the Hub puts into a new repository, in short: which files go to large file storage.
+# The file in new repositories that says which files go to large file storage, abbreviated.
 GIT_ATTRIBUTES = "".join(
     f"{pattern} filter=lfs diff=lfs merge=lfs -text\n"
     for pattern in ("*.7z", "*.arrow", "*.bin", "*.bz2", "*.gz", "*.npy", "*.parquet", "*.pt", "*.safetensors", "*.zip")
@@ -43,7 +43,7 @@ def pointer(sha256: str, size: int) -> bytes:
 
 @dataclass(frozen=True)
 class Commit:
-    """A state of a repository. Its id hangs on its content, parent and message, not on the time."""
+    """A commit. Its id depends on its content, parent and message, not on the time."""
 
     tree: dict[str, Blob]
     parent: str | None
@@ -73,7 +73,7 @@ class Repo:
 
     @property
     def path(self) -> str:
-        """Where it stands below the Hub's address."""
+        """Its path on the Hub."""
         return self.id if self.kind == "model" else f"{self.kind}s/{self.id}"
 
     @property
@@ -136,7 +136,7 @@ class Store:
         return Blob(oid, len(content))
 
     def large(self, sha256: str) -> Blob | None:
-        """The file of a large content; None where that was never uploaded."""
+        """The file of a large content; None if it was not uploaded."""
         if (content := self.contents.get(sha256)) is None:
             return None
         return Blob(git_oid(pointer(sha256, len(content))), len(content), sha256)

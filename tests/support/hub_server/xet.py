@@ -55,7 +55,7 @@ def put_shard(hub: Hub, request: Request, storage: str) -> Response:
 
 
 def _chunks(xorb: bytes) -> Iterator[bytes]:
-    """Before each chunk stand 8 bytes: version 0, its size here (3), its compression (1), its true size (3)."""
+    """Each chunk follows 8 bytes: version 0, its size here (3), its compression (1), its true size (3)."""
     position = 0
     while position < len(xorb) and xorb[position] == 0:
         size, scheme = int.from_bytes(xorb[position + 1 : position + 4], "little"), xorb[position + 4]

@@ -12,7 +12,7 @@ FIELDS = ("id", "question", "answer", "continent")
 
 
 def parse_row(row: Row) -> dict[str, Any]:
-    """A question with its answer. Raises DataError, naming file, line and field."""
+    """A question with its answer. Raises DataError that names file, line and field."""
     row.only(*FIELDS)
     return {field: row.get(field, str) for field in FIELDS}
 

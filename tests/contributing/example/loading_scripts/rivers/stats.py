@@ -1,4 +1,4 @@
-"""The tables of Rivers, recomputed from the rows of the dataset."""
+"""Statistics of Rivers, computed from the dataset's rows."""
 
 from __future__ import annotations
 
