@@ -152,12 +152,12 @@ def _in_package(name: str) -> bool:
     return modules()[name].name == "__init__.py" or name.count(".") > 1
 
 
-def test_folders_have_no_hyphens_and_the_core_no_twin() -> None:
+def test_folders_have_no_hyphens_and_unique_names() -> None:
     assert not [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if "-" in path.stem and path.is_dir()]
     assert not (ROOT / "qabench").exists(), "a folder ./qabench would shadow the Hub name qabench/fanoutqa"
 
 
-def test_help_waits_for_no_framework() -> None:
+def test_help_imports_no_framework() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from qabench.cli import app; "
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
@@ -167,7 +167,7 @@ def test_help_waits_for_no_framework() -> None:
     assert not {"datasets", "evaluate", "numpy", "openai", "pandas", "spacy", "httpx2", "sqlite3", "rich"} & set(loaded)
 
 
-def test_importing_qabench_is_cheap_and_its_names_are_there() -> None:
+def test_importing_qabench_is_cheap_and_has_its_names() -> None:
     code = "import sys, qabench; assert 'datasets' not in sys.modules; [getattr(qabench, n) for n in qabench.__all__]"
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'nope'"):

@@ -102,7 +102,7 @@ def test_predictions_from_standard_input() -> None:
     assert json.loads(done.stdout)["scores"] == of_file["scores"]
 
 
-def test_numbers_are_never_cut_at_80_columns() -> None:
+def test_numbers_are_not_truncated_at_80_columns() -> None:
     from qabench.cli.output import _fitting
     from qabench.tables import Table
 
@@ -156,7 +156,7 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
         (["cache", "clear", "--older-than", "soon"], 2, "--older-than is 'soon'"),
     ],
 )
-def test_errors_say_what_and_exit_right(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
+def test_errors_explain_and_set_the_exit_code(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
     given = [str(GENERATIONS / "careful.jsonl") if a == "@" else a for a in arguments]
     done = qabench(*given, code=code, QABENCH_MIRROR=str(tmp_path))
     assert message in done.stderr
@@ -200,7 +200,7 @@ def test_caches_are_listed_and_cleared(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
-def test_spacy_that_is_not_there_says_how_to_install_it() -> None:
+def test_missing_spacy_names_the_install_command() -> None:
     try:
         import en_core_web_sm  # noqa: F401
     except ImportError:

@@ -95,6 +95,6 @@ def test_felm_systems_compare_by_f1(tmp_path: Path) -> None:
         (["fanoutqa", *ANSWERS, "--config", "sample", "--test", "t"], "'t'; allowed: randomization, bootstrap"),
     ],
 )
-def test_errors_say_what_is_wrong(arguments: list[str], message: str) -> None:
+def test_errors_name_the_problem(arguments: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run("compare", *arguments)

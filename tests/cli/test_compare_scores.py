@@ -56,7 +56,7 @@ def test_the_tests_are_those_of_the_statistics(tmp_path: Path) -> None:
         assert (pair["low"], pair["high"]) == (expected.interval.low, expected.interval.high)
 
 
-def test_only_shared_ids_count_and_the_rest_is_named(tmp_path: Path) -> None:
+def test_only_shared_ids_count_and_others_are_named(tmp_path: Path) -> None:
     a = write(tmp_path / "a.jsonl", [{"id": i, "s": True} for i in range(12)])  # ids may be numbers
     b = write(
         tmp_path / "b.jsonl",
@@ -106,7 +106,7 @@ def test_items_of_one_question_are_clustered(tmp_path: Path) -> None:
     assert "s on 100 items of 20 questions" in text
 
 
-def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+def test_files_with_equal_names_are_shown_by_path(tmp_path: Path) -> None:
     files = []
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
@@ -137,7 +137,7 @@ def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None
         (["A", "C", "--metric", "p.s", "--resamples", "1"], "1 resamples; allowed: 2 or more"),
     ],
 )
-def test_errors_say_what_is_wrong(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_errors_name_the_problem(arguments: list[str], message: str, tmp_path: Path) -> None:
     files = {
         "A": write(tmp_path / "a.jsonl", [{"id": "1", "k": "x", "p": {"s": 1}, "q": {"s": 1}}]),
         "B": write(tmp_path / "b.jsonl", [{"id": "2", "k": "x", "p": {"s": 1}}]),

@@ -17,30 +17,30 @@ ANSWERS = st.recursive(PRIMITIVES, lambda inner: st.lists(inner) | st.dictionari
 
 
 @given(ANSWERS)
-def test_json_text_gives_the_answer_back_by_type_and_digit(answer: object) -> None:
+def test_json_text_round_trips_types_and_digits(answer: object) -> None:
     text = answers.dumps(answer)
     text.encode("utf-8")  # fits into Arrow
     assert answers.equal(answers.loads(text), answer)
 
 
-def test_equal_tells_types_and_order_apart() -> None:
+def test_equal_compares_types_and_order() -> None:
     for a, b in [(1, 1.0), (True, 1), ("1", 1), ([1, 2], [2, 1]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "")]:
         assert not answers.equal(a, b)
     assert answers.equal({"a": [math.nan, 1.14]}, {"a": [math.nan, 1.14]})
 
 
-def test_numpy_scalars_and_odd_keys_become_plain() -> None:
+def test_numpy_scalars_and_odd_keys_are_converted() -> None:
     given_answer = {True: np.float64(1.14), 3: np.int64(7), 1.5: np.bool_(False), None: np.str_("x")}
     assert answers.loads(answers.dumps(given_answer)) == {"yes": 1.14, "3": 7, "1.5": False, "None": "x"}
 
 
 @pytest.mark.parametrize("bad", [(1, 2), {1, 2}, object(), b"x", {"a": [{"b": 1j}]}, {(1,): 2}])
-def test_other_types_are_refused_by_name(bad: object) -> None:
+def test_other_types_are_rejected_by_name(bad: object) -> None:
     with pytest.raises(InputError, match=r"answer.* type|answer.* is a .*; allowed: dict, list, str, int, float, bool"):
         answers.dumps(bad)
 
 
-def test_loads_says_what_is_no_json() -> None:
+def test_loads_rejects_invalid_json() -> None:
     with pytest.raises(InputError, match="not the JSON text of an answer: 'Paris'"):
         answers.loads("Paris")
 

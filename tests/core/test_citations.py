@@ -22,7 +22,7 @@ def test_all_benchmarks_and_qabench_are_cited_once() -> None:
     assert f"version = {{{__version__}}}" in bibtex()
 
 
-def test_a_metric_brings_its_benchmark_and_its_source() -> None:
+def test_a_metric_includes_its_benchmark_and_source() -> None:
     text = bibtex(["fanout_bleurt", "fanoutqa"])
     assert "BLEURT" in text and text.count("FanOutQA}: A Multi-Hop") == 1
 

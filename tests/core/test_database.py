@@ -14,7 +14,7 @@ from qabench.database import open_database
 SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
 
 
-def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None:
+def test_a_new_file_is_opened_concurrently(tmp_path: Path) -> None:
     together = threading.Barrier(8)
 
     def write(path: Path, word: str) -> None:
@@ -33,7 +33,7 @@ def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None
             connection.close()
 
 
-def test_a_file_that_stays_locked_is_given_up(tmp_path: Path) -> None:
+def test_a_locked_file_times_out(tmp_path: Path) -> None:
     path = tmp_path / "locked.sqlite"
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -42,7 +42,7 @@ def test_a_file_that_stays_locked_is_given_up(tmp_path: Path) -> None:
     other.close()
 
 
-def test_what_is_no_database_is_said(tmp_path: Path) -> None:
+def test_other_files_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database" * 100)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
         open_database(tmp_path / "text", SCHEMA, 30)

@@ -62,7 +62,7 @@ def test_the_limit_is_exact() -> None:
 
 
 @given(JSON)
-def test_other_json_is_read_as_it_is(value: Any) -> None:
+def test_other_json_is_unchanged(value: Any) -> None:
     assert json_of(json.dumps(value)) == value
 
 
@@ -115,11 +115,11 @@ UNEQUAL = [
 
 
 @pytest.mark.parametrize(("answer", "message"), UNEQUAL, ids=["number", "boolean", "digits", "pair"])
-def test_what_json_would_change_is_refused(answer: Any, message: str) -> None:
+def test_values_that_json_would_change_are_rejected(answer: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         dumps(answer)
 
 
 @pytest.mark.parametrize("answer", ["\ud83d", "\ude00\ud83d", "\U0001f600\ud83d", {"\ud83d": 1}, [1, "1", 1.0, True]])
-def test_lone_surrogates_stay(answer: Any) -> None:
+def test_lone_surrogates_are_kept(answer: Any) -> None:
     assert loads(dumps(answer)) == answer

@@ -29,6 +29,6 @@ def test_other_ids_are_bad_lines(identity: Any, tmp_path: Path) -> None:
     assert [line.reason for line in found.bad_lines] == [f"the id is neither a string nor an integer: {identity!r}"]
 
 
-def test_a_path_that_does_not_exist_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*nothing: No such file or directory"):
         read_evaluations([tmp_path / "nothing"])

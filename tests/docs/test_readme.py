@@ -32,7 +32,7 @@ def test_readme_fits_on_three_screens() -> None:
 
 
 @pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *CARDS], ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

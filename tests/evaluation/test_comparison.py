@@ -78,7 +78,7 @@ def test_lower_may_be_better() -> None:
     assert (pair.first, pair.difference.interval.mean, pair.wins) == ("b", -2.5, 2)
 
 
-def test_a_resumed_run_replaces_the_one_before() -> None:
+def test_a_resumed_run_replaces_the_original() -> None:
     killed = evaluation([{"x": 1.0}], origin="o", created="2026-01-01", path="killed")
     resumed = evaluation([{"x": 1.0}, {"x": 0.0}], origin="o", created="2026-01-02", path="resumed")
     other = evaluation([{"x": 1.0}], path="other")

@@ -42,7 +42,7 @@ responses = st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=
 
 @settings(max_examples=20, deadline=None)
 @given(responses)
-def test_f1_is_that_of_the_sums(pairs: list[list[tuple[bool, bool]]]) -> None:
+def test_f1_is_computed_from_sums(pairs: list[list[tuple[bool, bool]]]) -> None:
     labels, verdicts = [[label for label, _ in one] for one in pairs], [[said for _, said in one] for one in pairs]
     counts = [Confusion.of(*both) for both in zip(verdicts, labels, strict=True)]
     records = [record(str(i), **{name: getattr(one, name) for name in COUNTS}) for i, one in enumerate(counts)]

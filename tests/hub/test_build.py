@@ -341,7 +341,7 @@ FOREIGN: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_what_qabench_did_not_write_stays(what: str, tmp_path: Path) -> None:
+def test_other_files_are_not_replaced(what: str, tmp_path: Path) -> None:
     FOREIGN[what](tmp_path / "felm")
     before = {str(path) for path in tmp_path.rglob("*")}
     kept = tree(tmp_path / "felm") if what != "a broken link" else None
@@ -351,7 +351,7 @@ def test_what_qabench_did_not_write_stays(what: str, tmp_path: Path) -> None:
     assert kept is None or kept == tree(tmp_path / "felm")
 
 
-def test_a_folder_that_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_created_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*arguments: Any, **options: Any) -> Any:
         _own_files(tmp_path / "felm")
         return qabench.load_dataset("felm", "sample")
@@ -458,7 +458,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nothing")
-def test_missing_configs_are_left_out_and_told(tmp_path: Path) -> None:
+def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
     done = command(tmp_path / "out", "--json", code=1)
     made = {one["benchmark"]: one for one in json.loads(done.stdout)["repositories"]}
     for name in benchmark_names():

@@ -69,7 +69,7 @@ def test_every_task_is_named_once() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.parent.name for path in FILES])
-def test_the_reader_takes_every_file(path: Path) -> None:
+def test_the_reader_accepts_all_files(path: Path) -> None:
     hf = pytest.importorskip("inspect_ai._eval.task.hf", reason="needs the extra run")
     document = hf._load_eval_yaml(path)
     assert document["evaluation_framework"] == "inspect-ai"

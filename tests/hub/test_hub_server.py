@@ -71,7 +71,7 @@ def download(api: HfApi, name: str, cache: Path, **options: Any) -> bytes:
     return Path(api.hf_hub_download(ID, name, repo_type="dataset", cache_dir=cache, **options)).read_bytes()
 
 
-def test_a_folder_goes_up_and_comes_back(hub: Hub, api: HfApi, protocol: str, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_round_trips(hub: Hub, api: HfApi, protocol: str, folder: Path, tmp_path: Path) -> None:
     first = upload(api, folder, commit_message="Version 1")
     assert set(api.list_repo_files(ID, repo_type="dataset")) == {".gitattributes", *FILES}
     for name, content in FILES.items():
@@ -135,7 +135,7 @@ def test_listings(hub: Hub, api: HfApi, folder: Path) -> None:
     assert api.dataset_info(ID, expand=["sha"]).siblings is None
 
 
-def test_files_that_are_gone_are_deleted(api: HfApi, protocol: str, folder: Path) -> None:
+def test_removed_files_are_deleted(api: HfApi, protocol: str, folder: Path) -> None:
     upload(api, folder)
     (folder / "a/small.txt").unlink()
     upload(api, folder, delete_patterns="*")
@@ -168,7 +168,7 @@ def test_pull_requests(hub: Hub, api: HfApi, protocol: str, folder: Path) -> Non
     assert api.get_discussion_details(ID, 1, repo_type="dataset").status == "merged"
 
 
-def test_who_may_what(hub: Hub, api: HfApi, folder: Path, tmp_path: Path) -> None:
+def test_permissions(hub: Hub, api: HfApi, folder: Path, tmp_path: Path) -> None:
     stranger = HfApi(endpoint=hub.url, token=False)
     assert (api.whoami()["name"], api.whoami()["orgs"][0]["name"]) == ("tester", "qabench")
     for act in (
@@ -239,7 +239,7 @@ def test_cards(hub: Hub, api: HfApi, folder: Path) -> None:
 
 @pytest.mark.parametrize("how", [{"status": 429, "headers": {"Retry-After": "0"}}, {"status": 500}])
 @pytest.mark.parametrize("what", ["POST .*/commit/", "POST .*/preupload/"])
-def test_uploads_wait_and_try_again(hub: Hub, api: HfApi, folder: Path, what: str, how: dict[str, Any]) -> None:
+def test_uploads_are_retried(hub: Hub, api: HfApi, folder: Path, what: str, how: dict[str, Any]) -> None:
     pytest.importorskip("hf_xet", reason="only the upload by Xet tries a commit again")
     fault = hub.faults.add(what, **how)
     upload(api, folder)
@@ -248,7 +248,7 @@ def test_uploads_wait_and_try_again(hub: Hub, api: HfApi, folder: Path, what: st
 
 
 @pytest.mark.parametrize("how", [{"status": 500}, {"drop_request_after": 10_000}])
-def test_uploads_of_contents_are_tried_again(
+def test_uploads_of_contents_are_retried(
     hub: Hub, api: HfApi, protocol: str, folder: Path, tmp_path: Path, how: dict[str, Any]
 ) -> None:
     fault = hub.faults.add("PUT /upload/" if protocol == "lfs" else "POST .*/xorbs/", **how)
@@ -257,9 +257,7 @@ def test_uploads_of_contents_are_tried_again(
     assert download(api, "a/b/big.parquet", tmp_path / "cache") == BIG
 
 
-def test_an_upload_that_failed_goes_on_where_it_was(
-    hub: Hub, api: HfApi, protocol: str, folder: Path, tmp_path: Path
-) -> None:
+def test_a_failed_upload_is_resumed(hub: Hub, api: HfApi, protocol: str, folder: Path, tmp_path: Path) -> None:
     hub.faults.add("POST .*/commit/", status=403, times=100)
     with pytest.raises(HfHubHTTPError, match="403"):
         upload(api, folder)
@@ -271,7 +269,7 @@ def test_an_upload_that_failed_goes_on_where_it_was(
     assert download(api, "a/b/big.parquet", tmp_path / "cache") == BIG
 
 
-def test_a_commit_whose_answer_is_lost(hub: Hub, api: HfApi, protocol: str, folder: Path) -> None:
+def test_a_commit_with_a_lost_response(hub: Hub, api: HfApi, protocol: str, folder: Path) -> None:
     """With Xet the client sends the commit again, which creates an empty one; with LFS it gives up."""
     hub.faults.add("POST .*/commit/", drop_response_after=0)
     if protocol == "xet":
@@ -286,7 +284,7 @@ def test_a_commit_whose_answer_is_lost(hub: Hub, api: HfApi, protocol: str, fold
     assert commits[-1].tree == commits[1].tree
 
 
-def test_a_download_that_breaks_goes_on_where_it_was(
+def test_a_broken_download_is_resumed(
     hub: Hub, api: HfApi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 10_000)  # what it keeps is a multiple of this
@@ -323,7 +321,7 @@ PIECES = st.sampled_from([b"\0\1\2\3" * 5000, b"text " * 3000, bytes(range(256))
 
 @settings(max_examples=15)
 @given(contents=st.lists(st.lists(PIECES, min_size=1, max_size=6).map(b"".join), min_size=1, max_size=4))
-def test_whatever_goes_up_by_xet_comes_back(contents: list[bytes]) -> None:
+def test_uploads_by_xet_round_trip(contents: list[bytes]) -> None:
     """Chunks of all compressions, shared within and between files."""
     pytest.importorskip("hf_xet", reason="Xet uploads need hf_xet")
     with Hub() as hub, pytest.MonkeyPatch.context() as patch:

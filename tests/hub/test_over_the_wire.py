@@ -375,7 +375,7 @@ def test_versions(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert stock["none"].splitlines()[0] == "second"
 
 
-def test_publishing_goes_on_where_it_was(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publishing_is_resumed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short faults are retried; after longer ones the next call continues; a further call sends nothing."""
     with Hub() as hub:
         hub.used_here(monkeypatch)

@@ -124,7 +124,7 @@ def test_everything_once(hub: Hub, tmp_path: Path) -> None:
     assert writes(hub) == []
 
 
-def test_what_a_space_gets(hub: Hub) -> None:
+def test_files_of_a_space(hub: Hub) -> None:
     send("metrics")
     assert content(hub, "space", "qabench/fanout_acc", "requirements.txt").startswith(
         f"qabench[fast,spacy]=={TAG[1:]}\n"
@@ -135,7 +135,7 @@ def test_what_a_space_gets(hub: Hub) -> None:
     assert manifest["files"].keys() >= {"fanout_acc.py", "app.py", "README.md", "requirements.txt"}
 
 
-def test_a_dataset_goes_with_its_license(hub: Hub) -> None:
+def test_a_dataset_includes_its_license(hub: Hub) -> None:
     send("datasets")
     for name, words in {"felm": "no commercial use", "fanoutqa": "by-sa/4.0", "expertqa": "Copyright (c) 2023"}.items():
         assert words in content(hub, "dataset", f"qabench/{name}", "LICENSE.md")
@@ -175,7 +175,7 @@ def test_a_new_version_is_one_commit(hub: Hub, api: HfApi, next_version: Any, ch
 # --- what is not changed
 
 
-def test_a_published_version_stays(hub: Hub, change: Any) -> None:
+def test_a_published_version_does_not_change(hub: Hub, change: Any) -> None:
     send()
     before = hub.repo("space", "qabench/fanout_acc").tip
     hub.requests.clear()
@@ -197,7 +197,7 @@ def test_main_may_move_on_after_a_version(hub: Hub, api: HfApi) -> None:
     assert content(hub, "space", "qabench/fanout_acc", "app.py") == "x"
 
 
-def test_what_others_published_stays(hub: Hub, api: HfApi) -> None:
+def test_repositories_of_others_are_not_changed(hub: Hub, api: HfApi) -> None:
     for id_, kind, path in (("felm", "dataset", "data.csv"), ("fanout_acc", "space", "qabench.json")):
         api.create_repo(f"qabench/{id_}", repo_type=kind, space_sdk="gradio" if kind == "space" else None)
         api.upload_file(path_or_fileobj=b"[1]", path_in_repo=path, repo_id=f"qabench/{id_}", repo_type=kind)
@@ -268,7 +268,7 @@ def test_no_configs_are_lost(hub: Hub, api: HfApi, next_version: Any) -> None:
     assert states(second)["fanoutqa"] == "published"
 
 
-def test_missing_data_is_said(hub: Hub) -> None:
+def test_missing_data_is_reported(hub: Hub) -> None:
     first = send("datasets", skip_missing=False)
     assert set(states(first).values()) == {"failed"}
     assert "no data for dev, test, dev_nov23, test_nov23, leaderboard: get it" in (the(first, "fanoutqa").reason or "")
@@ -279,7 +279,7 @@ def test_missing_data_is_said(hub: Hub) -> None:
 # --- licenses
 
 
-def test_licenses_are_to_be_accepted(hub: Hub) -> None:
+def test_licenses_must_be_accepted(hub: Hub) -> None:
     with pytest.raises(InputError, match="--accept-licenses") as error:
         send(accept_licenses=False)
     text = str(error.value)
@@ -290,7 +290,7 @@ def test_licenses_are_to_be_accepted(hub: Hub) -> None:
     assert send("metrics", accept_licenses=False).ok
 
 
-def test_a_book_stays_here(hub: Hub) -> None:
+def test_restricted_data_is_not_published(hub: Hub) -> None:
     outcome = the(send("datasets"), "fastbook")
     assert outcome.state == "skipped"
     assert "may not be redistributed" in (outcome.reason or "")
@@ -346,7 +346,7 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_a_refusal_says_what_to_do(hub: Hub, fault: dict[str, Any], words: str) -> None:
+def test_a_rejection_includes_advice(hub: Hub, fault: dict[str, Any], words: str) -> None:
     hub.faults.add("POST .*/fanout_acc/commit", times=100, **fault)
     first = send("metrics")
     assert not first.ok
@@ -361,7 +361,7 @@ def test_a_refusal_says_what_to_do(hub: Hub, fault: dict[str, Any], words: str) 
     assert send("metrics").ok
 
 
-def test_a_missing_tag_is_made_up_for(hub: Hub) -> None:
+def test_a_missing_tag_is_added(hub: Hub) -> None:
     hub.faults.add("POST .*/fanout_acc/tag", status=500)
     assert states(send("metrics")) == {"fanout_acc": "failed", "felm_factuality": "published"}
     hub.requests.clear()
@@ -373,7 +373,7 @@ def test_a_missing_tag_is_made_up_for(hub: Hub) -> None:
     ]
 
 
-def test_a_hub_that_is_not_there(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(QabenchError, match=r"http://127\.0\.0\.1:9 cannot be reached .*: check the network"):
         send("metrics")
@@ -386,7 +386,7 @@ def test_the_collection_can_fail_alone(hub: Hub) -> None:
     assert "answers 403" in (first.collection_error or "")
 
 
-def test_what_the_gate_stops_is_not_sent(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_checks_prevent_sending(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: ["one", "two"] if name == "felm" else [])
     first = send("datasets")
     assert (first.ok, the(first, "felm").reason, states(first)["fanoutqa"]) == (False, "one; two", "published")
@@ -397,7 +397,7 @@ def test_what_the_gate_stops_is_not_sent(hub: Hub, monkeypatch: pytest.MonkeyPat
 # --- the collection
 
 
-def test_datasets_stand_first_in_the_collection(hub: Hub, api: HfApi) -> None:
+def test_datasets_come_first_in_the_collection(hub: Hub, api: HfApi) -> None:
     created = send("metrics").collection
     assert created
     assert created.slug

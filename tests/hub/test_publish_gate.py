@@ -149,14 +149,14 @@ ROWS: dict[str, tuple[Callable[[list[dict[str, Any]]], object], str]] = {
 
 
 @pytest.mark.parametrize("what", ROWS)
-def test_rows_that_are_not_the_sources(what: str, felm: Path) -> None:
+def test_rows_that_differ_from_the_source(what: str, felm: Path) -> None:
     change, problem = ROWS[what]
     rewrite(felm, change)
     (found,) = check_dataset("felm", felm)
     assert problem in found
 
 
-def test_rows_that_are(felm: Path) -> None:
+def test_rows_that_equal_the_source(felm: Path) -> None:
     rewrite(felm, lambda rows: None)
     assert check_dataset("felm", felm) == []
 
@@ -192,13 +192,13 @@ DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("what", DATASETS)
-def test_repositories_that_are_not_right(what: str, felm: Path) -> None:
+def test_invalid_repositories(what: str, felm: Path) -> None:
     change, problem = DATASETS[what]
     change(felm)
     assert problem in "\n".join(check_dataset("felm", felm))
 
 
-def test_no_repository(tmp_path: Path) -> None:
+def test_other_folders(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a repository written by `qabench build`"):
         check_dataset("felm", tmp_path)
 
@@ -249,7 +249,7 @@ def test_spaces_whose_code_is_wrong(what: str, staged: Path) -> None:
 # --- the code of cards
 
 
-def test_a_card_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_runs_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
     (tmp_path / "qabench").mkdir()  # not a package, despite its name
     text = "```python\nimport os, qabench\nx = 1\n```\n\n```python\nprint(x)  # 1\nprint(os.listdir('.'))\n```\n"
@@ -268,7 +268,7 @@ def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
         run_card("```python\nprint(2)  # 2\nprint(1 + 1)  # 1\n```\n", tmp_path)
 
 
-def test_no_card_reaches_for_the_network(tmp_path: Path) -> None:
+def test_cards_run_offline(tmp_path: Path) -> None:
     with pytest.raises(QabenchError, match=r"OfflineMode"):
         run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
 
@@ -290,7 +290,7 @@ def test_requirements_that_cannot_be_pinned(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["numpy", "a @ https://x.org/a.whl#sha256=0", "# qabench", "qabench-x"]), unique=True))
-def test_other_requirements_stay(others: list[str]) -> None:
+def test_other_requirements_are_unchanged(others: list[str]) -> None:
     lines = [*others, "qabench[fast]"]
     assert space.pinned("\n".join(lines)).splitlines() == [*others, f"qabench[fast]=={version()}"]
 
@@ -303,7 +303,7 @@ def test_names_in_a_namespace() -> None:
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_license_file_says_what_the_card_says(name: str) -> None:
+def test_license_files_match_the_cards(name: str) -> None:
     license = license_of(name)
     text = (FOLDER / name / "LICENSE.md").read_text(encoding="utf-8")
     assert license.name.split()[0] in text.replace("Creative Commons", "CC")
@@ -311,6 +311,6 @@ def test_a_license_file_says_what_the_card_says(name: str) -> None:
     check_accepted([name], True)
 
 
-def test_a_benchmark_without_a_license_is_no_candidate() -> None:
+def test_a_benchmark_without_a_license_is_rejected() -> None:
     with pytest.raises(InputError, match="fastbook cannot be published: its card has the license 'other'"):
         license_of("fastbook")

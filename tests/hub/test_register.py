@@ -130,7 +130,7 @@ def test_again_status_and_remove() -> None:
     assert here("--status")["registrations"][-1]["state"] == "not registered"
 
 
-def test_an_older_registration_of_ours_gives_way() -> None:
+def test_an_older_registration_is_replaced() -> None:
     (row, *_) = here("felm", "--config", "sample")["registrations"]
     current = Path(row["path"])
     old = current.with_name("0" * 40)

@@ -143,7 +143,7 @@ def test_unreadable_replies_are_in_the_notes() -> None:
         ),
     ],
 )
-def test_deviating_scores_are_refused_or_say_so(change: dict[str, Any], sentences: str) -> None:
+def test_deviating_scores_are_rejected_or_noted(change: dict[str, Any], sentences: str) -> None:
     report = changed(**change)
     with pytest.raises(InputError, match="--allow-unofficial") as refused:
         entries(report, CLOSED, ["acc.loose", "rouge1.fscore"])
@@ -208,7 +208,7 @@ def test_files_are_read_back_unchanged(values: dict[int, float], date: str, rema
     assert to_yaml(made, text) == text
 
 
-def test_other_entries_of_a_file_stay() -> None:
+def test_other_entries_of_a_file_are_kept() -> None:
     theirs = "- dataset: {id: a/b, task_id: t}\n  value: 1.5\n  evaluation_framework: theirs\n"
     old = to_yaml(entries(REPORT, CLOSED, ["acc.loose", "acc.strict"]), theirs)
     better = entries(changed(scores={"acc.loose": 0.7}), CLOSED, ["acc.loose", "rouge1.fscore"])
@@ -218,7 +218,7 @@ def test_other_entries_of_a_file_stay() -> None:
 
 
 @pytest.mark.parametrize("old", ["a: b", "- 1", "[", "- value: 1", "text"])
-def test_a_file_without_entries_is_left_alone(old: str) -> None:
+def test_a_file_without_entries_is_not_changed(old: str) -> None:
     with pytest.raises(InputError, match="is not a list of entries"):
         to_yaml(entries(REPORT, CLOSED), old)
 

@@ -55,7 +55,7 @@ def test_other_texts_have_other_keys(texts: list[tuple[str, str, str]]) -> None:
     assert one != two
 
 
-def test_a_claim_is_one_s_until_it_is_settled_released_or_over(tmp_path: Path) -> None:
+def test_a_claim_ends_when_settled_released_or_expired(tmp_path: Path) -> None:
     path = tmp_path / "x" / "replies.sqlite"
     one, two = ReplyCache(path, lease=60), ReplyCache(path, lease=60)
     assert one.claim(KEY) is True
@@ -110,7 +110,7 @@ def test_many_keys_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["garbage", "wrong table", "a folder"])
-def test_a_damaged_file_costs_a_warning_and_no_reply(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "replies.sqlite"
     if damage == "garbage":
         path.write_bytes(b"this is no database" * 100)
@@ -140,7 +140,7 @@ def test_a_damaged_file_costs_a_warning_and_no_reply(tmp_path: Path, damage: str
     "change",
     ["reply = '{'", "reply = x'ff'", "reply = 1", "key = CAST(x'00' || substr(key, 2) AS BLOB)", "checksum = ''"],
 )
-def test_a_damaged_entry_is_paid_again(tmp_path: Path, change: str) -> None:
+def test_a_damaged_entry_is_called_again(tmp_path: Path, change: str) -> None:
     cache = ReplyCache(tmp_path / "replies.sqlite")
     cache.settle(KEY, REQUEST, REPLY)
     cache.close()
@@ -161,7 +161,7 @@ def test_a_damaged_entry_is_paid_again(tmp_path: Path, change: str) -> None:
     cache.close()
 
 
-def test_a_dead_process_s_claim_does_not_wait(tmp_path: Path) -> None:
+def test_claims_of_dead_processes_end_at_once(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     code = f"from qabench.llm.cache import *; print(ReplyCache(Path({str(path)!r}), lease=900).claim({KEY!r}))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
@@ -171,7 +171,7 @@ def test_a_dead_process_s_claim_does_not_wait(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_a_claim_survives_no_clock_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_end_if_the_clock_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, other = (ReplyCache(tmp_path / "replies.sqlite", lease=60) for _ in range(2))
     assert cache.claim(KEY) is True
     now = time.time()
@@ -181,7 +181,7 @@ def test_a_claim_survives_no_clock_set_back(tmp_path: Path, monkeypatch: pytest.
     other.close()
 
 
-def test_a_disk_that_fills_up_loses_no_reply_of_this_run(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
     """Not writable from the fifth reply on: the run ends with all replies and a warning."""
     pytest.importorskip("openai", reason="needs the extra judge")
     path = tmp_path / "replies.sqlite"
@@ -242,7 +242,7 @@ def start(server: OpenAIServer, path: Path, count: int, lease: float = 2.0) -> s
 
 
 @pytest.mark.slow
-def test_a_killed_run_loses_the_calls_in_flight_alone(server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_killed_run_loses_only_calls_in_flight(server: OpenAIServer, tmp_path: Path) -> None:
     path, count = tmp_path / "replies.sqlite", 120
     with start(server, path, count) as killed:
         while len(server.calls) < 50:
@@ -263,7 +263,7 @@ def test_a_killed_run_loses_the_calls_in_flight_alone(server: OpenAIServer, tmp_
 
 
 @pytest.mark.slow
-def test_processes_that_ask_the_same_pay_once(server: OpenAIServer, tmp_path: Path) -> None:
+def test_equal_calls_of_processes_are_paid_once(server: OpenAIServer, tmp_path: Path) -> None:
     path, count = tmp_path / "replies.sqlite", 60
     server.fault = lambda number, body: Fault(500, body="oops", delay=0.02) if number % 10 == 3 else None
     with start(server, path, count, 30) as one, start(server, path, count, 30) as two, start(server, path, 30) as three:

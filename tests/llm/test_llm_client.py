@@ -100,7 +100,7 @@ def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["429", "500", "dropped", "malformed", "no choices"])
-def test_a_fault_that_stays_costs_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
+def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     server.fault = lambda number, body: FAULTS[name] if body["messages"][0]["content"] == "bad" else None
     good, bad = complete(client_for(server, tmp_path), requests_for("good", "bad"))
     assert good.reply
@@ -111,7 +111,7 @@ def test_a_fault_that_stays_costs_no_other_reply(server: OpenAIServer, tmp_path:
     assert server.paid == {"good": 1, "bad": 1}
 
 
-def test_a_request_that_is_refused_is_not_repeated(server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(400, body={"error": {"message": "context too long"}})
     (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
     assert (outcome.reply, outcome.calls) == (None, 1)
@@ -126,7 +126,7 @@ def test_a_request_that_is_refused_is_not_repeated(server: OpenAIServer, tmp_pat
         Fault(429, body={"error": {"message": "no money", "code": "insufficient_quota"}}),
     ],
 )
-def test_what_every_call_would_meet_stops_the_run(server: OpenAIServer, tmp_path: Path, fault: Fault) -> None:
+def test_permanent_failures_stop_the_run(server: OpenAIServer, tmp_path: Path, fault: Fault) -> None:
     server.fault = lambda number, body: fault
     outcomes = complete(client_for(server, tmp_path, concurrency=2), requests_for(*map(str, range(40))))
     assert len(server.calls) <= 4
@@ -134,7 +134,7 @@ def test_what_every_call_would_meet_stops_the_run(server: OpenAIServer, tmp_path
     assert sum("not sent: the endpoint refuses all calls" in str(outcome.reason) for outcome in outcomes) >= 36
 
 
-def test_retry_after_holds_all_calls_back(server: OpenAIServer, tmp_path: Path) -> None:
+def test_retry_after_delays_all_calls(server: OpenAIServer, tmp_path: Path) -> None:
     wait = 0.6
     server.fault = lambda number, body: Fault(429, {"Retry-After": str(wait)}, {}) if number == 0 else None
     complete(client_for(server, tmp_path, concurrency=1), requests_for("a", "b", "c"))
@@ -143,7 +143,7 @@ def test_retry_after_holds_all_calls_back(server: OpenAIServer, tmp_path: Path) 
     assert min(times[1:]) >= wait
 
 
-def test_a_wait_that_is_too_long_is_not_waited_for(server: OpenAIServer, tmp_path: Path) -> None:
+def test_too_long_waits_are_failures(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(429, {"Retry-After": "86400"}, {"error": {"message": "tomorrow"}})
     (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
     assert outcome.reason and "tomorrow" in outcome.reason
@@ -163,7 +163,7 @@ def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path
     assert len(server.calls) == 5
 
 
-def test_max_tokens_stops_before_it_is_passed(server: OpenAIServer, tmp_path: Path) -> None:
+def test_max_tokens_is_not_exceeded(server: OpenAIServer, tmp_path: Path) -> None:
     # A reply has 110 tokens according to the server; the estimate before it is 5 + 50.
     requests = requests_for(*(f"{i:04}" for i in range(20)), max_tokens=50)
     client = client_for(server, tmp_path, max_tokens=400, concurrency=1)
@@ -173,7 +173,7 @@ def test_max_tokens_stops_before_it_is_passed(server: OpenAIServer, tmp_path: Pa
     assert "max_tokens" in str(outcomes[-1].reason)
 
 
-def test_canceling_keeps_what_came_in(server: OpenAIServer, tmp_path: Path) -> None:
+def test_canceling_keeps_received_replies(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(delay=30) if number >= 10 else None
     client = client_for(server, tmp_path, concurrency=4)
 
@@ -240,9 +240,7 @@ def test_the_synchronous_form_works_in_a_running_loop(server: OpenAIServer, tmp_
         asyncio.run(in_loop())
 
 
-def test_nothing_of_openai_s_environment_is_used(
-    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_variables_are_not_used(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_WEBHOOK_SECRET"):
         monkeypatch.setenv(name, "do-not-send-this")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer do-not-send-this")
@@ -259,7 +257,7 @@ def test_nothing_of_openai_s_environment_is_used(
     }
 
 
-def test_a_lone_surrogate_can_be_asked_about(server: OpenAIServer, tmp_path: Path) -> None:
+def test_lone_surrogates_can_be_sent(server: OpenAIServer, tmp_path: Path) -> None:
     server.reply = lambda body: body["messages"][0]["content"]
     (outcome,) = complete(client_for(server, tmp_path), requests_for("a\ud800b"))
     assert outcome.reply and outcome.reply.text == "a\ufffdb"

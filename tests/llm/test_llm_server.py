@@ -52,7 +52,7 @@ def test_concurrent_calls_get_their_own_replies(served: tuple[str, str], tmp_pat
     assert again.meter.calls == 0
 
 
-def test_the_judge_says_what_a_real_model_s_replies_are_worth(served: tuple[str, str], cache: Path) -> None:
+def test_the_judge_scores_a_real_models_replies(served: tuple[str, str], cache: Path) -> None:
     base_url, model = served
     judge = judge_for(model, base_url, parameters={"max_tokens": 30}, max_calls=30)
     questions, references = [f"q{i}" for i in range(8)], [{"a": i} for i in range(8)]
@@ -68,7 +68,7 @@ def test_the_judge_says_what_a_real_model_s_replies_are_worth(served: tuple[str,
     assert (again.usage.calls, again.usage.cached, again.score) == (0, 7, run.score)
 
 
-def test_a_model_that_is_not_there_is_said_once(served: tuple[str, str], tmp_path: Path) -> None:
+def test_a_missing_model_is_reported_once(served: tuple[str, str], tmp_path: Path) -> None:
     base_url, _ = served
     client = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "x.sqlite"))
     (outcome,) = run_sync(client.complete([ChatRequest("no/such-model", (("user", "q"),))]))

@@ -153,7 +153,7 @@ def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:
     assert not any(said.startswith("prompt") for said in metadata["deviations"]["acc"])
 
 
-def test_what_a_model_is_asked_about_fanoutqa() -> None:
+def test_prompts_of_fanoutqa() -> None:
     model = Scripted(lambda doc: "")
     task = "qabench_fanoutqa_closed_book_sample"
     results = run(model, task, limit=3, num_fewshot=2)
@@ -164,7 +164,7 @@ def test_what_a_model_is_asked_about_fanoutqa() -> None:
     assert figures(results, task)["empty"] == 3
 
 
-def test_a_reply_that_is_not_there_is_no_answer_of_none() -> None:
+def test_a_missing_reply_is_not_the_answer_none() -> None:
     from qabench.benchmarks.fanoutqa.lm_eval.functions import process_results
 
     doc = {"answer": '"none"'}

@@ -45,7 +45,7 @@ def _pages(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("config", "split", "count"), [("dev", "validation", 310), ("test", "test", 724)])
-def test_every_real_row_comes_back(mirror: Path, tmp_path: Path, config: str, split: str, count: int) -> None:
+def test_all_real_rows_round_trip(mirror: Path, tmp_path: Path, config: str, split: str, count: int) -> None:
     raw = json.loads((mirror / DATA / f"fanout-final-{config}.json").read_text(encoding="utf-8"))
     arrow = qabench.load_dataset("fanoutqa", config, split=split, cache_dir=str(tmp_path))
     arrow.to_parquet(tmp_path / "rows.parquet")
@@ -61,7 +61,7 @@ def test_every_real_row_comes_back(mirror: Path, tmp_path: Path, config: str, sp
         assert compared == count
 
 
-def test_dev_is_as_the_facts_say(mirror: Path) -> None:
+def test_statistics_of_dev(mirror: Path) -> None:
     dev = qabench.load_dataset("fanoutqa", "dev", split="validation")
     pages = [page for row in dev for page in row["necessary_evidence"]]
     assert sum(page["revid"] is None for page in pages) == 83
@@ -195,7 +195,7 @@ def test_any_broken_row_loads_or_is_named(
         (b'[\n{"id": }]', r"not JSON \(.*, line 2, column 8\)"),
     ],
 )
-def test_files_that_are_no_list_of_rows(tmp_path: Path, data: bytes, message: str) -> None:
+def test_files_without_a_list_of_rows(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "dev.json").write_bytes(data)
     with pytest.raises(DataError, match=r"dev\.json.*" + message):
         list(read_rows(tmp_path / "dev.json", "dev"))

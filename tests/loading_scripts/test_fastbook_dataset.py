@@ -255,7 +255,7 @@ def test_the_tables_of_the_other_configs(real: Callable[[str], list[dict[str, An
     assert components.rows[-1] == ["all", 332, 332]
 
 
-def test_the_tables_of_the_sample_have_no_published_figures(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_the_sample_has_no_published_numbers(sample: Callable[[str], list[dict[str, Any]]]) -> None:
     for config in SAMPLE_CONFIGS:
         for table in tables(config, {"split": iter(sample(config))}):
             if "published" in table.columns:
@@ -264,7 +264,7 @@ def test_the_tables_of_the_sample_have_no_published_figures(sample: Callable[[st
         assert all(table.rows == [] or len(table.rows) >= 1 for table in tables(config, {"split": []}))
 
 
-def test_the_card_says_what_the_builder_says() -> None:
+def test_the_card_matches_the_builder() -> None:
     from datasets.info import DatasetInfosDict
 
     infos = DatasetInfosDict.from_directory(str(FOLDER / "fastbook"))
@@ -304,13 +304,13 @@ def parsed(**changes: Any) -> dict[str, Any]:
     return parse_question(Row.of(question(**changes), "file.json, row 3"))
 
 
-def test_flags_are_truth_values() -> None:
+def test_flags_become_booleans() -> None:
     row = parsed(answer_context=[component(explicit_context="false", extraneous_answer="true")])
     assert row["answer_context"][0]["explicit_context"] is False
     assert row["answer_context"][0]["extraneous_answer"] is True
 
 
-def test_a_component_is_a_text_or_a_list_of_several() -> None:
+def test_a_component_is_a_string_or_a_list() -> None:
     row = parsed(answer_context=[component(), component(answer_component=["one", "two"])])
     assert [item["answer_component"] for item in row["answer_context"]] == [["An answer."], ["one", "two"]]
     for texts in ([], ["one"]):  # could not be distinguished from a string
@@ -337,7 +337,7 @@ def test_question_contexts_are_typed() -> None:
         parsed(question_context=["because"])
 
 
-def test_texts_stay_as_they_are() -> None:
+def test_strings_are_unchanged() -> None:
     text = ' "a\r\n\tb\u2014\U0001f30a" \x00 '
     row = parsed(question_text=text, answer_context=[component(context=[text])])
     assert (row["question_text"], row["answer_context"][0]["context"]) == (text, [text])
@@ -629,7 +629,7 @@ def pin(monkeypatch: pytest.MonkeyPatch, mirror: Path, files: dict[str, bytes]) 
 
 
 @pytest.mark.parametrize("config", ["questions", "corpus", "keywords", "qrels"])
-def test_a_config_whose_file_is_not_here(config: str, nothing_set: Path) -> None:
+def test_a_config_with_a_missing_file(config: str, nothing_set: Path) -> None:
     path = dataset_table("fastbook").configs[config].files[0]
     with pytest.raises(SourceUnavailable) as caught:
         load_dataset("fastbook", config, cache_dir=str(nothing_set / "hf"))

@@ -137,7 +137,7 @@ class TestRealData:
         stream = load_dataset("qabench/felm", split="test", streaming=True, cache_dir=hf_cache)
         assert same(list(stream), [expected(raw) for raw in raw_lines(path)])
 
-    def test_goes_back_to_the_source_byte_for_byte(self, path: Path, hf_cache: str) -> None:
+    def test_round_trips_byte_for_byte(self, path: Path, hf_cache: str) -> None:
         rows = load_dataset("felm", "all", split="test", cache_dir=hf_cache)
         written = "".join(json.dumps(to_source(row), ensure_ascii=False) + "\n" for row in rows).encode()
         assert hashlib.sha256(written).hexdigest() == scripts.source_table("felm")[PATH].sha256
@@ -278,7 +278,7 @@ class TestSample:
         assert len({raw["prompt"] for raw in raws}) == 12
         assert "\x85" in SAMPLE.read_text(encoding="utf-8")
 
-    def test_stats_have_no_published_figures(self) -> None:
+    def test_stats_have_no_published_numbers(self) -> None:
         segments, *others = tables("sample", {"test": read_rows(SAMPLE, "sample")})
         assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
         assert not segments.notes
@@ -385,7 +385,7 @@ class TestOddities:
             (raw_row(extra=1), "extra", "unknown field"),
         ],
     )
-    def test_what_would_be_lost_is_refused(self, raw: dict[str, Any], field: str, says: str) -> None:
+    def test_lossy_rows_are_rejected(self, raw: dict[str, Any], field: str, says: str) -> None:
         with pytest.raises(DataError, match=r"^felm\.jsonl, line 3") as error:
             parse(raw)
         assert f"{field!r}" in str(error.value)

@@ -80,7 +80,7 @@ def test_there_are_metrics() -> None:
         qabench.load_metric("nope")
 
 
-def test_a_folder_holds_what_a_space_needs(name: str) -> None:
+def test_a_folder_has_the_files_of_a_space(name: str) -> None:
     front = yaml.safe_load((FOLDER / name / "README.md").read_text(encoding="utf-8").split("---\n")[1])
     assert front["sdk"] == "gradio"
     assert {"evaluate", "metric"} <= set(front["tags"])
@@ -95,7 +95,7 @@ def test_the_example_of_the_docstring_runs(name: str) -> None:
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-def test_answers_survive_the_trip_as_column_and_as_objects(name: str, metric: Any, example: Any) -> None:
+def test_answers_round_trip_as_column_and_objects(name: str, metric: Any, example: Any) -> None:
     options = OPTIONS.get(name, {}) | {"per_question": True}
     references, predictions = example
     objects = metric.compute(predictions=predictions, references=references, **options)
@@ -111,7 +111,7 @@ def test_answers_survive_the_trip_as_column_and_as_objects(name: str, metric: An
     assert metric.compute(**options) == objects
 
 
-def test_which_texts_are_json(name: str, metric: Any) -> None:
+def test_detection_of_json(name: str, metric: Any) -> None:
     if name in EXAMPLES:
         pytest.skip("its references are no answers: no text of theirs could be either")
     options = OPTIONS.get(name, {})
@@ -141,7 +141,7 @@ def test_which_texts_are_json(name: str, metric: Any) -> None:
         ({"predictions": ["a"], "references": [{"x": (1,)}]}, r"references\[0\]: answer\['x'\] is a tuple"),
     ],
 )
-def test_bad_input_says_what_and_where(metric: Any, given: dict[str, Any], message: str) -> None:
+def test_bad_input_is_named(metric: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         metric.compute(**given)
 

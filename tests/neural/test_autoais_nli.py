@@ -82,7 +82,7 @@ def test_the_prompt_and_what_counts_as_yes() -> None:
     assert model.asked == [["premise: e1  e2 hypothesis: c ", *(prompt_of(text, text) for text in "fghi")]]
 
 
-def test_no_claims_and_no_evidence_ask_nothing() -> None:
+def test_no_calls_without_claims_or_evidence() -> None:
     model = Scripted(lambda prompt: ("1", 0.0))
     assert label_claims([], model) == []
     assert label_claims([("c", []), ("c", None)], model) == ["N", "N"]
@@ -332,7 +332,7 @@ def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
     assert label_claims(claims, model, lines) == ["Y" if judgment.entailed else "N" for judgment in wanted]
 
 
-def test_models_that_will_not_do(tiny: Path, tmp_path: Path) -> None:
+def test_unusable_models(tiny: Path, tmp_path: Path) -> None:
     from qabench.neural.seq2seq import load_entailment
 
     with pytest.raises(InputError, match="unknown dtype 'int8'; allowed: float32"):

@@ -33,7 +33,7 @@ def _pickles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
-def test_the_longer_text_is_cut_token_by_token(reference: int, candidate: int, limit: int) -> None:
+def test_the_longer_text_is_truncated(reference: int, candidate: int, limit: int) -> None:
     left = [reference, candidate]
     while sum(left) > limit:
         left[0 if left[0] > left[1] else 1] -= 1
@@ -140,7 +140,7 @@ def test_scores_are_the_networks_in_any_batch(checkpoint: tuple[str, Any], batch
     assert scorer([], []) == []
 
 
-def test_long_texts_are_cut_and_empty_ones_scored(checkpoint: tuple[str, Any]) -> None:
+def test_long_texts_are_truncated_and_empty_ones_scored(checkpoint: tuple[str, Any]) -> None:
     scorer = load_bleurt(model=checkpoint[0])
     long = " ".join(["moon"] * 3000)
     cut, longer, empty = scorer([long, long + " sun", ""], ["tide", "tide", ""])
@@ -183,7 +183,7 @@ def test_the_name_changes_with_the_weights(checkpoint: tuple[str, Any], tmp_path
     assert other(["moon"], ["sun"])[0] == pytest.approx(before + 1, abs=1e-5)
 
 
-def test_no_model_and_other_models_are_refused(checkpoint: tuple[str, Any], tmp_path: Path) -> None:
+def test_missing_and_other_models_are_rejected(checkpoint: tuple[str, Any], tmp_path: Path) -> None:
     import torch
 
     with pytest.raises(QabenchError, match=r"the model no/such cannot be loaded"):

@@ -63,7 +63,7 @@ def test_pickles_only_if_asked(pickled: Path, monkeypatch: pytest.MonkeyPatch) -
     assert network(locate(str(pickled))).num_parameters() > 0
 
 
-def test_weights_that_lack_a_layer_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_weights_without_a_layer_are_rejected(folder: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())

@@ -22,7 +22,7 @@ def test_fields_are_filled_once_and_braces_in_values_stay(question: str, referen
     )
 
 
-def test_values_are_no_templates() -> None:
+def test_values_are_not_templates() -> None:
     prompt = Prompt("x", "{question} {answer}")
     assert prompt.messages(question="{answer}", answer="{question}") == (("user", "{answer} {question}"),)
 
@@ -56,7 +56,7 @@ def test_a_user_s_file(tmp_path: Path) -> None:
         ("a.toml", b"system = 'x'", "no user message"),
     ],
 )
-def test_a_user_s_file_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_invalid_files_of_users(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):

@@ -179,7 +179,7 @@ def test_nothing_to_report(three: list[Evaluation], tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made(three: list[Evaluation], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(three: list[Evaluation], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(QabenchError, match="cannot write"):
         build_report(three[:1], tmp_path / "file")

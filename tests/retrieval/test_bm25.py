@@ -54,7 +54,7 @@ def test_k_beyond_the_collection() -> None:
     assert hits.scores[hits.positions.index(3)] == 0
 
 
-def test_a_batch_gives_what_single_searches_give() -> None:
+def test_a_batch_equals_single_searches() -> None:
     index = BM25Index(TEXTS)
     queries = ["cat", "", "dog ran", "the"] * 5
     expected = [index.search(query, 3) for query in queries]
@@ -65,7 +65,7 @@ def test_a_batch_gives_what_single_searches_give() -> None:
     assert index.search_batch(queries, 3, mask=mask) == [index.search(query, 3, mask=mask) for query in queries]
 
 
-def test_a_mask_narrows_the_search_and_leaves_the_scores() -> None:
+def test_a_mask_restricts_results_without_changing_scores() -> None:
     index = BM25Index(TEXTS)
     hits = index.search("dog", 5, mask=[True, False, True, True, False])
     assert hits.positions == [2, 0, 3]
@@ -74,7 +74,7 @@ def test_a_mask_narrows_the_search_and_leaves_the_scores() -> None:
 
 
 @pytest.mark.parametrize("mask", [[True], [0, 1, 2, 3, 4], [[True] * 5]])
-def test_a_mask_of_another_shape_or_type_is_refused(mask: Any) -> None:
+def test_masks_of_another_shape_or_type_are_rejected(mask: Any) -> None:
     with pytest.raises(InputError, match="expected 5 booleans"):
         BM25Index(TEXTS).search("dog", mask=mask)
 
@@ -96,7 +96,7 @@ def test_a_mask_of_another_shape_or_type_is_refused(mask: Any) -> None:
         ({"tokenizer": lambda text: [1]}, "returned 1 as a term"),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         BM25Index(TEXTS, **options)
 
@@ -109,7 +109,7 @@ def test_nothing_to_index_is_an_error(backend: str) -> None:
         BM25Index(["", "..."], backend=backend)
 
 
-def test_what_is_no_text_is_refused_by_position() -> None:
+def test_other_types_than_strings_are_rejected() -> None:
     with pytest.raises(InputError, match="document 1 is None; expected a string"):
         BM25Index(["a", None])  # type: ignore[list-item]
     with pytest.raises(InputError, match="put it in a list"):
@@ -123,7 +123,7 @@ def test_what_is_no_text_is_refused_by_position() -> None:
         index.search_batch("dog")
 
 
-def test_float32_is_near() -> None:
+def test_float32_is_close() -> None:
     exact, near = BM25Index(TEXTS), BM25Index(TEXTS, dtype="float32")
     assert near.scores("the cat dog") == pytest.approx(exact.scores("the cat dog"), rel=1e-6)
     assert near.search("the cat dog", 5).positions == exact.search("the cat dog", 5).positions
@@ -136,7 +136,7 @@ def test_extreme_parameters_stay_finite() -> None:
             assert all(map(math.isfinite, scores)), (method, k1, b)
 
 
-def test_other_packages_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
     with pytest.raises(MissingExtra, match=r"qabench\[retrieval\]"):
         BM25Index(TEXTS, backend="bm25s")
@@ -160,7 +160,7 @@ def test_threads_may_search_one_index() -> None:
             assert list(executor.map(lambda query: index.search(query, 5), queries)) == expected
 
 
-def test_a_search_that_is_broken_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_search_leaves_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
     index = BM25Index([f"x{number % 50} y{number % 7} w" for number in range(9000)])
     expected = index.search("x3 y4 w", 5)
     with monkeypatch.context() as patch:
@@ -170,7 +170,7 @@ def test_a_search_that_is_broken_off_leaves_nothing_behind(monkeypatch: pytest.M
     assert index.search("x3 y4 w", 5) == expected
 
 
-def test_progress_is_told_the_documents_done() -> None:
+def test_progress_counts_documents() -> None:
     done: list[int] = []
     BM25Index((f"text {number}" for number in range(20_000)), progress=done.append)
     assert done == [8192, 16384, 20_000]

@@ -138,7 +138,7 @@ def test_the_stock_methods_search_an_attached_index(dataset: Dataset) -> None:
     assert len(dataset.select([0])) == 1
 
 
-def test_an_index_made_before_is_attached_to_its_dataset_alone(dataset: Dataset, tmp_path: Any) -> None:
+def test_an_existing_index_needs_its_dataset(dataset: Dataset, tmp_path: Any) -> None:
     index = BM25Index.from_dataset(dataset, ["title", "text"])
     index.save(tmp_path / "index")
     add_bm25_index(dataset, "text", index_name="bm25", index=BM25Index.load(tmp_path / "index"))
@@ -153,7 +153,7 @@ def test_an_index_made_before_is_attached_to_its_dataset_alone(dataset: Dataset,
     assert other.list_indexes() == []
 
 
-def test_what_has_no_search_methods_is_refused() -> None:
+def test_other_objects_are_rejected() -> None:
     with pytest.raises(InputError, match=r"attached to a datasets.Dataset, not to a IterableDataset"):
         add_bm25_index(IterableDataset.from_generator(generate))
     with pytest.raises(InputError, match="not to a list"):

@@ -64,7 +64,7 @@ def prune_always(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("prune_always")
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["bm25+", "okapi", "bm25l", "lucene", "atire", "robertson"])
-def test_choosing_candidates_changes_nothing(method: str, dtype: str) -> None:
+def test_candidate_selection_changes_nothing(method: str, dtype: str) -> None:
     # Seeded by hypothesis; the index is small enough to score all documents for comparison.
     @settings(max_examples=settings.default.max_examples // 3)
     @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 12), masked=st.booleans())

@@ -50,7 +50,7 @@ def test_stored_terms_are_found(vocabulary: dict[str, int], other: str) -> None:
     assert dict(stored.items()) == vocabulary
 
 
-def test_it_belongs_to_its_dataset_alone(path: Path) -> None:
+def test_only_its_dataset_is_accepted(path: Path) -> None:
     dataset = Dataset.from_dict(ROWS)
     BM25Index.from_dataset(dataset, filters=["kind"]).save(path)
     BM25Index.load(path, dataset)
@@ -67,7 +67,7 @@ def test_it_belongs_to_its_dataset_alone(path: Path) -> None:
         BM25Index.load(path, dataset.rename_column("text", "body"))
 
 
-def test_it_belongs_to_its_texts_alone(path: Path) -> None:
+def test_only_its_texts_are_accepted(path: Path) -> None:
     BM25Index(TEXTS).save(path)
     BM25Index.load(path, TEXTS)
     BM25Index.load(path, iter(TEXTS))
@@ -129,7 +129,7 @@ def test_damaged_postings_are_noticed_when_used(path: Path) -> None:
             BM25Index.load(path, **options)
 
 
-def test_a_file_cut_short_in_use_is_noticed(path: Path) -> None:
+def test_a_file_truncated_in_use_is_noticed(path: Path) -> None:
     code = (
         "import os, sys; from qabench.retrieval import BM25Index\n"
         "index = BM25Index.load(sys.argv[1]); os.truncate(sys.argv[1], 4096)\n"
@@ -151,7 +151,7 @@ def test_old_temporary_files_are_deleted(path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [new, path]
 
 
-def test_other_files_and_versions_are_refused(path: Path) -> None:
+def test_other_files_and_versions_are_rejected(path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the index"):
         BM25Index.load(path)
     BM25Index(TEXTS).save(path)

@@ -61,7 +61,7 @@ def test_unknown_stop_words_and_stemmers_are_refused() -> None:
         Words(stemmer="klingon")
 
 
-def test_names_tell_tokenizers_apart() -> None:
+def test_names_distinguish_tokenizers() -> None:
     names = {name_of(t) for t in (words, Words("english"), Words(["cat"]), str.split, str.lower)}
     assert len(names) == 5
     assert name_of(Words(["b", "a"])) == name_of(Words(["a", "b"]))

@@ -77,7 +77,7 @@ def test_no_chunk_is_too_long(text: str, size: int) -> None:
     assert all(len(chunk) <= size for chunk in chunk_text(text, size))
 
 
-def test_cuts_where_it_reads_best() -> None:
+def test_splits_at_the_best_separator() -> None:
     text = "First paragraph, short.\n\nSecond one. It has two sentences, and is longer."
     assert chunk_text(text, 40) == [
         "First paragraph, short.\n\n",
@@ -112,6 +112,6 @@ def test_a_long_text_of_short_pieces() -> None:
         ({"chunk_on": "\n"}, "must be a sequence of separators"),
     ],
 )
-def test_refuses(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         chunk_text("text", **arguments)  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def test_layout_and_round_trip(tmp_path: Path) -> None:
     assert [path.name for path in cache.folder.iterdir()] == ["38930-dated.md"], "no temporary file is left"
 
 
-def test_the_official_folder_is_read_as_it_is_and_not_written(tmp_path: Path) -> None:
+def test_the_official_folder_is_only_read(tmp_path: Path) -> None:
     assert official_folder() == tmp_path / "home/.cache/fanoutqa/wikicache"
     put(official_folder() / "5-dated.md", TEXT)
     cache = WikiCache()
@@ -86,7 +86,7 @@ def test_titles() -> None:
     assert cache.pageid_of("Giant planet") is None
 
 
-def test_a_full_disk_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_existing_files(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = WikiCache()
     cache.write(9, TEXT)
 
@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch) -> N
     assert [path.name for path in cache.folder.iterdir()] == ["9-dated.md"]
 
 
-def test_what_killed_processes_left_is_swept() -> None:
+def test_files_of_killed_processes_are_deleted() -> None:
     cache = WikiCache()
     cache.write(1, TEXT)
     cache.remember_title("One", 1)

@@ -43,7 +43,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(wiki_app, arguments)
 
 
-def test_prefetch_then_nothing_is_left_to_do(server: ScriptedWiki, tmp_path: Path) -> None:
+def test_prefetch_twice(server: ScriptedWiki, tmp_path: Path) -> None:
     known_revisions = [row for row in sample_pages() if row["revid"]]
     for row in known_revisions:
         server.pages[row["title"]] = (row["pageid"], row["revid"], "<p>As it was.</p>")

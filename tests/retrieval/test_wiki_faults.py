@@ -66,7 +66,7 @@ PASSING = {
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_passing_fault_is_mended(server: ScriptedWiki, wiki: MediaWiki, name: str) -> None:
+def test_a_transient_fault_is_retried(server: ScriptedWiki, wiki: MediaWiki, name: str) -> None:
     server.faults.extend([PASSING[name]] * 2)
     assert wiki.content(server.row(1)).strip() == TEXT
     assert len(server.requests) == 3
@@ -99,7 +99,7 @@ def wiki_page(server: ScriptedWiki) -> Any:
         (Fault(body=b'{"parse": []}'), "no parse.text"),
     ],
 )
-def test_a_refusal_is_not_tried_again(server: ScriptedWiki, wiki: MediaWiki, fault: Fault, message: str) -> None:
+def test_a_rejection_is_not_retried(server: ScriptedWiki, wiki: MediaWiki, fault: Fault, message: str) -> None:
     server.faults.append(fault)
     with pytest.raises(WikiError, match=message):
         wiki.content(server.row(1))
@@ -117,7 +117,7 @@ def test_no_server(tmp_path: Path) -> None:
         nonsense.search("anything")
 
 
-def test_retry_after_holds_back_all_threads(server: ScriptedWiki, tmp_path: Path) -> None:
+def test_retry_after_delays_all_threads(server: ScriptedWiki, tmp_path: Path) -> None:
     """The server asks for a wait of one second: no thread sends a request before."""
     wiki = wiki_of(server, tmp_path, in_flight=2)
     server.faults.extend([Fault(429, headers={"Retry-After": "1"})] * 2)
@@ -136,7 +136,7 @@ def test_a_wait_longer_than_allowed_is_reported(server: ScriptedWiki, wiki: Medi
     assert len(server.requests) == 1
 
 
-def test_at_most_so_many_requests_at_once(server: ScriptedWiki, tmp_path: Path) -> None:
+def test_concurrent_requests_are_limited(server: ScriptedWiki, tmp_path: Path) -> None:
     wiki = wiki_of(server, tmp_path, in_flight=2)
     server.delay = 0.03
     with ThreadPoolExecutor(8) as threads:
@@ -144,7 +144,7 @@ def test_at_most_so_many_requests_at_once(server: ScriptedWiki, tmp_path: Path) 
     assert server.busiest == 2
 
 
-def test_says_who_asks_and_how_patient_it_is(server: ScriptedWiki, wiki: MediaWiki) -> None:
+def test_user_agent_and_maxlag_are_sent(server: ScriptedWiki, wiki: MediaWiki) -> None:
     wiki.content(server.row(1))
     (agent,) = server.agents
     assert agent is not None and agent.startswith("qabench/") and "https://" in agent
@@ -168,7 +168,7 @@ def test_retry_after() -> None:
     assert in_a_minute is not None and 50 < in_a_minute <= 60
 
 
-def test_a_full_disk_costs_a_warning_and_not_the_page(
+def test_a_full_disk_causes_only_a_warning(
     server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
@@ -190,7 +190,7 @@ def test_a_damaged_cache_file_is_fetched_again(server: ScriptedWiki, wiki: Media
     assert server.parsed == [1001]
 
 
-def test_a_page_by_title_is_found_again_without_asking(server: ScriptedWiki, wiki: MediaWiki) -> None:
+def test_a_page_by_title_is_cached(server: ScriptedWiki, wiki: MediaWiki) -> None:
     row = {"title": "Page 3", "pageid": "###TBD###", "revid": "###TBD###"}
     assert wiki.content(row).strip() == "Text of page 3."
     assert wiki.cache.path(3).is_file()
@@ -230,9 +230,7 @@ def test_a_title_of_another_wiki(server: ScriptedWiki, wiki: MediaWiki) -> None:
         wiki.content({"title": "fr:Terre"})
 
 
-def test_offline_asks_nothing_and_reads_the_cache(
-    server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_offline_uses_only_the_cache(server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch) -> None:
     wiki.content(server.row(1))
     monkeypatch.setenv("QABENCH_OFFLINE", "1")
     assert wiki.content(server.row(1)).strip() == TEXT
@@ -242,13 +240,13 @@ def test_offline_asks_nothing_and_reads_the_cache(
 
 
 @pytest.mark.parametrize(("query", "results"), [("", 10), (" ", 10), ("x", 0), ("x", 501)])
-def test_search_refuses(server: ScriptedWiki, wiki: MediaWiki, query: str, results: int) -> None:
+def test_search_rejects_invalid_arguments(server: ScriptedWiki, wiki: MediaWiki, query: str, results: int) -> None:
     with pytest.raises(InputError, match="the query must not be empty, results from 1 to 500"):
         wiki.search(query, results)
     assert not server.requests
 
 
-def test_html_that_cannot_be_converted_is_this_page_s_error(server: ScriptedWiki, wiki: MediaWiki) -> None:
+def test_unconvertible_html_is_an_error_of_the_page(server: ScriptedWiki, wiki: MediaWiki) -> None:
     server.pages["Deep"] = (60, 1060, "<div>" * 20_000)
     with pytest.raises(QabenchError, match="nested too deeply"):
         wiki.content({"title": "Deep", "pageid": 60, "revid": 1060})

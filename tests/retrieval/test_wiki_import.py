@@ -34,7 +34,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_pages_come_in_wherever_they_stand(tmp_path: Path, mode: str) -> None:
+def test_pages_are_imported_from_any_folder(tmp_path: Path, mode: str) -> None:
     members = [("wikicache/1-dated.md", "one"), ("./2-dated.md", "zwei – ü"), ("a/b/c/38930-dated.md", "three")]
     path = tarball(tmp_path / "pages.tar", members, mode)
     told: list[tuple[int, int]] = []
@@ -63,7 +63,7 @@ def test_other_files_are_ignored_and_blank_pages_counted(tmp_path: Path) -> None
     ("name", "reason"),
     [("/etc/1-dated.md", "leads out"), ("../1-dated.md", "leads out"), ("a/../../1-dated.md", "leads out")],
 )
-def test_a_path_that_escapes_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+def test_an_escaping_path_is_rejected(tmp_path: Path, name: str, reason: str) -> None:
     done = import_cache(tarball(tmp_path / "pages.tar", [(name, "evil"), ("2-dated.md", "good")]))
     assert (done.written, [n for n, _ in done.refused]) == (1, [name])
     assert reason in done.refused[0][1]
@@ -71,7 +71,7 @@ def test_a_path_that_escapes_is_refused(tmp_path: Path, name: str, reason: str) 
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
+def test_links_and_devices_are_rejected(tmp_path: Path, kind: bytes) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
     done = import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", str(secret)), ("link", "/etc")], kind=kind))
@@ -88,7 +88,7 @@ def test_a_link_in_the_cache_is_replaced_and_not_followed(tmp_path: Path) -> Non
     assert secret.read_bytes() == b"" and WikiCache().read(1) == "page"
 
 
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_other_content_than_text_is_rejected(tmp_path: Path) -> None:
     done = import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", b"\xff\xfe"), ("2-dated.md", b"a\0b")]))
     assert [reason.partition(":")[0][:9] for _, reason in done.refused] == ["not UTF-8", "damaged"]
 
@@ -104,7 +104,7 @@ def test_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no tarball at all", b"\x1f\x8b but no gzip", b"BZh9 no"])
-def test_no_tarball(tmp_path: Path, content: bytes) -> None:
+def test_other_files_than_tarballs(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "pages.tar").write_bytes(content)
     with pytest.raises(InputError, match=r"pages\.tar is not a tarball"):
         import_cache(tmp_path / "pages.tar")

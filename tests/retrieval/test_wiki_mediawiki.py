@@ -161,7 +161,7 @@ def test_missing_pages_are_reported(wiki: MediaWiki, evidence: dict[str, Any], r
     assert not list(WikiCache().folder.glob("*.md"))
 
 
-def test_a_database_that_lags_is_waited_for(server: MediaWikiServer, wiki: MediaWiki) -> None:
+def test_a_lagging_database_is_waited_for(server: MediaWikiServer, wiki: MediaWiki) -> None:
     impatient = MediaWiki(server.api, cache=wiki.cache, client=PoliteClient(retry=IMPATIENT))
     server.lag.write_text("99")
     try:

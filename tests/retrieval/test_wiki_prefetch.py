@@ -71,7 +71,7 @@ def test_gives_up_when_the_server_is_down(server: ScriptedWiki, tmp_path: Path) 
     assert prefetch([], wiki_of(server, tmp_path)).complete
 
 
-def test_a_full_disk_stops_it_and_it_goes_on_later(
+def test_a_full_disk_stops_it_and_it_resumes(
     server: ScriptedWiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [server.row(n) for n in range(1, PAGES + 1)]
@@ -144,14 +144,14 @@ def test_killed_and_resumed(server: ScriptedWiki, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*-dated.md"))) == PAGES
 
 
-def test_a_half_written_file_is_no_page(server: ScriptedWiki, tmp_path: Path) -> None:
+def test_a_half_written_file_is_ignored(server: ScriptedWiki, tmp_path: Path) -> None:
     (tmp_path / ".1-dated.md.x1y2").write_text("Text of pa")
     done = prefetch([server.row(1)], wiki_of(server, tmp_path))
     assert done.fetched == 1
     assert (tmp_path / "1-dated.md").read_text().strip() == "Text of page 1."
 
 
-def test_a_wait_for_a_server_that_is_busy_is_no_failure(server: ScriptedWiki, tmp_path: Path) -> None:
+def test_waiting_for_a_busy_server_is_not_a_failure(server: ScriptedWiki, tmp_path: Path) -> None:
     server.faults.extend([Fault(429, headers={"Retry-After": "0"}), Fault(503)] * 2)
     done = prefetch([server.row(n) for n in range(1, 4)], wiki_of(server, tmp_path, retry=Retry(5, first_wait=0.01)))
     assert (done.fetched, done.failed) == (3, [])

@@ -192,7 +192,7 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_p
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_any_point_goes_on(server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_run_killed_at_any_point_resumes(server: OpenAIServer, tmp_path: Path) -> None:
     server.delay, in_flight = 0.1, 4
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data")}
     arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", str(tmp_path), "--no-cache"]
@@ -269,7 +269,7 @@ def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_p
     assert says in str(result.exception)
 
 
-def test_what_is_no_log_of_ours_is_refused(tmp_path: Path, done: Evaluation) -> None:
+def test_other_logs_are_rejected(tmp_path: Path, done: Evaluation) -> None:
     (tmp_path / "a.eval").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):
         read_run(tmp_path / "a.eval")

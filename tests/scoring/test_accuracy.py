@@ -40,7 +40,7 @@ def test_one_question(reference: Any, prediction: Any, loose: float, strict: boo
     assert (score.loose, score.strict) == (loose, strict)
 
 
-def test_means_and_what_was_missed() -> None:
+def test_means_and_missing_strings() -> None:
     score = accuracy([["a", "b"], "c"], ["b", UNANSWERED], lower)
     assert (score.loose, score.strict) == (0.25, 0.0)
     assert [question.missing for question in score.per_question] == [("a",), ("c",)]

@@ -32,7 +32,7 @@ components = st.lists(st.fixed_dictionaries({"context": st.lists(texts, max_size
 
 
 @given(st.lists(st.tuples(components, st.lists(texts, max_size=6)), min_size=1, max_size=3), st.integers(1, 5))
-def test_any_question_scores_as_the_official_way(questions: list[Any], k: int) -> None:
+def test_any_question_scores_as_the_official_code(questions: list[Any], k: int) -> None:
     references, predictions = map(list, zip(*questions, strict=True))
     score = answer_component_scores(references, predictions, [1, k, 9], repaired=RepairedTexts())
     assert score.cutoffs == tuple(sorted({1, k, 9}))
@@ -141,13 +141,13 @@ def test_options_leave_components_out_and_are_named() -> None:
         ),
     ],
 )
-def test_bad_input_says_what_and_where(references: Any, predictions: Any, options: Any, message: str) -> None:
+def test_bad_input_is_named(references: Any, predictions: Any, options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         answer_component_scores(references, predictions, **options)
 
 
 @given(texts)
-def test_repair_is_ftfys(text: str) -> None:
+def test_repair_equals_ftfy(text: str) -> None:
     assert repair(text) == ftfy.fix_text(text)
 
 
@@ -159,7 +159,7 @@ def test_no_plain_characters_look_damaged_together() -> None:
     assert ftfy.fix_text(everything) == everything
 
 
-def test_the_memory_is_bounded_and_right_when_shared() -> None:
+def test_the_cache_is_bounded_and_thread_safe() -> None:
     kept = RepairedTexts(max_characters=1000)
     wanted = {"caf\u00c3\u00a9 " * 10 + str(i): "caf\u00e9 " * 10 + str(i) for i in range(100)}
     wrong: list[str] = []

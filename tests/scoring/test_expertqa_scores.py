@@ -65,7 +65,7 @@ class TestAutoAIS:
         assert (result["micro"], result["counted_claims"], result["claims"]) == (0.0, 1, 2)
         assert result["claims_without_evidence"] == (not fields.get("evidence", True))
 
-    def test_links_of_gpt4_alone_are_passed_over(self) -> None:
+    def test_only_links_of_gpt4_are_skipped(self) -> None:
         linked = claim(evidence=["[1] a page", "see https://example.org"])
         rows = [row(answer(linked, claim(), system=system)) for system in ("gpt4", "rr_gs_gpt4")]
         result = autoais(rows, [["Y", "N"], ["Y", "N"]]).as_dict()
@@ -79,7 +79,7 @@ class TestAutoAIS:
         assert (result["macro"], result["macro_without_abstentions"]) == (0.5, 0.0)
         assert (result["micro"], result["micro_without_abstentions"]) == (0.5, 0.0)
 
-    def test_what_has_no_mean_is_none(self) -> None:
+    def test_undefined_means_are_none(self) -> None:
         result = autoais([row(answer(claim(support="Missing"), text="I don't know"))], [["N"]]).as_dict()
         names = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions")
         assert [result[name] for name in names] == [None] * 4
@@ -136,7 +136,7 @@ class TestAutoAISAgreement:
 
 
 class TestFactScoreAgreement:
-    def test_figures_of_both_classes(self) -> None:
+    def test_scores_of_both_classes(self) -> None:
         labels = ["Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"]
         rows = [row(answer(*[claim(correctness=label) for label in labels]))]
         result = factscore_agreement(rows, [[0.5, 0.49, 1, 0.0, 0.25]]).as_dict()
@@ -156,7 +156,7 @@ class TestFactScoreAgreement:
         assert (result["claims"], result["accuracy"]) == (1, 1.0)
         assert [len(claims) for claims in score.per_question] == [1, 4]
 
-    def test_a_system_with_nothing_counted_has_no_figures(self) -> None:
+    def test_a_system_without_counted_claims_has_no_scores(self) -> None:
         rows = [row(answer(claim(), text="The context doesn't say.")), row(answer(claim(), system="gpt4"))]
         result = factscore_agreement(rows, [[1], [1]]).as_dict()
         assert result["by_system"]["bing_chat"]["accuracy"] is None
@@ -441,14 +441,14 @@ class TestLfqa:
         assert first.low["rouge1"] <= first.rouge["rouge1"] <= first.high["rouge1"]
         assert (first.rouge, first.low) != (second.rouge, second.low) or first.high != second.high
 
-    def test_numpy_s_random_numbers_go_on_as_if_nothing_was(self) -> None:
+    def test_numpys_global_random_state_is_restored(self) -> None:
         np.random.seed(5)
         expected = np.random.random(3).tolist()
         np.random.seed(5)
         lfqa_rouge(["a"], ["a"], seed=9)
         assert np.random.random(3).tolist() == expected
 
-    def test_lines_count_in_lsum_alone_and_words_are_not_stemmed(self) -> None:
+    def test_only_lsum_uses_lines_and_words_are_not_stemmed(self) -> None:
         score = lfqa_rouge(["cats run\nfish swim"], ["fish swim\ncats run"])
         assert score.mean == {"rouge1": 1.0, "rouge2": 2 / 3, "rougeL": 0.5, "rougeLsum": 1.0}
         assert lfqa_rouge(["cats"], ["cat"]).mean["rouge1"] == 0.0

@@ -149,7 +149,7 @@ def test_the_majority_of_sampled_replies() -> None:
     assert felm_scores(labels, [["Answer: 1", "?"]]).per_question[0].verdicts == (False, True)
 
 
-def test_figures_by_domain() -> None:
+def test_scores_by_domain() -> None:
     labels, verdicts = [[True, False], [False], [True, True]], [[True, False], [True], [True, False]]
     result = felm_scores(labels, verdicts, domains=["wk", "math", "wk"]).as_dict()
     assert list(result["by_domain"]) == ["wk", "math"]
@@ -244,7 +244,7 @@ def test_real_labels_against_independent_code(
     compared(f"{figures} figures of {len(rows)} responses, 4426 segments: by the formulas again, and scikit-learn")
 
 
-def test_replies_that_say_the_verdicts_give_the_same_figures(rows: list[dict[str, Any]]) -> None:
+def test_replies_with_equal_verdicts_score_the_same(rows: list[dict[str, Any]]) -> None:
     rng = random.Random(7)
     verdicts = [[rng.random() < 0.8 for _ in row["labels"]] for row in rows]
     replies = [
@@ -267,7 +267,7 @@ def test_the_dataset_s_columns_are_what_the_metric_takes() -> None:
 
 
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4), min_size=1, max_size=6))
-def test_counts_add_up_and_figures_follow_from_them(responses: list[list[tuple[bool, bool]]]) -> None:
+def test_counts_add_up_and_give_the_scores(responses: list[list[tuple[bool, bool]]]) -> None:
     labels, verdicts = ([[pair[side] for pair in response] for response in responses] for side in (0, 1))
     score = felm_scores(labels, verdicts)
     result = score.as_dict()

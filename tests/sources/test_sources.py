@@ -160,7 +160,7 @@ class TestLocalPath:
         monkeypatch.setenv("QABENCH_MIRROR", "m")
         assert sources.local_path(make_source()).is_absolute()
 
-    def test_damaged_mirror_is_never_passed_over(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_damaged_mirror_is_never_skipped(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         source = make_source()
         put(tmp_path / "bad", source, b"Q" + CONTENT[1:])
         put(tmp_path / "good", source)
@@ -226,7 +226,7 @@ class TestManyFiles:
         assert (tmp_path / "to" / good.mirror_path).read_bytes() == CONTENT
         assert not list((tmp_path / "to").rglob(".*"))
 
-    def test_write_mirror_mends_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_write_mirror_repairs_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         source = make_source()
         target = put(tmp_path / "to", source, b"damaged")
         put(tmp_path / "from", source)

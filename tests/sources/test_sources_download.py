@@ -101,7 +101,7 @@ def test_end_without_length_before_the_end_is_resumed(server: FaultServer) -> No
     assert [request.range for request in server.requests] == [None, "bytes=100000-"]
 
 
-def test_drops_with_progress_do_not_use_up_tries(server: FaultServer, waits: list[float]) -> None:
+def test_drops_with_progress_do_not_count_as_attempts(server: FaultServer, waits: list[float]) -> None:
     server.faults.extend(Fault(drop_after=20_000) for _ in range(12))
     assert_fetched()
 
@@ -113,7 +113,7 @@ def test_ignored_range_starts_over(server: FaultServer) -> None:
     assert [(request.range, request.status) for request in server.requests] == [("bytes=1000-", 200)]
 
 
-def test_other_range_than_asked_for_starts_over(server: FaultServer) -> None:
+def test_other_range_than_requested_starts_over(server: FaultServer) -> None:
     leave_part(CONTENT[:1000])
     server.faults.append(Fault(shift=5))
     assert_fetched()
@@ -139,13 +139,13 @@ def test_complete_part_needs_no_request(server: FaultServer) -> None:
 
 
 @pytest.mark.parametrize("part", [b"x" * 1000, b"x" * len(CONTENT), b"x" * (len(CONTENT) + 1)])
-def test_garbage_part_costs_one_fresh_try(server: FaultServer, part: bytes) -> None:
+def test_garbage_part_causes_one_fresh_attempt(server: FaultServer, part: bytes) -> None:
     leave_part(part)
     assert_fetched()
     assert server.requests[-1].range is None and len(server.requests) <= 2
 
 
-def test_429_waits_as_asked_but_not_for_ever(server: FaultServer, waits: list[float]) -> None:
+def test_429_waits_with_a_limit(server: FaultServer, waits: list[float]) -> None:
     later = formatdate(time.time() + 20, usegmt=True)
     server.faults.extend(Fault(status=429, headers={"Retry-After": value}) for value in ("7", later, "99999"))
     assert_fetched()
@@ -158,7 +158,7 @@ def test_500_is_retried_with_growing_waits(server: FaultServer, waits: list[floa
     assert len(waits) == 4 and all(0.0005 * 2**n <= wait <= 0.001 * 2**n for n, wait in enumerate(waits))
 
 
-def test_gives_up_after_bounded_tries(server: FaultServer, waits: list[float]) -> None:
+def test_gives_up_after_bounded_attempts(server: FaultServer, waits: list[float]) -> None:
     server.always = Fault(status=503)
     with pytest.raises(SourceUnavailable, match=r"answered 503 Service Unavailable \(tries: 5\)"):
         sources.local_path(SOURCE)
@@ -181,7 +181,7 @@ def test_wrong_content_is_never_cached(server: FaultServer) -> None:
     assert not part_path().exists() and not sources.cache_path(SOURCE).exists()
 
 
-def test_wrong_content_in_pieces_gets_one_fresh_try(server: FaultServer) -> None:
+def test_wrong_content_in_pieces_gets_one_fresh_attempt(server: FaultServer) -> None:
     server.always = Fault(content=b"x" * len(CONTENT), drop_after=100_000)
     with pytest.raises(DigestMismatch, match="SHA-256 expected"):
         sources.local_path(SOURCE)
@@ -220,13 +220,13 @@ def test_unreachable_host_is_tried_less_for_the_next_file(
     assert "(tries: 1)" in results[1].detail and len(waits) == 4
 
 
-def test_source_url_that_is_none(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_source_url(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_SOURCE_URL", "mirror.example")
     with pytest.raises(SourceUnavailable, match="is not a web address"):
         sources.local_path(SOURCE)
 
 
-def test_damaged_cache_is_set_aside_and_mended(server: FaultServer) -> None:
+def test_damaged_cache_is_set_aside_and_replaced(server: FaultServer) -> None:
     path = sources.cache_path(SOURCE)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"damaged")
@@ -234,7 +234,7 @@ def test_damaged_cache_is_set_aside_and_mended(server: FaultServer) -> None:
     assert path.with_name(path.name + ".damaged").read_bytes() == b"damaged"
 
 
-def test_offline_never_asks(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_makes_no_requests(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(SourceUnavailable) as caught:
         sources.local_path(SOURCE)

@@ -72,7 +72,7 @@ def stand_in_for_bleurt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5))
-def test_a_list_and_lines_say_the_same(values: list[Any]) -> None:
+def test_a_list_and_lines_are_equivalent(values: list[Any]) -> None:
     as_list, pretty = json.dumps(values), json.dumps(values, indent=1)
     assert read_text(as_list, "x").values() == read_text(pretty, "x").values() == values
     if len(values) > 1:  # a single line that is a list is a list of values
@@ -101,7 +101,7 @@ def test_any_text_is_read_or_explained(text: str) -> None:
         ("x\n" * 9, "line 5: not JSON .*; and 4 more"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_line(text: str, message: str) -> None:
+def test_unreadable_lines_are_named(text: str, message: str) -> None:
     with pytest.raises(InputError, match=re.compile(f"^predictions: .*{message}", re.DOTALL)):
         read_text(text, "predictions").values()
 
@@ -136,7 +136,7 @@ def test_by_id_the_order_does_not_matter(order: list[int]) -> None:
     assert (found.ids, found.notes) == (tuple("012345"), ())
 
 
-def test_ids_that_do_not_fit_are_named() -> None:
+def test_unmatched_ids_are_named() -> None:
     answers = [{"id": "b", "answer": "old"}, {"id": "z", "answer": "?"}, {"id": "b", "answer": None}]
     found = joined(lines(answers) + '\n{"id": "a", "ans', lines(ROWS))
     assert found.columns["predictions"] == [None, None, None]
@@ -181,7 +181,7 @@ def test_without_ids_on_both_sides_the_order_counts() -> None:
         ('{"id": 1, "answer": 1}\n{"id": 2}', '["r", "r"]', r"line 2: without 'answer' \(it has 'id'\)"),
     ],
 )
-def test_what_does_not_go_together_is_said(predictions: str, references: str | None, message: str) -> None:
+def test_mismatches_are_errors(predictions: str, references: str | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         joined(predictions, references)
 
@@ -213,7 +213,7 @@ def test_a_page_offers_only_harmless_options(name: str) -> None:
         ("fanout_acc", {"lemmatizer": None}, "lemmatizer is None; allowed: auto, spacy, simplemma"),
     ],
 )
-def test_an_option_that_is_none_is_said(metric: str, options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_named(metric: str, options: dict[str, Any], message: str) -> None:
     html, result = answer(metric, example(metric) | options)
     assert result is None and 'role="alert"' in html and message in html
 
@@ -297,7 +297,7 @@ def test_ids_name_the_questions_and_what_was_missed() -> None:
     assert "Questions without a prediction, scored as unanswered: 1 (a)" in html
 
 
-def test_what_comes_from_outside_is_escaped() -> None:
+def test_foreign_text_is_escaped() -> None:
     records = [{"x<1>": "<2>", "parts": {"<3>": ["<4>"]}}]
     result = {"a<5>": "<6>", "by<7>": {"<8>": {"<9>": "<10>"}}, "list<11>": [{"<12>": "<13>"}], "per_question": records}
     result |= {"deviations": ["<14>"], "absent": {"<15>": "<16>"}, "signature": "<17>"}
@@ -306,14 +306,14 @@ def test_what_comes_from_outside_is_escaped() -> None:
     assert {int(number) for number in re.findall(r"&lt;(\d+)&gt;", html)} == set(range(1, 21))
 
 
-def test_long_tables_are_cut_and_say_so() -> None:
+def test_long_tables_are_shortened_with_a_note() -> None:
     values = {"predictions": json.dumps(["x"] * 300), "references": json.dumps(["x"] * 300), "per_question": True}
     html, result = answer("fanout_acc", values | SIMPLE)
     assert result and len(result["per_question"]) == 300
     assert html.count("<tr>") == 1 + 2 + 1 + 200 and "the first 200 of 300" in html
 
 
-def test_an_unexpected_failure_shows_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_failures_show_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any, **options: Any) -> None:
         raise RuntimeError("secret-path")
 
@@ -323,7 +323,7 @@ def test_an_unexpected_failure_shows_no_stack(monkeypatch: pytest.MonkeyPatch) -
     assert "Traceback" not in html and "secret-path" not in html
 
 
-def test_the_judge_takes_key_and_server_from_where_it_runs(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_the_judge_gets_key_and_server_from_the_host(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
@@ -418,7 +418,7 @@ def scored(page: Page) -> dict[str, Any]:
     return json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
 
 
-def test_the_example_is_there_and_scores(visit: Callable[..., Any]) -> None:
+def test_the_example_is_shown_and_scores(visit: Callable[..., Any]) -> None:
     expected = json.loads(json.dumps(by_library("fanout_acc", per_question=True)))
     with visit() as page:
         assert "France: Paris" in page.get_by_label("Predictions").first.input_value()
@@ -450,7 +450,7 @@ def test_files_are_joined_by_id(visit: Callable[..., Any], tmp_path: Path) -> No
         assert "the limit of this page is 5 MB" in page.get_by_role("alert").inner_text()
 
 
-def test_a_broken_line_is_explained_and_mended(visit: Callable[..., Any]) -> None:
+def test_a_broken_line_is_explained_and_fixed(visit: Callable[..., Any]) -> None:
     with visit() as page:
         predictions = page.get_by_label("Predictions").first
         held = predictions.input_value()
@@ -487,7 +487,7 @@ CONTRAST = """element => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_can_be_read_in_light_and_dark(visit: Callable[..., Any], scheme: str) -> None:
+def test_it_is_readable_in_light_and_dark(visit: Callable[..., Any], scheme: str) -> None:
     with visit(color_scheme=scheme) as page:
         scored(page)
         assert page.locator("body").evaluate("body => body.classList.contains('dark')") == (scheme == "dark")

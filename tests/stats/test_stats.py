@@ -95,7 +95,7 @@ def test_the_clustered_standard_error_equals_the_sandwich() -> None:
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_intervals_cover_the_truth_as_often_as_they_say(method: str) -> None:
+def test_intervals_have_their_nominal_coverage(method: str) -> None:
     rng = np.random.default_rng(0)
     covered = clustered = 0
     for seed in range(250):
@@ -133,7 +133,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(SCORES, st.integers(1, 4))
-def test_items_that_only_repeat_their_question_tell_nothing_new(values: list[float], times: int) -> None:
+def test_repeated_items_add_no_information(values: list[float], times: int) -> None:
     once = bootstrap_mean(values, resamples=50)
     assert bootstrap_mean(values, clusters=list(range(len(values))), resamples=50) == once
     repeated = bootstrap_mean(
@@ -216,7 +216,7 @@ def test_kappa_with_its_interval_equals_statsmodels() -> None:
     assert (ours.low, ours.high) == pytest.approx((theirs.kappa_low, theirs.kappa_upp), abs=theirs.std_kappa / 8)
 
 
-def test_kappa_by_question_is_less_sure() -> None:
+def test_kappa_by_question_has_wider_intervals() -> None:
     first, second = labels([[40, 5], [5, 40]])
     questions = [i // 5 for i in range(90)]
     clustered = cohens_kappa(first, second, clusters=questions)

@@ -70,7 +70,7 @@ def test_p_values_are_uniform_when_nothing_differs() -> None:
         assert 0.4 < np.mean(np.array(p) < 0.5) < 0.6
 
 
-def test_items_of_one_question_are_no_independent_evidence() -> None:
+def test_items_of_one_question_are_not_independent() -> None:
     found = {"clustered": 0, "as if independent": 0}
     for seed in range(200):
         a, clusters = in_questions(25, 5, 2 * seed)
@@ -92,7 +92,7 @@ def test_randomization_keeps_its_level_on_few_questions() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 5)), min_size=1, max_size=25))
-def test_symmetry_and_grain_of_p_values(rows: list[tuple[int, int, int]]) -> None:
+def test_symmetry_and_resolution_of_p_values(rows: list[tuple[int, int, int]]) -> None:
     a, b, clusters = map(list, zip(*rows, strict=True))
     one = paired_randomization(a, b, clusters=clusters, resamples=64)
     other = paired_randomization(b, a, clusters=clusters, resamples=64)

@@ -24,7 +24,7 @@ NUMBERS = st.text(st.sampled_from("0129,. a\u0663"))
 
 
 @given(ANY_TEXT | PLAIN)
-def test_repair_is_ftfy(text: str) -> None:
+def test_repair_equals_ftfy(text: str) -> None:
     assert repair(text) == ftfy.fix_text(text)
 
 
@@ -57,7 +57,7 @@ def test_the_steps_in_order() -> None:
     assert normalize(None, "simplemma") == "none"
 
 
-def test_a_batch_does_each_text_once_and_keeps_all() -> None:
+def test_a_batch_normalizes_each_text_once() -> None:
     seen: list[str] = []
 
     class Shouting:
@@ -92,7 +92,7 @@ def test_spacy_without_spacy_is_an_error_with_the_command(monkeypatch: pytest.Mo
         Normalizer("spacy")
 
 
-def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("spacy", reason="needs the extra spacy")
     monkeypatch.setenv("QABENCH_SPACY_MODEL", str(tmp_path / "nowhere"))
     with pytest.raises(MissingExtra, match=r"nowhere.*meta\.json"):
@@ -105,7 +105,7 @@ def test_an_unknown_lemmatizer() -> None:
 
 
 class TestCache:
-    def test_remembers_by_normalizer_and_text(self, tmp_path: Path) -> None:
+    def test_entries_depend_on_normalizer_and_text(self, tmp_path: Path) -> None:
         cache = NormalizedTextCache(tmp_path / "texts.sqlite")
         cache.put("one", {"A": "a", "B\ud800": "b"})
         again = NormalizedTextCache(tmp_path / "texts.sqlite")
@@ -134,7 +134,7 @@ class TestCache:
         assert len(cache.get("key", [f"99 {j}" for j in range(100)])) == 100
 
     @pytest.mark.parametrize("content", [b"this is no database at all" * 100, None])
-    def test_a_broken_cache_costs_a_warning(self, tmp_path: Path, content: bytes | None) -> None:
+    def test_a_broken_cache_causes_a_warning(self, tmp_path: Path, content: bytes | None) -> None:
         path = tmp_path / "texts.sqlite"
         path.write_bytes(content) if content else path.mkdir()
         cache = NormalizedTextCache(path)

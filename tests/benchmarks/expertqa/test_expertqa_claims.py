@@ -63,7 +63,7 @@ def ours(claims: list[Row]) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("bing", [False, True])
-def test_claims_are_those_of_the_script(
+def test_claims_equal_the_scripts(
     splitter: Splitter, answers: list[tuple[str, Row]], bing: bool, compared: Callable[[str], None]
 ) -> None:
     n = 0

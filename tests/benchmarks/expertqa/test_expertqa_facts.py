@@ -73,7 +73,7 @@ def test_lists_are_read() -> None:
     assert read_list("Facts:\n- One.\n* Two.\n3) Three.\n- One.\n-\nnothing") == ["One.", "Two.", "Three."]
 
 
-def test_what_is_asked(server: OpenAIServer) -> None:
+def test_requests(server: OpenAIServer) -> None:
     evidence = "Passage ID 1: a\nPassage ID 3: c\nPassage ID 4: d"
     known = claim(atomic_claims=["Mars is red."], atomic_evidences=[evidence])
     (run,) = (scored(server, row(known)),)
@@ -96,7 +96,7 @@ def test_what_is_asked(server: OpenAIServer) -> None:
     assert new.about["evaluator"] == "m" and str(new.about["prompt"]).startswith("qabench-")
 
 
-def test_what_has_no_score(server: OpenAIServer) -> None:
+def test_claims_without_score(server: OpenAIServer) -> None:
     def fault(number: int, body: dict[str, Any]) -> Fault | None:
         text = body["messages"][-1]["content"]
         faults = {

@@ -179,7 +179,7 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
         ("nope", [{"answer": "A"}], {}, "no config 'nope'"),
     ],
 )
-def test_errors_say_what_to_do(config: str, rows: list[Row], options: Row, message: str) -> None:
+def test_errors_explain_the_fix(config: str, rows: list[Row], options: Row, message: str) -> None:
     if config == "questions":
         pytest.importorskip("numpy")
         try:

@@ -163,7 +163,7 @@ def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callabl
     compared(f"{len(claims)} claims of post_hoc_cite.py")
 
 
-def test_every_page_is_accounted_for(tmp_path: Path) -> None:
+def test_all_pages_are_recorded(tmp_path: Path) -> None:
     (search,) = evidence(tmp_path).find("tides", "tides", 5).searches
     outcomes = {page["url"]: page["outcome"] for page in search["pages"]}
     assert outcomes.pop("https://support.google.com/about") == "a page of Google"
@@ -210,7 +210,7 @@ def test_the_splitter_is_langchains() -> None:
         assert split_page(text, size, overlap) == theirs.split_text(text)
 
 
-def test_missing_options_say_what_to_type() -> None:
+def test_missing_options_name_the_fix() -> None:
     for method in METHODS[1:]:
         with pytest.raises(InputError, match="add -T search=searxng" if "web" in method else "add -T corpus=FILE"):
             answering(method, "qabench")

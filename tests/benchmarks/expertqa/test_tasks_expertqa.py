@@ -112,7 +112,7 @@ def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Pat
     assert "corpus:corpus.jsonl@" in score_of(sample).metadata["signatures"]["autoais"]
 
 
-def test_evidence_found_afterwards_replaces_the_models(corpus: str, tmp_path: Path) -> None:
+def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> None:
     reply = "The yeast makes gas [1]. Iron rusts [2]. The yeast eats sugar. Zzz qqq.\n[1] https://made.up"
     log = done(tmp_path, lambda prompt: reply, method="post-hoc", corpus=corpus)
     detail = score_of(in_order(log)[0]).metadata["detail"]
@@ -128,7 +128,7 @@ def test_evidence_found_afterwards_replaces_the_models(corpus: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("method", ["retrieve-read", "post-hoc"])
-def test_labels_by_a_model_make_the_figures_of_the_metrics(
+def test_labels_by_a_model_score_as_the_metrics(
     method: str, corpus: str, tmp_path: Path, compared: Callable[[str], None]
 ) -> None:
     log = done(tmp_path, by_grader, method=method, corpus=corpus, attributor="model")
@@ -276,7 +276,7 @@ def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
     assert {kind: figures_of(log)[kind] for kind in ROUGES} == rouge_of(in_order(log))
 
 
-def test_corpora(corpus: str, tmp_path: Path) -> None:
+def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     rows = datasets.Dataset.from_list([{"url": None, "title": None} | row for row in PASSAGES])
     rows.save_to_disk(str(tmp_path / "saved"))
     from_file, from_folder = load_passages(corpus), load_passages(str(tmp_path / "saved"))
@@ -317,7 +317,7 @@ def test_pages_are_cut_into_windows(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=60), st.integers(1, 9), st.data())
-def test_windows_hold_the_text_and_share_the_overlap(page: str, size: int, data: st.DataObject) -> None:
+def test_windows_cover_the_text_and_overlap(page: str, size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, size - 1))
     found = windows(page, size, overlap)
     assert found[0] + "".join(part[overlap:] for part in found[1:]) == page
@@ -337,7 +337,7 @@ def test_windows_hold_the_text_and_share_the_overlap(page: str, size: int, data:
         ("", "", []),
     ],
 )
-def test_an_answer_and_its_sources_are_told_apart(reply: str, answer: str, sources: list[str]) -> None:
+def test_an_answer_and_its_sources_are_separated(reply: str, answer: str, sources: list[str]) -> None:
     assert split_answer(reply) == (answer, sources)
 
 

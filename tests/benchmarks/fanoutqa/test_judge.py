@@ -104,7 +104,7 @@ def test_official_and_readable_means() -> None:
         judge_score([])
 
 
-def test_what_the_judge_gets() -> None:
+def test_fields_of_the_judge_prompt() -> None:
     fields = judge_fields("q", {"a": [True, 1.5]}, "x" * 4001)
     assert fields == {"question": "q", "reference": "a - yes\n1.5", "answer": "x" * 4000}
     assert judge_fields("q", "r", ["a", 2])["answer"] == "a\n2"
@@ -139,7 +139,7 @@ def test_a_long_answer_is_judged_by_its_beginning(server: OpenAIServer) -> None:
     assert run.as_dict()["counts"]["shortened"] == 1
 
 
-def test_failures_refusals_and_cut_replies_are_listed(server: OpenAIServer) -> None:
+def test_failures_refusals_and_truncated_replies_are_listed(server: OpenAIServer) -> None:
     faults = {
         "x500": Fault(500, body={"error": {"message": "boom"}}),
         "refuses": Fault(body=completion(None, refusal="no")),
@@ -204,7 +204,7 @@ def test_options_that_cannot_be_used(options: dict[str, Any], message: str) -> N
         judge_for(**options)
 
 
-def test_a_parameter_can_be_taken_out() -> None:
+def test_a_parameter_can_be_removed() -> None:
     assert judge_for(parameters={"temperature": None, "top_p": 1}).parameters == {"seed": 31415, "top_p": 1}
 
 
@@ -273,7 +273,7 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
     assert alone["fanout_rouge"].compute(**given)["rouge1"] == result["rouge"]["rouge1"]
 
 
-def test_scores_that_cannot_be_had_are_absent(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     metric = qabench.load_metric("fanoutqa")
     given = {"predictions": ["good"], "references": ["good"], "lemmatizer": "simplemma"}
     result = metric.compute(**given)

@@ -206,7 +206,7 @@ def test_search_results(
     compared(f"{count} results of searches")
 
 
-def test_text_searches_are_recognized_like_theirs(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_searches_are_recognized_as_upstream(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = authors_runners.load(mirror, "run_openbook.py", monkeypatch)
     module.ToolCall = SimpleNamespace(from_function=lambda name, query: query)
     module.ChatMessage = SimpleNamespace(assistant=lambda content, tool_calls: (content, tool_calls))

@@ -139,7 +139,7 @@ def test_a_submission_of_one_setting(run: Callable[..., Result], tmp_path: Path)
     }
 
 
-def test_a_template_is_to_be_filled_in(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_template_must_be_completed(run: Callable[..., Result], tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     done = run("--init", "--metadata", path)
     assert done.exit_code == 0
@@ -234,7 +234,7 @@ def test_errors_refuse_and_write_nothing(run: Callable[..., Result], tmp_path: P
         ({"closedbook_generations": 3}, "wrong value", 9, "closedbook_generations"),
     ],
 )
-def test_metadata_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], kind: str, line: int, said: str) -> None:
+def test_invalid_metadata(tmp_path: Path, changes: dict[str, Any], kind: str, line: int, said: str) -> None:
     found = checked(tmp_path, *[{"id": i, "answer": "x"} for i in IDS], **changes)
     assert kinds(found.errors) == [(kind, line)]
     assert said in found.errors[0].message
@@ -252,9 +252,7 @@ def test_metadata_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], kind:
         ("\ufeff" + json.dumps(METADATA), None, None),
     ],
 )
-def test_metadata_files_that_are_none(
-    tmp_path: Path, text: str | bytes | None, kind: str | None, line: int | None
-) -> None:
+def test_files_without_metadata(tmp_path: Path, text: str | bytes | None, kind: str | None, line: int | None) -> None:
     path = tmp_path / "m.json"
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -283,7 +281,7 @@ def test_what_a_submission_needs(
     assert said in str(done.exception)
 
 
-def test_a_file_without_answers_is_a_problem_beside_the_others(tmp_path: Path) -> None:
+def test_a_file_without_answers_is_one_of_the_problems(tmp_path: Path) -> None:
     answers = {"openbook": tmp_path / "nowhere.jsonl", "closedbook": good(tmp_path)}
     found = submission.check("it", metadata_file(tmp_path, type="X"), answers, IDS)
     assert [problem.kind for problem in found.errors] == ["wrong value", "no answers"]
@@ -297,7 +295,7 @@ def test_one_file_for_two_settings_is_suspicious(tmp_path: Path) -> None:
     assert not submission.check("it", metadata_file(tmp_path), other, IDS).problems
 
 
-def test_names_that_are_taken(tmp_path: Path) -> None:
+def test_existing_names(tmp_path: Path) -> None:
     out = tmp_path / "out"
     mine = checked(tmp_path, *[{"id": i, "answer": "x"} for i in IDS])
     paths = submission.write(mine, out)
@@ -327,7 +325,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.dictionaries(st.sampled_from(IDS), TEXTS, min_size=1), st.booleans())
-def test_answers_come_through_to_the_character(
+def test_answers_are_submitted_unchanged(
     tmp_path_factory: pytest.TempPathFactory, answers: dict[str, str], escaped: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
@@ -355,14 +353,14 @@ def test_run(mirror: Path, tmp_path: Path) -> Callable[..., Path]:
     return log
 
 
-def test_official_runs_are_submitted_as_they_are(test_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_official_runs_are_submitted_unchanged(test_run: Callable[..., Path], tmp_path: Path) -> None:
     done = invoke("--name=x", "--metadata", metadata_file(tmp_path), "--closed-book", test_run(), "--out", tmp_path)
     assert (done.exit_code, done.stderr) == (0, "")
     assert len(official_check(tmp_path, "x")["closedbook"]) == 724
     assert "details" not in json.loads((tmp_path / "metadata/x.json").read_text())
 
 
-def test_other_prompts_and_protocols_are_refused(test_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_other_prompts_and_protocols_are_rejected(test_run: Callable[..., Path], tmp_path: Path) -> None:
     log = test_run(limit=3, prompt="qabench")
     options = ["--name=x", "--metadata", metadata_file(tmp_path), "--closed-book", log, "--out", tmp_path]
     refused = invoke(*options)

@@ -58,7 +58,7 @@ def wiki(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWi
         yield server
 
 
-def test_closed_book_asks_the_question_alone(tmp_path: Path) -> None:
+def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
     asked: list[Any] = []
 
     def script(messages: Any) -> str:
@@ -174,18 +174,18 @@ def test_the_judge_scores_next_to_the_others(cache: Path, tmp_path: Path, monkey
         ({"metrics": ""}, "metrics are ''"),
     ],
 )
-def test_wrong_arguments_say_what_is_allowed(arguments: dict[str, str], said: str) -> None:
+def test_wrong_arguments_list_the_allowed(arguments: dict[str, str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         fanoutqa_closed_book(**({"config": "sample"} | arguments))
 
 
-def test_test_questions_are_asked_and_not_scored(mirror: Path, tmp_path: Path) -> None:
+def test_test_questions_are_not_scored(mirror: Path, tmp_path: Path) -> None:
     log = run(fanoutqa_closed_book("test"), lambda m: "an answer", tmp_path, limit=2)
     assert [(sample.scores, sample.output.completion) for sample in log.samples or []] == [({}, "an answer")] * 2
     assert "not public" in (read_run(log.location).unscored or "")
 
 
-def test_evidence_fills_the_window_and_not_one_fragment_more(wiki: ScriptedWiki, tmp_path: Path) -> None:
+def test_evidence_fills_the_window_exactly(wiki: ScriptedWiki, tmp_path: Path) -> None:
     task = fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=2000)
     (sample,) = run(task, lambda m: "x", tmp_path).samples or []
     about = sample.metadata["evidence"]
@@ -205,7 +205,7 @@ def test_evidence_fills_the_window_and_not_one_fragment_more(wiki: ScriptedWiki,
     assert (more.samples or [])[0].messages[0].text[:3000] == sample.messages[0].text[:3000]
 
 
-def test_missing_pages_are_problems_and_the_rest_is_used(wiki: ScriptedWiki, tmp_path: Path) -> None:
+def test_missing_pages_are_problems_and_others_are_used(wiki: ScriptedWiki, tmp_path: Path) -> None:
     task = fanoutqa_evidence_provided("sample", ids=PLANETS, context_length=4000)
     (sample,) = run(task, lambda m: "x", tmp_path).samples or []
     missing = sample.metadata["evidence"]["missing"]
@@ -219,7 +219,7 @@ def test_missing_pages_are_problems_and_the_rest_is_used(wiki: ScriptedWiki, tmp
     assert bare.error is None and bare.metadata["question"] in bare.messages[0].text
 
 
-def test_a_wiki_that_cannot_be_asked_fails_the_sample(
+def test_an_unreachable_wiki_fails_the_sample(
     wiki: ScriptedWiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QABENCH_OFFLINE", "1")
@@ -240,7 +240,7 @@ def test_a_wiki_that_cannot_be_asked_fails_the_sample(
     assert not wiki.requests
 
 
-def test_an_unknown_window_is_said_before_the_run(tmp_path: Path) -> None:
+def test_an_unknown_window_is_an_error_before_the_run(tmp_path: Path) -> None:
     SCRIPTS["unknown"] = lambda m: "x"
     with pytest.raises(InputError, match=r"context window of scripted/unknown is not known: .* -T context_length=8192"):
         evaluate(
@@ -262,7 +262,7 @@ def test_an_unknown_window_is_said_before_the_run(tmp_path: Path) -> None:
 
 @example(["full", "?"], 13, 1)
 @given(st.lists(st.text(max_size=30), max_size=40), st.integers(0, 400), st.integers(1, 7))
-def test_how_many_fit_is_the_most_that_do(texts: list[str], budget: int, characters_a_token: int) -> None:
+def test_how_many_fit_is_the_maximum(texts: list[str], budget: int, characters_a_token: int) -> None:
     counted: list[int] = []
 
     async def count(text: str) -> int:
@@ -302,7 +302,7 @@ def test_the_estimate_counts_every_word(text: str) -> None:
     assert estimated_tokens(text + " and more") > estimated_tokens(text)
 
 
-def test_tokens_are_counted_by_the_tokenizer_that_is_there(tmp_path: Path) -> None:
+def test_tokens_are_counted_by_the_available_tokenizer(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers", reason="needs the extra run")
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -385,7 +385,7 @@ def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, search: str
     assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
 
 
-def test_tools_that_were_asked_for_are_not_given_up(wiki: ScriptedWiki, tmp_path: Path) -> None:
+def test_requested_tools_have_no_fallback(wiki: ScriptedWiki, tmp_path: Path) -> None:
     task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, search="tools")
     (sample,) = run(task, lambda m: RuntimeError("no tools here"), tmp_path).samples or []
     assert sample.error and "no tools here" in sample.error.message
@@ -405,7 +405,7 @@ def test_after_its_turns_a_model_must_answer(wiki: ScriptedWiki, tmp_path: Path,
     assert "after 3 turns" in sample.metadata["problems"][0]
 
 
-def test_a_conversation_that_breaks_off_is_no_answer(wiki: ScriptedWiki, tmp_path: Path) -> None:
+def test_an_incomplete_conversation_has_no_answer(wiki: ScriptedWiki, tmp_path: Path) -> None:
     replies = iter([call("search", query="Jupiter"), RuntimeError("gone")])
     (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []
     assert sample.error
@@ -430,7 +430,7 @@ def test_pages_younger_than_the_epoch_are_not_found(wiki: ScriptedWiki, tmp_path
     ("arguments", "said"),
     [({"search": "smoke"}, "search is 'smoke'"), ({"turns": 0}, "turns"), ({"protocol": "x"}, "protocol is 'x'")],
 )
-def test_wrong_ways_to_talk(arguments: dict[str, Any], said: str) -> None:
+def test_unknown_search_and_turns(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         fanoutqa_open_book("sample", context_length=4000, **arguments)
 

@@ -44,7 +44,7 @@ def test_chunks_have_all_words_within_their_size(parts: list[str], size: int, da
     assert held == len(tokens) - 1
 
 
-def test_sentences_end_where_they_end() -> None:
+def test_ends_of_sentences() -> None:
     text = (
         'Dr. Mo saw 3.5 m, e.g. J. Ray. "Why?" (See Fig. 2.) He left... then came back! 4 did.\n'
         "# Head\n\n* one\n  two\nimport x.y"
@@ -69,14 +69,14 @@ def test_a_chunk_repeats_whole_sentences() -> None:
     ("size", "overlap", "message"),
     [(0, None, "chunk size is 0; allowed: 1"), (5, 5, "overlap is 5; allowed: 0 to 4"), (5, -1, "overlap is -1")],
 )
-def test_impossible_chunks(size: int, overlap: int | None, message: str) -> None:
+def test_invalid_sizes_of_chunks(size: int, overlap: int | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         chunking.cut("x", size, overlap)
     with pytest.raises(InputError, match=message):
         load_study("sample", size, overlap)
 
 
-def test_what_the_source_asks_fts() -> None:
+def test_fts_queries_equal_the_sources() -> None:
     asked = match_expression("deep learning, math, data")
     assert asked == '"deep" OR "learning" OR "math" OR "data"'
     assert match_expression(' "  ,, - ?') == ""
@@ -101,7 +101,7 @@ def test_fts_stays_in_the_chapter_and_breaks_ties_by_position() -> None:
     assert rank_fts(corpus, queries[:1], 2)[0].positions == [1, 2]
 
 
-def test_bm25_searches_the_chapter_alone() -> None:
+def test_bm25_searches_only_the_chapter() -> None:
     corpus = {1: ["tide and moon", "sun"], 2: ["moon moon moon", "tide"]}
     found = rank_bm25(corpus, [Query("a", 1, "moon"), Query("b", 2, "tide")], 1)
     assert [hits.positions for hits in found] == [[0], [1]]
@@ -128,7 +128,7 @@ def test_unknown_methods(name: str, message: str) -> None:
         parse_method(name)
 
 
-def test_methods_say_what_they_ask() -> None:
+def test_methods_name_their_queries() -> None:
     assert parse_method("fts").asks == "keywords"
     assert parse_method("fts", "question").asks == "question"
     both = parse_method("hybrid")
@@ -187,7 +187,7 @@ def test_the_real_study(mirror: Path) -> None:
         assert (outcome.scores.mrr(10), outcome.scores.recall(10)) == pytest.approx((mrr, recall), abs=5e-7)
 
 
-def test_the_published_figures_from_the_sources_chunks(mirror: Path) -> None:
+def test_the_published_scores_from_the_sources_chunks(mirror: Path) -> None:
     pytest.importorskip("llama_index.core", reason="needs llama-index-core")
     study = load_study(chunker="llama-index")
     assert len(study.corpus[1]) == 57

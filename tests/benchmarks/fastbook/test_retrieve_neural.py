@@ -91,7 +91,7 @@ def test_a_real_model_finds_the_answers_of_the_sample() -> None:
     assert outcome.scores.recall(3) > 2 * chance * study.ceiling[1]
 
 
-def test_a_model_that_is_not_there() -> None:
+def test_a_missing_model() -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra dense")
     pytest.importorskip("faiss", reason="needs the extra dense")
     with pytest.raises(QabenchError, match=r"the model \./nowhere cannot be loaded"):

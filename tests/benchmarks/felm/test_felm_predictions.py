@@ -40,7 +40,7 @@ def test_the_labels_themselves_are_perfect() -> None:
     assert FELM.scores(found)["responses_f1"].n == len(ROWS)
 
 
-def test_verdicts_and_replies_that_say_them_score_the_same() -> None:
+def test_verdicts_and_equal_replies_score_the_same() -> None:
     verdicts = [[i % 3 != 1 for i in range(len(row["labels"]))] for row in ROWS]
     wrong = [", ".join(str(i) for i, factual in enumerate(one, 1) if not factual) for one in verdicts]
     ids = [row["index"] for row in ROWS]

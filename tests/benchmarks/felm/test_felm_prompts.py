@@ -116,7 +116,7 @@ def test_a_users_template(tmp_path: Path) -> None:
         felm_prompts("raw", prompt="own")
 
 
-def test_labels_tell_prompts_apart() -> None:
+def test_labels_distinguish_prompts() -> None:
     labels = {(method, claims): ours(method, claims=claims).prompts.label for method in KINDS for claims in (0, 1)}
     assert len(set(labels.values())) == len(labels) - 2  # cot and cot-cons have the same
     assert ours("link").prompts.label != ours("link", official_quirks=True).prompts.label
@@ -141,7 +141,7 @@ def test_claims_are_read() -> None:
     assert read_claims("Claim 1. Whose?", 2) == read_claims("nothing", 1) == ()
 
 
-def test_a_reply_with_claims_may_be_unusable() -> None:
+def test_unusable_replies_with_claims() -> None:
     assert claims_in(row(), Answered(CLAIMS)) == (READ, None)
     for reply, reason in (
         (Answered("I see none."), "its claims: none in the reply 'I see none.'"),

@@ -148,7 +148,7 @@ def test_replies_without_a_verdict(reply: Reply, status: str, problem: str, tmp_
     assert [scores["recall"].interval.mean] == [0] if answered else scores == {}
 
 
-def test_a_retry_asks_again_only_what_failed(tmp_path: Path) -> None:
+def test_a_retry_repeats_only_failed_calls(tmp_path: Path) -> None:
     numbers = count()
     log = done(tmp_path, lambda prompt: FAILURE if next(numbers) == 2 else "Answer: 1", config="sample")
     assert [sample.error is not None for sample in log.samples or []].count(True) == 1
@@ -209,13 +209,13 @@ def test_our_prompts_are_a_deviation(mirror: Path, tmp_path: Path) -> None:
         assert [one[:16] for one in said] == [*wanted, "1 of 125 questio"]
 
 
-def test_without_the_authors_files_ours_are_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_prompts_without_the_authors_files(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     with pytest.warns(UserWarning, match="the prompts of FELM's authors are not available"):
         felm("sample", domains="wk")
 
 
-def test_the_signature_has_what_was_really_asked(tmp_path: Path) -> None:
+def test_the_signature_has_the_real_parameters(tmp_path: Path) -> None:
     answered = run(felm_own("sample"), lambda messages: "ALL_CORRECT", tmp_path, max_tokens=33, top_p=0.5)
     found = read_run(answered.location)
     assert "|max_tokens:33|" in found.signatures["felm"] and "|temperature:0.0|" in found.signatures["felm"]
