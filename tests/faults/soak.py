@@ -14,6 +14,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ from qabench.runs.log import read_run  # noqa: E402
 
 CONNECTIONS = 40
 FAULT_EVERY = 5
+NUMBER = re.compile(r"\(number (\d+)\)")
 FAULTS = (
     Fault(500, body={"error": {"message": "oops"}}),
     Fault(429, headers={"Retry-After": "0"}, body={"error": {"message": "slow down"}}),
@@ -172,16 +174,16 @@ def faults(number: int, body: dict[str, Any]) -> Fault | None:
     return FAULTS[number // FAULT_EVERY % len(FAULTS)] if number % FAULT_EVERY == FAULT_EVERY - 1 else None
 
 
-def asked_question(texts: set[str], body: dict[str, Any]) -> str:
-    content = str(body["messages"][-1]["content"])
-    return next((part for part in (content, *content.split("\n")) if part in texts), content)
+def asked_question(texts: list[str], body: dict[str, Any]) -> str:
+    """The question in a prompt, by its number. The probe before a run has none."""
+    found = NUMBER.search(str(body["messages"][-1]["content"]))
+    return texts[int(found[1])] if found else "probe"
 
 
 def soak_run(soak: Soak) -> Watched:
-    texts = set(soak.texts)
     logs = soak.folder / "logs"
     with OpenAIServer() as server:
-        server.reply = lambda body: answer_to(asked_question(texts, body))
+        server.reply = lambda body: answer_to(asked_question(soak.texts, body))
         server.fault = faults
         server.delay = 0.01
         options = ["--base-url", server.base_url, "--max-connections", str(CONNECTIONS), "--json", "--no-cache"]
@@ -213,42 +215,37 @@ def soak_judge(soak: Soak) -> Watched:
         return judge(lambda: sum(call.completed for call in server.calls))
 
 
-def soak_score(soak: Soak, what: Path) -> Watched:
-    """Scores a file or log; killed at even distances of time."""
+def soak_score(soak: Soak) -> Watched:
+    """Scores the undisturbed answers; killed at even distances of time."""
     with OpenAIServer() as server:
-        options = ["--json"] if what.suffix == ".eval" else ["--questions", str(soak.questions), "--json"]
-        options += [] if what.suffix == ".eval" else ["--lemmatizer", "simplemma"]
+        options = ["--questions", str(soak.questions), "--lemmatizer", "simplemma", "--json"]
         ticks = iter(range(0, 1 << 30, max(1, soak.count // 40)))
-        return soak.watched("score", server, lambda: ["score", "fanoutqa", str(what), *options], lambda: next(ticks))
+        command = ["score", "fanoutqa", str(soak.answers), *options]
+        return soak.watched("score", server, lambda: command, lambda: next(ticks))
 
 
-def scores(output: bytes) -> Any:
-    return json.loads(output)["scores"]
+def say(line: str) -> None:
+    print(line, flush=True)
 
 
-def soak(count: int, kills: int) -> list[str]:
-    """The lines of the table. Raises AssertionError if anything is lost, wrong or paid too often."""
+def soak(count: int, kills: int) -> list[Watched]:
+    """Prints the table. Raises AssertionError if anything is lost, wrong or paid too often."""
+    say("| command | kills | calls | paid twice | memory | handles | seconds |")
+    say("|---|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory(prefix="qabench-soak-") as name:
         one = Soak(Path(name), count, kills)
-        results = []
-        run = soak_run(one)
-        results.append(run)
-        from_run = scores(one.output)
-        results.append(soak_judge(one))
-        judged = json.loads(one.output)
-        results.append(soak_score(one, one.answers))
-        undisturbed = scores(one.output)
+        results, outputs = [], []
+        for step in (soak_run, soak_judge, soak_score):
+            results.append(step(one))
+            outputs.append(json.loads(one.output))
+            say(results[-1].row())
+        say(f"{count:,} questions, 0 answers lost; judge: {outputs[1].get('counts')}")
+        from_run, undisturbed = outputs[0]["scores"], outputs[2]["scores"]
         assert from_run == undisturbed, (from_run, undisturbed)
-        for result in results:
-            assert result.twice <= result.kills * CONNECTIONS, f"{result.twice} calls paid twice"
-        lines = [
-            "| command | kills | calls | paid twice | memory | handles | seconds |",
-            "|---|--:|--:|--:|--:|--:|--:|",
-        ]
-        lines += [result.row() for result in results]
-        lines.append(f"{count:,} questions, 0 answers lost; judge: {judged.get('counts')}; scores of `run` and of the")
-        lines.append("same answers without any disturbance are equal.")
-        return lines
+        say("the scores of `run` and of the same answers without any disturbance are equal")
+    for result in results:
+        assert result.twice <= result.kills * CONNECTIONS, f"{result.twice} calls paid twice"
+    return results
 
 
 if __name__ == "__main__":
@@ -256,4 +253,4 @@ if __name__ == "__main__":
     parser.add_argument("--questions", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=10)
     options = parser.parse_args()
-    print("\n".join(soak(options.questions, options.kills)))
+    soak(options.questions, options.kills)

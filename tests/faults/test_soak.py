@@ -1,0 +1,11 @@
+"""A short soak; ``python tests/faults/soak.py`` is the long one."""
+
+from __future__ import annotations
+
+import pytest
+from soak import soak
+
+
+def test_a_short_soak(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("inspect_ai", reason="needs the extra run")
+    assert [result.kills for result in soak(60, 1)] == [1, 1, 1]
