@@ -1,6 +1,6 @@
 """A long run under faults: ``run``, ``judge`` and ``score`` of many questions, killed many times.
 
-python tests/faults/soak.py [--questions 10000] [--kills 10]
+python tests/faults/soak.py [--questions 10000] [--kills 10] [--steps run,judge,score]
 
 A loopback server answers; every fifth call meets a fault (an error, a lost connection, half a reply). The commands are
 killed with SIGKILL at even distances and started again. Prints a table: answers lost, calls paid twice, whether all
@@ -63,10 +63,10 @@ class Watched:
     memory: list[float] = field(default_factory=list)
     handles: list[int] = field(default_factory=list)
 
-    def row(self) -> str:
+    def row(self, questions: int) -> str:
         memory, handles = self._change(self.memory, "MiB"), self._change(self.handles, "")
         counts = f"{self.kills} | {self.calls:,} | {self.twice}"
-        return f"| {self.name} | {counts} | {memory} | {handles} | {self.seconds:.0f} |"
+        return f"| {self.name} | {questions:,} | {counts} | {memory} | {handles} | {self.seconds:.0f} |"
 
     def _change(self, values: Sequence[float], unit: str) -> str:
         """The largest value of the second quarter and of the last: the first quarter is the start."""
@@ -108,13 +108,19 @@ class Soak:
         return [row["question"] for row in rows]
 
     def watched(
-        self, name: str, server: OpenAIServer, command: Callable[[], list[str]], done: Callable[[], int]
+        self,
+        name: str,
+        server: OpenAIServer,
+        command: Callable[[], list[str]],
+        done: Callable[[], int],
+        kills: int | None = None,
     ) -> Watched:
         """Starts a command, kills it at even distances of ``done()``, and starts it until it ends."""
         result = Watched(name)
         begin = time.monotonic()
-        for kill in range(1, self.kills + 2):
-            goal = self.count * kill // (self.kills + 1) if kill <= self.kills else None
+        kills = self.kills if kills is None else kills
+        for kill in range(1, kills + 2):
+            goal = self.count * kill // (kills + 1) if kill <= kills else None
             errors = (self.folder / f"{name}.log").open("ab")
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "qabench", *command()],
@@ -207,12 +213,30 @@ def soak_run(soak: Soak) -> Watched:
 
 
 def soak_judge(soak: Soak) -> Watched:
-    with OpenAIServer() as server:
-        server.reply, server.fault, server.delay = letter, faults, 0.01
-        options = ["--base-url", server.base_url, "--concurrency", str(CONNECTIONS), "--prompt", "qabench", "--json"]
-        command = ["fanoutqa", "judge", str(soak.answers), "--questions", str(soak.questions), "--model", "m", *options]
-        judge = functools.partial(soak.watched, "judge", server, lambda: command)
-        return judge(lambda: sum(call.completed for call in server.calls))
+    """Judges the undisturbed answers, and once more without faults and kills: the scores must be equal."""
+    results = []
+    for disturbed in (False, True):
+        soak.environment["QABENCH_CACHE"] = str(soak.folder / f"cache-{disturbed}")
+        with OpenAIServer() as server:
+            server.reply, server.delay = letter, 0.01
+            if disturbed:
+                server.fault = faults
+            options = [
+                "--base-url",
+                server.base_url,
+                "--concurrency",
+                str(CONNECTIONS),
+                "--prompt",
+                "qabench",
+                "--json",
+            ]
+            source = [str(soak.answers), "--questions", str(soak.questions), "--model", "m"]
+            judge = functools.partial(soak.watched, "judge", server, lambda: ["fanoutqa", "judge", *source, *options])  # noqa: B023
+            watched = judge(lambda: sum(call.completed for call in server.calls), kills=soak.kills * disturbed)
+        found = json.loads(soak.output)
+        results.append({name: found.get(name) for name in ("scores", "counts", "gpt", "verdicts")})
+    assert results[0] == results[1], results
+    return watched
 
 
 def soak_score(soak: Soak) -> Watched:
@@ -228,23 +252,25 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def soak(count: int, kills: int) -> list[Watched]:
+STEPS = {"run": soak_run, "judge": soak_judge, "score": soak_score}
+
+
+def soak(count: int, kills: int, steps: Sequence[str] = tuple(STEPS)) -> list[Watched]:
     """Prints the table. Raises AssertionError if anything is lost, wrong or paid too often."""
-    say("| command | kills | calls | paid twice | memory | handles | seconds |")
-    say("|---|--:|--:|--:|--:|--:|--:|")
+    say("| command | questions | kills | calls | paid twice | memory | handles | seconds |")
+    say("|---|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory(prefix="qabench-soak-") as name:
         one = Soak(Path(name), count, kills)
-        results, outputs = [], []
-        for step in (soak_run, soak_judge, soak_score):
-            results.append(step(one))
-            outputs.append(json.loads(one.output))
-            say(results[-1].row())
-        say(f"{count:,} questions, 0 answers lost; judge: {outputs[1].get('counts')}")
-        from_run, undisturbed = outputs[0]["scores"], outputs[2]["scores"]
-        assert from_run == undisturbed, (from_run, undisturbed)
-        say("the scores of `run` and of the same answers without any disturbance are equal")
+        results, scores = [], {}
+        for step in steps:
+            results.append(STEPS[step](one))
+            scores[step] = json.loads(one.output).get("scores")
+            say(results[-1].row(count))
+    if "run" in scores and "score" in scores:
+        assert scores["run"] == scores["score"], scores
     for result in results:
         assert result.twice <= result.kills * CONNECTIONS, f"{result.twice} calls paid twice"
+    say("nothing lost; scores equal to those without any disturbance")
     return results
 
 
@@ -252,5 +278,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--steps", default=",".join(STEPS))
     options = parser.parse_args()
-    soak(options.questions, options.kills)
+    soak(options.questions, options.kills, options.steps.split(","))
