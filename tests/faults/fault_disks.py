@@ -259,7 +259,7 @@ def _case(
 
 CAMPAIGNS = [
     Campaign(
-        "disk-full", "disk full at a random point", "one error or success, no partial file", full_disk, 6, no_mounts
+        "disk-full", "disk full at a random point", "one error or success, no partial file", full_disk, 5, no_mounts
     ),
-    Campaign("disk-read-only", "read-only disk", "one error or success, no file", read_only_disk, 5, no_mounts),
+    Campaign("disk-read-only", "read-only disk", "one error or success, no file", read_only_disk, 4, no_mounts),
 ]

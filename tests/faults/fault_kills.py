@@ -358,11 +358,11 @@ def _preload() -> None:
 
 
 CAMPAIGNS = [
-    Campaign("kill-score", "`score` killed 1-3 times", "old or new files, same scores", killed_score, 8),
+    Campaign("kill-score", "`score` killed 1-3 times", "old or new files, same scores", killed_score, 5),
     Campaign("kill-judge", "calls to a judge killed 1-3 times", "no reply lost or wrong", killed_judge, 5),
-    Campaign("kill-run", "`run` killed up to 3 times", "no answer lost", killed_run, 2),
+    Campaign("kill-run", "`run` killed up to 3 times", "no answer lost", killed_run, 1),
     Campaign("kill-index", "`BM25Index.save` killed", "the old index or the new one", killed_index, 10),
-    Campaign("kill-sharded", "`index build` killed 1-3 times", "refused until whole, same rankings", killed_sharded, 4),
+    Campaign("kill-sharded", "`index build` killed 1-3 times", "refused until whole, same rankings", killed_sharded, 3),
     Campaign("kill-fetch", "download and mirror killed 1-3 times", "whole files or none", killed_fetch, 5),
-    Campaign("kill-build", "`build` killed 1-3 times", "whole repository or none", killed_build, 3),
+    Campaign("kill-build", "`build` killed 1-3 times", "whole repository or none", killed_build, 2),
 ]

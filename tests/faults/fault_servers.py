@@ -324,9 +324,9 @@ def lost_network(chance: random.Random, folder: Path) -> str:
 
 
 CAMPAIGNS = [
-    Campaign("hostile-chat", "hostile server of a model", "right reply or one reason", hostile_chat, 15),
-    Campaign("hostile-wiki", "hostile wiki", "right page or one error, nothing cached", hostile_wiki, 15),
-    Campaign("hostile-download", "hostile server of files", "verified file or one error", hostile_download, 15),
+    Campaign("hostile-chat", "hostile server of a model", "right reply or one reason", hostile_chat, 10),
+    Campaign("hostile-wiki", "hostile wiki", "right page or one error, nothing cached", hostile_wiki, 10),
+    Campaign("hostile-download", "hostile server of files", "verified file or one error", hostile_download, 10),
     Campaign(
         "network-loss", "connection lost 1-4 times in a reply", "right content, no request too many", lost_network, 10
     ),
