@@ -23,6 +23,7 @@ def built(script: Path) -> nbformat.NotebookNode:
     notebook = jupytext.read(script)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HF_HUB_OFFLINE="1", HF_EVALUATE_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+        os.environ["QABENCH_CHECKOUT"] = str(FOLDER.parent.resolve())  # for the example of a recipe
         os.environ.update(
             PYTHONWARNINGS="ignore", PATH=f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
         )

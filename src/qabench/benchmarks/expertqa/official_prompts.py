@@ -23,6 +23,7 @@ READ_CORPUS = "modeling/response_collection/sphere_and_read.py"
 ATOMIC = "modeling/fact_score/break_down_to_atomic_claims.py"
 DEMONSTRATIONS = "modeling/fact_score/demos/demons.json"
 VERDICT = "modeling/fact_score/factscore.py"
+FINE_TUNING = "modeling/lfqa/run_sft_qa.py"
 
 
 @functools.cache
@@ -117,6 +118,16 @@ def verdict() -> tuple[Prompt, Prompt]:
         check_fields(Prompt(OFFICIAL, definition), {"field"}),
         check_fields(Prompt(OFFICIAL, whole), {"definition", "claim"}),
     )
+
+
+@functools.cache
+def fine_tuning() -> Prompt:
+    """The prompt with which the authors fine-tuned Llama 2 and Vicuna, with its special tokens; its field is question.
+
+    The authors' file defines two more prompts (Alpaca's and Vicuna's) that its code does not use.
+    """
+    template = PromptSource(open_path("expertqa", FINE_TUNING)).assigned("llama2_prompt")
+    return check_fields(Prompt(OFFICIAL, template.replace("[QUESTION]", "{question}")), {"question"})
 
 
 def chosen_prompt(prompt: str, *files: str) -> str:

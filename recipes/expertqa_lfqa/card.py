@@ -1,0 +1,134 @@
+"""The model card: data, prompt, training, decoding and scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from settings import SEQ2SEQ, read_record
+
+import qabench
+from qabench.evaluation import Evaluation
+
+PAPER = "https://arxiv.org/abs/2309.07852"
+
+
+def write_card(folder: Path, evaluation: Evaluation | None = None, decoding: dict[str, Any] | None = None) -> Path:
+    """Writes ``README.md`` into the output folder of ``train.py``.
+
+    Args:
+        folder: the output folder.
+        evaluation: the scores of answers of the model; None if it has not answered yet.
+        decoding: how the answers were generated.
+    """
+    record = read_record(folder)
+    card = ModelCard(f"---\n{_data(folder, record, evaluation).to_yaml()}\n---\n\n{_text(folder, record)}")
+    if evaluation is not None:
+        card.text += _scores(evaluation, decoding or {})
+    path = folder / "README.md"
+    card.save(path)
+    return path
+
+
+def scores_table(evaluation: Evaluation) -> str:
+    """The scores with 95% intervals, as a Markdown table."""
+    benchmark = qabench.benchmark("expertqa")
+    lines = ["| score | value | 95% interval | n | not official because |", "|---|--:|--:|--:|---|"]
+    for name, score in benchmark.scores(evaluation).items():
+        low, high = score.interval.low, score.interval.high
+        said = "; ".join(benchmark.deviations(evaluation, score)) or "it is official"
+        lines.append(f"| {name} | {score.interval.mean:.4f} | {low:.4f} to {high:.4f} | {score.n} | {said} |")
+    return "\n".join(lines)
+
+
+def _data(folder: Path, record: dict[str, Any], evaluation: Evaluation | None) -> ModelCardData:
+    results = []
+    if evaluation is not None:
+        split = str(evaluation.arguments.get("split"))
+        results = [
+            EvalResult(
+                task_type="question-answering",
+                dataset_type=record["data"]["dataset"],
+                dataset_name="ExpertQA",
+                dataset_config=evaluation.config,
+                dataset_split=split,
+                metric_type="rouge",
+                metric_name=name,
+                metric_value=round(score.interval.mean, 6),
+            )
+            for name, score in qabench.benchmark("expertqa").scores(evaluation).items()
+        ]
+    seq2seq = record["settings"]["recipe"]["kind"] == SEQ2SEQ
+    return ModelCardData(
+        base_model=record["model"],
+        datasets=[record["data"]["dataset"]],
+        language="en",
+        library_name="peft" if record["settings"]["model"]["use_peft"] else "transformers",
+        pipeline_tag="text2text-generation" if seq2seq else "text-generation",
+        tags=["expertqa", "long-form-qa"],
+        model_name=folder.resolve().name,
+        eval_results=results or None,
+    )
+
+
+def _text(folder: Path, record: dict[str, Any]) -> str:
+    data, result = record["data"], record.get("result", {})
+    settings = record["settings"]["training"] | record["settings"]["model"]
+    parts = ", ".join(
+        f"{part} {data[part]['rows']} rows (digest `{data[part]['digest']}`)"
+        for part in ("train", "validation")
+        if part in data
+    )
+    prompt = record["prompt"]
+    return f"""# {folder.resolve().name}
+
+`{record["model"]}` (revision `{record["revision"]}`), fine-tuned on the long-form questions of
+[ExpertQA]({PAPER}) with qabench's recipe `expertqa_lfqa`.
+
+## Data
+
+`{data["dataset"]}`, config `{data["config"]}`: {parts}. The reference answers are answers of GPT-4 and Bing Chat,
+revised by experts; they can contain errors that the experts did not see.
+
+## Prompt
+
+`{prompt["label"]}`{_prompt_text(prompt)}
+
+## Training
+
+{_table(settings)}
+
+{_table(result)}
+
+Versions: {", ".join(f"{name} {version}" for name, version in record["versions"].items())}.
+
+## Limits
+
+The model answers from memory, without sources. Do not use its answers as medical, legal or other professional advice.
+"""
+
+
+def _prompt_text(prompt: dict[str, Any]) -> str:
+    said = [f"{role}:\n\n```text\n{prompt[role]}\n```" for role in ("system", "user") if prompt[role]]
+    return "\n\n" + "\n\n".join(said) if said else ""
+
+
+def _scores(evaluation: Evaluation, decoding: dict[str, Any]) -> str:
+    said = ", ".join(f"{name} {value}" for name, value in decoding.items())
+    signatures = "\n".join(f"- `{line}`" for line in evaluation.signatures.values())
+    return f"""
+## Scores
+
+{len(evaluation.records)} questions of `{evaluation.config}`, split {evaluation.arguments.get("split")}.
+Decoding: {said}.
+
+{scores_table(evaluation)}
+
+{signatures}
+"""
+
+
+def _table(values: dict[str, Any]) -> str:
+    rows = [f"| {name} | {value} |" for name, value in values.items() if value is not None]
+    return "\n".join(["| setting | value |", "|---|---|", *rows])

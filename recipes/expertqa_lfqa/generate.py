@@ -1,0 +1,189 @@
+"""Answers ExpertQA's long-form questions: ``python generate.py --model OUTPUT_DIR --output predictions.jsonl``.
+
+The file is what ``qabench score expertqa --config lfqa_random`` reads. Prompt and decoding are those of the training
+run's record. A model that was not trained here, for a baseline, needs ``--kind``. A killed run continues when the same
+command is given again, and ends with the same answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from card import scores_table, write_card
+from data import load_rows
+from prompting import Prompting, prompting_of
+from settings import DECODING, KINDS, RECORD, SEQ2SEQ, Recipe, read_record
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, HfArgumentParser, set_seed
+
+import qabench
+from qabench.errors import InputError, QabenchError
+from qabench.neural import buckets, default_device
+from qabench.prompts.template import Prompt
+from qabench.rows import read_json_lines
+
+Batch = list[tuple[str, list[int]]]  # ids of questions with the tokens of their prompts
+
+
+@dataclass
+class Generation:
+    """The command line."""
+
+    model: str = field(metadata={"help": "The output folder of train.py, or any model (then give --kind)."})
+    output: str = field(metadata={"help": "The file of predictions, JSONL."})
+    split: str = field(default="test", metadata={"help": "train, validation or test."})
+    dataset_config: str | None = field(default=None, metadata={"help": "lfqa_random or lfqa_domain."})
+    questions: str | None = field(default=None, metadata={"help": "Custom questions instead of the dataset's."})
+    limit: int | None = field(default=None, metadata={"help": "Only the first questions."})
+    batch_size: int = field(default=8, metadata={"help": "Questions per batch. With sampling it changes the answers."})
+    seed: int = field(default=0, metadata={"help": "Seed of sampling."})
+    temperature: float | None = field(default=None, metadata={"help": "0 means greedy. Default: the record's."})
+    top_p: float | None = field(default=None, metadata={"help": "Nucleus sampling. Default: the record's."})
+    max_new_tokens: int | None = field(default=None, metadata={"help": "Default: the record's."})
+    dtype: str = field(default="auto", metadata={"help": "auto, float32, bfloat16 or float16."})
+    device_map: str | None = field(default=None, metadata={"help": "auto spreads a large model over several GPUs."})
+    kind: str | None = field(default=None, metadata={"help": "Of a model not trained here.", "choices": list(KINDS)})
+    prompt: str = field(default="", metadata={"help": "Of a model not trained here; as for train.py."})
+    chat_template_kwargs: str = field(default="{}", metadata={"help": "Of a model not trained here."})
+
+
+def main(argv: Sequence[str] | None = None) -> Path:
+    """Writes one line per question, prints the scores, and writes them into the card of a model trained here.
+
+    Raises:
+        InputError: a setting is not allowed, or the output file is that of another command.
+        SourceError: the data or the official prompt is not available.
+    """
+    (given,) = HfArgumentParser(Generation).parse_args_into_dataclasses(None if argv is None else list(argv))
+    recipe, stored, label = recipe_of(given)
+    tokenizer = AutoTokenizer.from_pretrained(given.model, padding_side="right" if recipe.kind == SEQ2SEQ else "left")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    prompting = prompting_of(recipe, tokenizer, stored)
+    if label not in (None, prompting.label):
+        raise InputError(f"the model was trained with the prompt {label}; this is {prompting.label}")
+    rows = load_rows(recipe, given.split, given.questions)
+    rows = rows if given.limit is None else rows.select(range(min(given.limit, len(rows))))
+    path = Path(given.output)
+    done = answered(path, {str(id) for id in rows["example_id"]})
+    todo = [batch for batch in batches(prompting, rows, given.batch_size) if not all(id in done for id, _ in batch)]
+    if todo:
+        network = load_network(given, recipe)
+        write_answers(path, todo, len(rows), lambda batch: answers(network, prompting, batch, given.seed))
+    report(given, recipe, path)
+    return path
+
+
+def recipe_of(given: Generation) -> tuple[Recipe, Prompt | None, str | None]:
+    """The settings of the training run; of the command line for a model that was not trained here.
+
+    Returns:
+        The settings, the text of a custom prompt, and the label of the prompt in training; the latter may be None.
+    """
+    if (Path(given.model) / RECORD).is_file():
+        record = read_record(Path(given.model))
+        recipe = Recipe(**record["settings"]["recipe"], **record["decoding"])
+        text = record["prompt"]
+        stored = Prompt(f"file:{Path(recipe.prompt).name}", text["user"], text["system"]) if text["user"] else None
+        label = text["label"]
+    elif given.kind is None:
+        raise InputError(f"{given.model} is not the output of train.py; give --kind ({' or '.join(KINDS)})")
+    else:
+        recipe = Recipe(kind=given.kind, prompt=given.prompt, chat_template_kwargs=given.chat_template_kwargs)
+        stored = label = None
+    for name in ("dataset_config", "temperature", "top_p", "max_new_tokens"):
+        if getattr(given, name) is not None:
+            setattr(recipe, name, getattr(given, name))
+    return recipe, stored, label
+
+
+def batches(prompting: Prompting, rows: Any, size: int) -> list[Batch]:
+    """All questions in batches of similar length; the same for every run of a command."""
+    encoded = [(str(row["example_id"]), prompting.prompt_ids(row["question"])) for row in rows]
+    return [[encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)]
+
+
+def answered(path: Path, ids: set[str]) -> set[str]:
+    """The ids that the output file already has. A line that a killed process left unfinished is removed.
+
+    Raises:
+        InputError: the file holds answers to other questions.
+    """
+    if not path.is_file():
+        return set()
+    whole, _, unfinished = path.read_bytes().rpartition(b"\n")
+    if unfinished:
+        with path.open("r+b") as file:
+            file.truncate(len(whole) + 1 if whole else 0)
+    done = {str(row.fields["id"]) for row in read_json_lines(path)} if whole else set()
+    if done - ids:
+        raise InputError(f"{path} has answers to other questions, such as {min(done - ids)}; give another --output")
+    return done
+
+
+def write_answers(path: Path, todo: list[Any], total: int, answer: Any) -> None:
+    """Appends the answers batch by batch, so that a killed run loses one batch at most."""
+    count = total - sum(map(len, todo))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for batch in todo:
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in answer(batch)]
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("".join(lines))
+        count += len(batch)
+        print(f"\r{count} of {total} questions", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+
+
+def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iterator[dict[str, Any]]:
+    """The lines of the output for one batch."""
+    recipe, tokenizer = prompting.recipe, prompting.tokenizer
+    inputs = tokenizer.pad({"input_ids": [ids for _, ids in batch]}, return_tensors="pt").to(network.device)
+    set_seed(seed + int(batch[0][0]))  # per batch: a run that is continued draws the same numbers
+    # top_k is what transformers added to the authors' settings.
+    sampling = {"do_sample": True, "temperature": recipe.temperature, "top_p": recipe.top_p, "top_k": 50}
+    stop = prompting.stop_ids()
+    with torch.inference_mode():
+        output = network.generate(
+            **inputs,
+            max_new_tokens=recipe.max_new_tokens,
+            eos_token_id=stop,
+            pad_token_id=tokenizer.pad_token_id,
+            **(sampling if recipe.temperature else {"do_sample": False, "num_beams": 1}),
+        )
+    # A seq2seq model's output begins with its start token, a chat model's with the prompt.
+    new = output[:, 1 if recipe.kind == SEQ2SEQ else inputs.input_ids.shape[1] :]
+    for (id, _), tokens in zip(batch, new.tolist(), strict=True):
+        answer = tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        yield {"id": id, "answer": answer, "cut": not set(stop) & set(tokens)}
+
+
+def load_network(given: Generation, recipe: Recipe) -> Any:
+    """The model with its LoRA weights, if it has any, on the GPU if there is one."""
+    auto = AutoModelForSeq2SeqLM if recipe.kind == SEQ2SEQ else AutoModelForCausalLM
+    network = auto.from_pretrained(given.model, dtype=given.dtype, device_map=given.device_map)
+    return (network if given.device_map else network.to(default_device())).eval()
+
+
+def report(given: Generation, recipe: Recipe, path: Path) -> None:
+    """Prints the scores; writes them into the card of a model that was trained here."""
+    evaluation = qabench.evaluate_predictions(
+        "expertqa", recipe.dataset_config, path, ["rouge"], questions=given.questions, split=given.split
+    )
+    cut = sum(row.fields["cut"] for row in read_json_lines(path))
+    print(scores_table(evaluation))
+    print(f"{path}: {len(evaluation.records)} questions, {cut} answers cut at {recipe.max_new_tokens} tokens")
+    if (Path(given.model) / RECORD).is_file():
+        decoding = {name: getattr(recipe, name) for name in DECODING} | {"seed": given.seed, "cut": cut}
+        write_card(Path(given.model), evaluation, decoding)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except QabenchError as error:
+        sys.exit(f"error: {error}")
