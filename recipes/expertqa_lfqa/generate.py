@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,10 @@ def main(argv: Sequence[str] | None = None) -> Path:
     rows = rows if given.limit is None else rows.select(range(min(given.limit, len(rows))))
     path = Path(given.output)
     done = answered(path, {str(id) for id in rows["example_id"]})
-    todo = [batch for batch in batches(prompting, rows, given.batch_size) if not all(id in done for id, _ in batch)]
-    if todo:
+    if len(done) < len(rows):
         network = load_network(given, recipe)
-        write_answers(path, todo, len(rows), lambda batch: answers(network, prompting, batch, given.seed))
+        todo = batches(prompting, rows, given.batch_size)
+        write_answers(path, todo, done, lambda batch: answers(network, prompting, batch, given.seed))
     report(given, recipe, path)
     return path
 
@@ -126,16 +126,20 @@ def answered(path: Path, ids: set[str]) -> set[str]:
     return done
 
 
-def write_answers(path: Path, todo: list[Any], total: int, answer: Any) -> None:
-    """Appends the answers batch by batch, so that a killed run loses one batch at most."""
-    count = total - sum(map(len, todo))
+def write_answers(path: Path, todo: list[Batch], done: set[str], answer: Callable[[Batch], Iterable[Any]]) -> None:
+    """Appends the answers batch by batch, so that a killed run loses one batch at most.
+
+    A batch of which some questions are done is answered as a whole, since sampling draws for a whole batch.
+    """
+    total = sum(map(len, todo))
     path.parent.mkdir(parents=True, exist_ok=True)
-    for batch in todo:
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in answer(batch)]
+    for count, batch in enumerate(todo, start=1):
+        if all(id in done for id, _ in batch):
+            continue
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in answer(batch) if row["id"] not in done]
         with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write("".join(lines))
-        count += len(batch)
-        print(f"\r{count} of {total} questions", end="", file=sys.stderr, flush=True)
+        print(f"\rbatch {count} of {len(todo)}, {total} questions", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 
 
