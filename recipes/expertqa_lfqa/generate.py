@@ -23,7 +23,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 import qabench
 from qabench.errors import InputError, QabenchError
-from qabench.neural import buckets, default_device
+from qabench.neural.batches import buckets
+from qabench.neural.models import default_device
 from qabench.prompts.template import Prompt
 from qabench.rows import read_json_lines
 

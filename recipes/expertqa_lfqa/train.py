@@ -30,7 +30,7 @@ from transformers import (
 from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config, get_quantization_config
 
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural import pinned
+from qabench.neural.models import locate
 
 IGNORED = -100  # the label of a token that the loss does not count
 ARGUMENTS = {SEQ2SEQ: Seq2SeqTrainingArguments, CHAT: SFTConfig}
@@ -53,8 +53,8 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
     """
     recipe, model, training = parsed(argv)
     folder = Path(training.output_dir)
-    commit, short = pinned(model.model_name_or_path, model.model_revision)
-    model.model_revision = commit or "main"  # of a folder, where it is not used
+    source = locate(model.model_name_or_path, model.model_revision)
+    model.model_revision = source.commit or "main"  # of a folder, where it is not used
     checkpoint = last_checkpoint(folder) if training.resume_from_checkpoint is None else training.resume_from_checkpoint
     settings = settings_of(recipe, model, training)
     if checkpoint:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
         trainer.add_callback(callback)
     record = {
         "model": model.model_name_or_path,
-        "revision": short,
+        "revision": source.version,
         "settings": settings,
         "prompt": {"label": prompting.label, "user": None, "system": None},
         "decoding": {name: getattr(recipe, name) for name in DECODING},
