@@ -12,6 +12,8 @@
 # ```
 
 # %%
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -35,7 +37,9 @@ rows[7]
 sys.path.append(str(ROOT / "tests" / "support"))
 from tiny_language_models import save_tiny_qwen
 
-save_tiny_qwen(Path("tiny"))
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+with contextlib.redirect_stderr(io.StringIO()):  # progress bars
+    save_tiny_qwen(Path("tiny"))
 
 
 def run(script, **options):
@@ -68,7 +72,8 @@ run(
     output_dir="tuned",
 )
 record = json.loads(Path("tuned/recipe.json").read_text())
-{name: record["result"][name] for name in ("steps", "first_loss", "last_loss", "device")}
+result = record["result"]
+print(f"{result['steps']} steps, loss {result['first_loss']:.0f} to {result['last_loss']:.0f}")
 
 # %% [markdown]
 # Answers, before and after training. `generate.py` writes the file that `qabench score` reads.
@@ -76,8 +81,7 @@ record = json.loads(Path("tuned/recipe.json").read_text())
 # %%
 run("generate.py", model="tiny", kind="chat", questions=questions, output="before.jsonl", max_new_tokens=30)
 run("generate.py", model="tuned", questions=questions, output="after.jsonl")
-for path in ("before.jsonl", "after.jsonl"):
-    print(path, json.loads(Path(path).read_text().splitlines()[0]))
+json.loads(Path("after.jsonl").read_text().splitlines()[0])
 
 # %%
 import qabench
@@ -88,10 +92,11 @@ before, after = (
 )
 for evaluation in (before, after):
     score = qabench.benchmark("expertqa").scores(evaluation)["rougeL"]
-    print(f"{evaluation.model:7} ROUGE-L {score.interval.mean:.3f}, n = {score.n}")
+    print(f"{evaluation.model:7} ROUGE-L {score.interval.mean:.1f}, n = {score.n}")
 
 # %% [markdown]
 # The model card holds data, prompt, settings and scores.
 
 # %%
-print(Path("tuned/README.md").read_text()[:1500])
+card = Path("tuned/README.md").read_text()
+[line for line in card.splitlines() if line.startswith("#")]

@@ -88,8 +88,7 @@ def _text(folder: Path, record: dict[str, Any]) -> str:
 
 ## Data
 
-`{data["dataset"]}`, config `{data["config"]}`: {parts}. The reference answers are answers of GPT-4 and Bing Chat,
-revised by experts; they can contain errors that the experts did not see.
+{_data_text(data)}: {parts}.
 
 ## Prompt
 
@@ -107,6 +106,15 @@ Versions: {", ".join(f"{name} {version}" for name, version in record["versions"]
 
 The model answers from memory, without sources. Do not use its answers as medical, legal or other professional advice.
 """
+
+
+def _data_text(data: dict[str, Any]) -> str:
+    if "file" in data:
+        return f"The custom file `{data['file']}`, in the format of `{data['dataset']}`"
+    return (
+        "Answers of GPT-4 and Bing Chat that experts revised, which can still contain errors.\n"
+        f"`{data['dataset']}`, config `{data['config']}`"
+    )
 
 
 def _prompt_text(prompt: dict[str, Any]) -> str:

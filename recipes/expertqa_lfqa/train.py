@@ -125,6 +125,8 @@ def trainer_of(recipe: Recipe, model: ModelConfig, training: Any) -> tuple[Any, 
     if training.eval_strategy != "no":
         rows["validation"] = load_rows(recipe, "validation", recipe.validation_file)
     data: dict[str, Any] = {"dataset": recipe.dataset, "config": recipe.dataset_config}
+    if recipe.train_file:
+        data["file"] = Path(recipe.train_file).name
     data |= {name: {"rows": len(part), "digest": digest_of(part)} for name, part in rows.items()}
     make, encode = (_seq2seq, _pair) if recipe.kind == SEQ2SEQ else (_chat, _sequence)
     whole = recipe.kind == CHAT and training.completion_only_loss is False

@@ -53,6 +53,11 @@ class CorpusFile:
             raise InputError(f"{path} has no documents")
         return cls(path, column, size, offsets, (status.st_size, status.st_mtime_ns))
 
+    @property
+    def source(self) -> str:
+        """The absolute path, as ``index.json`` holds it."""
+        return str(self.path.absolute())
+
     def texts(self, start: int, end: int) -> Iterator[str]:
         """The documents from ``start`` (included) to ``end`` (excluded). Raises InputError for one without text."""
         rows = (

@@ -15,6 +15,7 @@ from qabench.errors import InputError
 from qabench.processes import map_parallel
 from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.backends import InvertedScorer
+from qabench.retrieval.bm25.corpus_dataset import PREFIX, CorpusDataset
 from qabench.retrieval.bm25.corpus_file import CorpusFile
 from qabench.retrieval.bm25.index import BM25Index, Hits, checked_k, checked_queries
 from qabench.retrieval.bm25.postings import Postings
@@ -79,7 +80,7 @@ class ShardedIndex:
             raise InputError(f"{self.folder} is {state}")
         try:
             self.size, per_shard = int(plan["documents"]), int(plan["documents_per_shard"])
-            self._source = (Path(plan["source"]), str(plan["column"]), tuple(plan["stamp"]))
+            self._source = (str(plan["source"]), str(plan["column"]), tuple(plan["stamp"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{self.folder / 'index.json'} is damaged ({error!r}); build the index again") from None
         self._stored = StoredArrays(self.folder / TERMS, memory_map=True)
@@ -124,7 +125,7 @@ class ShardedIndex:
             "shards": len(self._shards),
             "bytes": sum(path.stat().st_size for path in [*names, self.folder / TERMS]),
             "parameters": self.parameters.as_dict(),
-            "source": str(self._source[0]),
+            "source": self._source[0],
         }
 
     def verify(self) -> None:
@@ -134,15 +135,24 @@ class ShardedIndex:
 
     def texts(self, positions: Sequence[int]) -> list[str] | None:
         """The texts of documents, from the source; None if the source no longer exists or has changed."""
-        path, column, stamp = self._source
+        corpus = self._corpus()
+        if corpus is None:
+            return None
+        return [next(corpus.texts(position, position + 1)) for position in positions]
+
+    def _corpus(self) -> CorpusFile | CorpusDataset | None:
+        """The source, unless it has changed."""
+        source, column, stamp = self._source
         try:
-            status = path.stat()
-        except OSError:
+            if source.startswith(PREFIX):
+                corpus = CorpusDataset.reopen(source, column)
+                return corpus if corpus.stamp == stamp else None
+            status = Path(source).stat()
+        except (OSError, InputError):
             return None
         if (status.st_size, status.st_mtime_ns) != stamp:
             return None
-        corpus = CorpusFile(path, column, self.size, self._stored.array("offsets", "<i8"), stamp)
-        return [next(corpus.texts(position, position + 1)) for position in positions]
+        return CorpusFile(Path(source), column, self.size, self._stored.array("offsets", "<i8"), stamp)
 
     def _search(self, terms: Sequence[str], k: int, workers: int) -> Hits:
         known, base = self._known(terms)

@@ -26,6 +26,7 @@ from qabench.processes import map_parallel, most_workers
 from qabench.retrieval.bm25.arrays import Array, Floats
 from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.building import Content, Origin
+from qabench.retrieval.bm25.corpus_dataset import CorpusDataset
 from qabench.retrieval.bm25.corpus_file import CorpusFile
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.inverted import TermCounter
@@ -45,13 +46,14 @@ LEAST_PER_SHARD = 1000  # documents
 COUNTS = ("documents", "counts")
 
 Progress = Callable[[str, int, int], None]
+Corpus = CorpusFile | CorpusDataset
 
 
 @dataclass(frozen=True)
 class Build:
     """Everything that determines the files of an index."""
 
-    corpus: CorpusFile
+    corpus: Corpus
     parameters: Parameters
     tokenizer: Tokenizer
     dtype: str
@@ -76,7 +78,7 @@ class Build:
         """The content of ``index.json``."""
         return {
             "format": FORMAT,
-            "source": str(self.corpus.path.absolute()),
+            "source": self.corpus.source,
             "stamp": list(self.corpus.stamp),
             "column": self.corpus.column,
             "documents": self.corpus.size,
@@ -104,7 +106,7 @@ def shard_path(folder: Path, shard: int) -> Path:
 
 
 def build(
-    corpus: CorpusFile,
+    corpus: Corpus,
     folder: Path,
     parameters: Parameters,
     tokenizer: Tokenizer,
@@ -173,7 +175,7 @@ def _begin(job: Build) -> bool:
     return found is None or not found.get("complete")
 
 
-def _per_shard(corpus: CorpusFile, tokenizer: Tokenizer, memory: int) -> int:
+def _per_shard(corpus: Corpus, tokenizer: Tokenizer, memory: int) -> int:
     sample = list(corpus.texts(0, min(SAMPLE, corpus.size)))
     counter = TermCounter(tokenizer)
     counter.add(sample)

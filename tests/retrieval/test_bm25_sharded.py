@@ -81,6 +81,39 @@ def test_pruned_searches_are_equal(corpus: CorpusFile, tmp_path: Path, monkeypat
         assert sharded.search(query, 7) == single.search(query, 7)
 
 
+def test_a_dataset_gives_the_same(corpus: CorpusFile, tmp_path: Path) -> None:
+    import datasets
+
+    (tmp_path / "data").mkdir()
+    rows = datasets.Dataset.from_dict({"text": texts_of(3000), "n": list(range(3000))})
+    rows.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
+    folder = str(tmp_path / "index")
+    # datasets reads a repository on the Hub and a folder with data files in the same way.
+    options = ["--split", "train", "--output", folder, "--memory", "1KiB", "--workers", "2"]
+    done = CliRunner().invoke(app, ["index", "build", str(tmp_path / "data"), *options])
+    assert done.exit_code == 0, done.output
+    index, single = ShardedIndex(folder), BM25Index(texts_of(3000))
+    assert index.info()["shards"] == 5
+    assert index.search("w1 part2", 20) == single.search("w1 part2", 20)
+    assert index.texts([5, 2999]) == [texts_of(3000)[5], texts_of(3000)[2999]]
+    rows.select(range(10)).to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
+    assert index.texts([5]) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nobody/nothing", "--split", "train"], "cannot load the dataset nobody/nothing"),
+        (["nobody/nothing"], "give --split"),
+        (["nobody/nothing", "--config", "c"], "--split as well"),
+    ],
+)
+def test_datasets_that_are_not_there(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["index", "build", *arguments, "--output", str(tmp_path / "index")])
+    assert isinstance(done.exception, InputError)
+    assert said in str(done.exception)
+
+
 def test_parquet_gives_the_same(corpus: CorpusFile, tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qabench.errors import InputError
 from qabench.terminal import write_line
+
+if TYPE_CHECKING:
+    from qabench.retrieval.bm25.sharded_build import Corpus
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 SHOWN = 200  # characters of a document
@@ -24,9 +27,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 
 @index_app.command("build")
 def build(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A .jsonl or .parquet file, one document per row.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A .jsonl or .parquet file, or with --split a dataset on the Hub; one document per row.",
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
     column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
+    split: Annotated[str | None, typer.Option("--split", help="The split of a dataset, such as train.")] = None,
+    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
     method: Annotated[str, typer.Option("--method", help="bm25+, okapi, bm25l, lucene, atire or robertson.")] = "bm25+",
     k1: Annotated[float, typer.Option("--k1", help="Saturation of repeated terms.")] = 1.5,
     b: Annotated[float, typer.Option("--b", help="Strength of length normalization, 0 to 1.")] = 0.75,
@@ -39,7 +50,6 @@ def build(
     """Build a sharded index. Run the same command again to continue a build that was stopped."""
     from qabench.cli.output import progress_bar
     from qabench.retrieval.bm25.building import DTYPES
-    from qabench.retrieval.bm25.corpus_file import CorpusFile
     from qabench.retrieval.bm25.formulas import Parameters
     from qabench.retrieval.bm25.sharded import ShardedIndex
     from qabench.retrieval.bm25.sharded_build import build as build_index
@@ -49,7 +59,7 @@ def build(
         raise InputError(f"--dtype is {dtype!r}; allowed: {', '.join(DTYPES)}")
     parameters = Parameters.of(method, k1, b, None, 0.25)
     limit = _bytes(memory)
-    corpus = CorpusFile.open(source, column)
+    corpus = _corpus(source, column, split, config)
     with progress_bar("Building shards") as show:
 
         def progress(step: str, done: int, total: int) -> None:
@@ -103,6 +113,19 @@ def verify(folder: Folder) -> None:
     index = ShardedIndex(folder)
     index.verify()
     write_line(f"{folder}: intact, {len(index):,} documents")
+
+
+def _corpus(source: str, column: str, split: str | None, config: str | None) -> Corpus:
+    from qabench.retrieval.bm25.corpus_dataset import CorpusDataset
+    from qabench.retrieval.bm25.corpus_file import CorpusFile
+
+    if split is not None:
+        return CorpusDataset.open(source, config, split, column)
+    if config is not None:
+        raise InputError("--config is for a dataset; give --split as well")
+    if not Path(source).suffix and not Path(source).exists():
+        raise InputError(f"there is no file {source}; for a dataset on the Hub, give --split")
+    return CorpusFile.open(Path(source), column)
 
 
 def _bytes(text: str) -> int:
