@@ -26,6 +26,7 @@ from notebook_pages import page_of
 
 ROOT = Path(__file__).parents[1]
 PUBLIC = ("qabench", "qabench.evaluation", "qabench.retrieval", "qabench.stats", "qabench.text")
+RESULTS = re.compile(r"<!-- results of (\w+) -->")
 REFERENCE = "reference/python/index.html"
 LOG = logging.getLogger("mkdocs.hooks")
 
@@ -80,7 +81,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     for marker, write in GENERATED.items():
         if marker in markdown:
             markdown = markdown.replace(marker, write())
-    return markdown
+    return RESULTS.sub(lambda found: _results(found[1]), markdown)
+
+
+def _results(name: str) -> str:
+    """The published results in the card of a dataset: their source files need not be on this machine."""
+    card = (ROOT / "loading_scripts" / name / "README.md").read_text(encoding="utf-8")
+    return card.partition("<!-- generated: results -->")[2].partition("<!-- end -->")[0].strip()
 
 
 def _commands() -> Iterator[str]:
