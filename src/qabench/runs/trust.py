@@ -33,8 +33,9 @@ def checked_log(path: str | Path, base_url: str | None, model_args: Mapping[str,
             provider that the user did not give.
     """
     header = read_header(path)
-    found, setting = _task(header.eval.task, path)
-    check_task_options(found, setting, _own(header.eval.task_args_passed, setting))
+    passed = header.eval.task_args_passed
+    found, setting = _task(header.eval.task, passed, path)
+    check_task_options(found, setting, _own(passed, setting))
     url = _endpoint(header.eval, base_url, path)
     _check_model_args(header.eval.model_args, model_args, path)
     log = whole_log(path)
@@ -51,13 +52,15 @@ def checked_log(path: str | Path, base_url: str | None, model_args: Mapping[str,
     return log
 
 
-def _task(name: str, path: str | Path) -> tuple[Benchmark, Setting]:
+def _task(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Benchmark, Setting]:
+    """The benchmark and setting of a task; of several settings, the one that the task's arguments make."""
     wanted = name.removeprefix("qabench/")
-    for found in map(benchmark, benchmark_names()):
-        for setting in found.settings:
-            if setting.task == wanted:
-                return found, setting
-    raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
+    alike = [
+        (found, one) for found in map(benchmark, benchmark_names()) for one in found.settings if one.task == wanted
+    ]
+    if not alike:
+        raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
+    return next((pair for pair in alike if pair[1].arguments.items() <= passed.items()), alike[0])
 
 
 def _own(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from qabench.benchmarks.expertqa.items import split_predictions
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.predictions import read_predictions
 from qabench.runs.log import read_run
+from qabench.runs.trust import checked_log
 
 KEY = "k3y-that-nobody-may-see"
 LIGHT = "Light takes eight minutes and twenty seconds from the Sun to the Earth, as every astronomer knows. " * 12
@@ -90,6 +91,7 @@ def test_a_run_is_resumed_with_the_same_evidence(server: WebServer, search: str,
     with zipfile.ZipFile(log.location.removeprefix("file://")) as archive:
         assert not [name for name in archive.namelist() if KEY.encode() in archive.read(name)]
 
+    assert checked_log(log.location, None, {}).eval.task == "qabench/expertqa"  # so that --resume takes it
     broken["Why"] = False
     asked = len(server.requests)
     (again,) = eval_retry(log, log_dir=str(tmp_path / "logs"), display="none")
