@@ -121,3 +121,37 @@ def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.
     assert rows[0]["fact_scores_by"].startswith("m/qabench-")
     calls = len(server.calls)
     assert command(*arguments, "-o", out) == 0 and len(server.calls) == calls
+
+
+def test_claims_by_a_model(
+    server: OpenAIServer, mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "answers.jsonl", tmp_path / "claims.jsonl"
+    rows = [
+        {"id": "a", "answer": "It is wet and cold [1]. Is it?", "attribution": ["[1] x"]},
+        {"id": "b", "answer": None},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    server.reply = lambda body: "- It is wet.\n- It is cold.\n"
+    arguments = ("claims", file, "-o", out, "--by", "model", "--model", "m", "--base-url", server.base_url)
+    assert command(*arguments, "--dry-run", "--price-in", 1, "--price-out", 2) == 0
+    assert not out.exists() and not server.calls and "Plan" in capsys.readouterr().out
+    assert command(*arguments) == 0
+    first, second = lines(out)
+    texts = ["It is wet.", "It is cold."]
+    assert [claim["claim"] for claim in first["claims"]] == texts * 2 and second["claims"] == []
+    assert [claim["evidence"] for claim in first["claims"]] == [["[1] x"]] * 2 + [[]] * 2
+    assert server.calls[0].body["max_tokens"] == 200 and "temperature" not in server.calls[0].body
+    assert "Answer: It is wet and cold [1].\nFacts:" in server.calls[0].asked
+    assert first["claims_by"].startswith("m/official-")
+    assert command("claims", file, "-o", out, "--by", "model") == command("claims", file, "--by", "words") == 2
+
+
+def test_faithfulness_of_a_config(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "faithful.jsonl"
+    assert command("faithfulness", "--config", "sample", "-o", out) == 0
+    shown = capsys.readouterr().out
+    assert "faithfulness (over all claims)" in shown and "not official" in shown
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"id": lines(out)[0]["id"], "answer": "It is."}) + "\n")
+    assert command("faithfulness", answers, "--config", "sample", "-o", tmp_path / "other.jsonl") == 0

@@ -96,8 +96,9 @@ BENCHMARK = Benchmark(
     ),
     prediction_fields=("answer", "claims"),
     commands={
-        "claims": "qabench.benchmarks.expertqa.commands:claims",
+        "claims": "qabench.benchmarks.expertqa.claims_command:claims",
         "attribute": "qabench.benchmarks.expertqa.commands:attribute",
         "facts": "qabench.benchmarks.expertqa.commands:facts",
+        "faithfulness": "qabench.benchmarks.expertqa.faithfulness_command:faithfulness",
     },
 )

@@ -61,18 +61,23 @@ def split_claims(
         split: splits a text into sentences; None means ``sentence_splitter()``.
         bing: whether Bing Chat wrote the answer, which has special rules.
     """
-    text = "".join(outside for outside, _ in _parts(answer, "[^", "^]")).strip()
-    if bing:
-        text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
+    text, sentences = answer_sentences(answer, split, bing=bing)
     claims = []
-    split = split or sentence_splitter()[1]
-    sentences = split(text.replace("\n", " ")) if text else []
     for sentence in sentences:
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
             text = text.replace(sentence.strip(), "")
         else:
             claims.append({"claim_string": sentence, "evidence": cited(sentence, sources)})
     return ClaimedAnswer(text, claims, list(sources))
+
+
+def answer_sentences(answer: str, split: Splitter | None = None, *, bing: bool = False) -> tuple[str, Sequence[str]]:
+    """An answer without the marks of Bing Chat, and its sentences. Arguments as of ``split_claims``."""
+    text = "".join(outside for outside, _ in _parts(answer, "[^", "^]")).strip()
+    if bing:
+        text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
+    split = split or sentence_splitter()[1]
+    return text, split(text.replace("\n", " ")) if text else []
 
 
 def cited(text: str, sources: Sequence[str]) -> list[str]:

@@ -1,59 +1,33 @@
-"""``qabench expertqa``: claims of answers, their attribution, and their fact scores."""
+"""``qabench expertqa attribute`` and ``facts``: labels and fact scores of claims."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from qabench.benchmarks.expertqa.command_parts import (
+    INTERRUPTED,
+    BatchSize,
+    Device,
+    Dtype,
+    Model,
+    Revision,
+    Split,
+    label_items,
+    print_scores,
+    questions_of,
+    splitter,
+)
 from qabench.cli.options import AsJson, ConfigName
 
-if TYPE_CHECKING:
-    from qabench.benchmarks.expertqa.items import Item
-    from qabench.benchmarks.expertqa.questions import Questions
-
-INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
-ITEMS_AT_ONCE = 32  # labeled and written together; larger numbers fill batches better
-
-Answers = Annotated[
-    str, typer.Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.')
-]
 Claims = Annotated[
     str | None,
     typer.Argument(metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'),
 ]
 Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")]
-Split = Annotated[str | None, typer.Option(help="A split of the config. Default: test, if it has one.")]
-
-
-def claims(
-    answers: Answers,
-    output: Out,
-    bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
-) -> None:
-    """Split answers into claims as ExpertQA's authors do: sentences, with the evidence that their marks cite.
-
-    The output is the input of the commands attribute and facts, and of qabench score expertqa.
-    """
-    from qabench.benchmarks.expertqa.claims import sentence_splitter
-    from qabench.benchmarks.expertqa.items import split_predictions, write_items
-    from qabench.cli.output import say, warn
-    from qabench.predictions import read_predictions
-
-    predictions = read_predictions(answers, ("answer",))
-    for bad in predictions.bad_lines:
-        warn(f"line {bad.line} is skipped: {bad.reason}")
-    items = list(split_predictions(predictions, bing=bing))
-    write_items(output, items)
-    n = sum(len(item["claims"]) for item in items)
-    with_evidence = sum(bool(claim["evidence"]) for item in items for claim in item["claims"])
-    name = sentence_splitter()[0]
-    say(f"{n} claims of {len(items)} answers, {with_evidence} with evidence; sentences by {name}; written to {output}")
-    if name == "qabench":
-        warn("spaCy is not installed, so sentences differ from the authors': pip install 'qabench[spacy]'")
 
 
 def attribute(
@@ -61,23 +35,11 @@ def attribute(
     output: Out = Path("labeled.jsonl"),
     config: ConfigName = None,
     split: Split = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME|FOLDER", help="The NLI model; default: google/t5_xxl_true_nli_mixture.")
-    ] = None,
-    revision: Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="As torch names it; several: cuda:0,cuda:1 or all. Default: a GPU if there is one."),
-    ] = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Prompts of 512 tokens per batch; shorter ones are more.")
-    ] = 16,
+    model: Model = None,
+    revision: Revision = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
     official_quirks: Annotated[
         bool, typer.Option(help="Shorten long evidence exactly as the authors' script does.")
     ] = True,
@@ -95,8 +57,8 @@ def attribute(
     from qabench.neural.nli import MODEL, label_claims
     from qabench.neural.seq2seq import load_entailment
 
-    split_with = _splitter(sentences)
-    questions = _questions(config, split, needed=file is None)
+    split_with = splitter(sentences)
+    questions = questions_of(config, split, needed=file is None)
     items = read_items(file, questions)
     with load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
         labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
@@ -104,100 +66,11 @@ def attribute(
         label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
         try:
             with progress_bar("Labeling answers") as progress:
-                labeled = _label(items, label, labels_by, output, progress)
+                labeled = label_items(items, label, labels_by, output, progress)
         except KeyboardInterrupt:
             say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
             raise typer.Exit(INTERRUPTED) from None
-    _score(labeled, output, questions, "autoais")
-
-
-def _questions(config: str | None, split: str | None, *, needed: bool) -> Questions | None:
-    from qabench.benchmarks.expertqa.questions import load_questions
-
-    return load_questions(config, split) if config or needed else None
-
-
-def _splitter(name: str) -> Any:
-    from qabench.benchmarks.expertqa.claims import sentence_splitter
-    from qabench.errors import InputError
-    from qabench.neural.nli import punkt
-
-    if name not in ("punkt", "spacy"):
-        raise InputError(f"unknown sentences {name!r}; allowed: punkt, spacy")
-    return punkt if name == "punkt" else sentence_splitter()[1]
-
-
-def _label(
-    items: Sequence[Item],
-    label: Callable[[Sequence[tuple[str, Sequence[str]]]], list[str]],
-    labels_by: str,
-    output: Path,
-    progress: Any,
-) -> list[Item]:
-    """The items with labels, in order; each chunk is appended to the output when it is done."""
-    import json
-
-    from qabench.benchmarks.expertqa.items import write_items
-
-    known = _known(output, labels_by)
-    todo = [item for item in items if item["id"] not in known]
-    output.parent.mkdir(parents=True, exist_ok=True)
-    write_items(output, list(known.values()))  # drops an incomplete last line
-    for start in range(0, len(todo), ITEMS_AT_ONCE):
-        chunk = todo[start : start + ITEMS_AT_ONCE]
-        pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
-        labels = iter(label(pairs))
-        with output.open("a", encoding="utf-8") as file:
-            for item in chunk:
-                done = [{**claim, "label": next(labels)} for claim in item["claims"]]
-                known[item["id"]] = {**item, "claims": done, "labels_by": labels_by}
-                file.write(json.dumps(known[item["id"]], ensure_ascii=False) + "\n")
-        if progress:
-            progress(len(items) - len(todo) + start + len(chunk), len(items))
-    return [known[item["id"]] for item in items]
-
-
-def _known(output: Path, labels_by: str) -> dict[str, Item]:
-    """The items of an earlier run by the same model, by id."""
-    from qabench.errors import InputError
-    from qabench.predictions import read_predictions
-
-    if not output.exists() or output.stat().st_size == 0:
-        return {}
-    rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
-    if other := {row.get("labels_by") for row in rows} - {labels_by}:
-        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: use another --output")
-    return {row["id"]: row for row in rows}
-
-
-def _score(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
-    """Prints the scores of the families with this prefix; without a config, only the path of the claims."""
-    from qabench.benchmarks import benchmark
-    from qabench.benchmarks.expertqa.predictions import evaluate
-    from qabench.cli.output import print_table, say
-    from qabench.tables import Table
-
-    claims = [claim for item in items for claim in item["claims"]]
-    if questions is None:
-        say(f"{len(claims)} claims of {len(items)} answers; written to {output}")
-        say("For scores, use --config, or run: qabench score expertqa FILE --config NAME")
-        return
-    found = benchmark("expertqa")
-    evaluation = evaluate(questions.config, found.read(items), split=questions.split)
-    shown = found.scores(evaluation).items()
-    scores = {name: one for name, one in shown if one.metric.family.startswith(families)}
-    rows: list[list[Any]] = []
-    for name, one in scores.items():
-        numbers = [f"{value:.4f}" for value in (one.interval.mean, one.interval.low, one.interval.high)]
-        rows.append([name, *numbers, one.n, one.metric.unit])
-    title = f"ExpertQA {questions.config} {questions.split}, {len(claims)} claims"
-    print_table(Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows))
-    for sentence in evaluation.problems:
-        say(sentence, "yellow")
-    for sentence in dict.fromkeys(said for one in scores.values() for said in found.deviations(evaluation, one)):
-        say(f"not official: {sentence}", "yellow")
-    for line in [line for name, line in evaluation.signatures.items() if name.startswith(families)]:
-        say(line, "dim")
+    print_scores(labeled, output, questions, "autoais")
 
 
 def facts(
@@ -245,7 +118,7 @@ def facts(
 
     if (price_in is None) != (price_out is None):
         raise InputError("--price-in and --price-out (per million tokens) must be given together")
-    questions = _questions(config, split, needed=file is None)
+    questions = questions_of(config, split, needed=file is None)
     items = read_items(file, questions)
     limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": token_budget, "concurrency": concurrency}
     prices = None if price_in is None or price_out is None else Prices(price_in, price_out)
@@ -255,7 +128,7 @@ def facts(
         prompt=prompt,
         prices=prices,
         atomic_model=atomic_model,
-        sentences=(sentences, _splitter(sentences)),
+        sentences=(sentences, splitter(sentences)),
         post_processing=post_processing,
         **limits,
     )
@@ -291,6 +164,6 @@ def facts(
         name = items[problem["row"]]["id"]
         say(f"no score for claim {problem['claim'] + 1} of {name}: {problem['reason']}", "yellow")
     if run.scored:
-        _score(scored, output, questions, "fact_score")
+        print_scores(scored, output, questions, "fact_score")
     else:
         raise typer.Exit(1)

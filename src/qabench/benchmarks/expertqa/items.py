@@ -45,15 +45,23 @@ def split_predictions(predictions: Predictions, *, bing: bool = False) -> Iterat
     Raises:
         InputError: a field has another type; the message names the line.
     """
+    for id_, answer, sources, by_bing in answers_of(predictions):
+        found = (
+            split_claims(answer, sources, bing=bing or by_bing) if answer else ClaimedAnswer(answer or "", [], sources)
+        )
+        claims = [{"claim": one["claim_string"], "evidence": one["evidence"]} for one in found.claims]
+        yield {"id": id_, "answer": None if answer is None else found.answer, "claims": claims}
+
+
+def answers_of(predictions: Predictions) -> Iterator[tuple[str, str | None, list[str], bool]]:
+    """(id, answer, sources, whether "system" is bing_chat) of each line; see ``split_predictions`` for the fields."""
     for row in predictions.rows:
         where = f"{predictions.path}, line {row.line}"
         answer = row.fields.get("answer")
         if answer is not None and not isinstance(answer, str):
             raise InputError(f"{where}: the answer is {answer!r:.40}; allowed: a string or null")
         sources = _sources(row.fields.get("attribution"), where)
-        found = split_claims(answer, sources, bing=bing) if answer else ClaimedAnswer(answer or "", [], sources)
-        claims = [{"claim": one["claim_string"], "evidence": one["evidence"]} for one in found.claims]
-        yield {"id": row.id, "answer": None if answer is None else found.answer, "claims": claims}
+        yield row.id, answer, sources, row.fields.get("system") == "bing_chat"
 
 
 def as_row(item: Item, field: str) -> dict[str, Any]:

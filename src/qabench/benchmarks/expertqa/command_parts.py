@@ -1,0 +1,121 @@
+"""Shared by the commands of ``qabench expertqa``: options, labels that are resumed, and printed scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.expertqa.items import Item
+    from qabench.benchmarks.expertqa.questions import Questions
+
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
+
+Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
+Model = Annotated[
+    str | None, typer.Option(metavar="NAME|FOLDER", help="The NLI model; default: google/t5_xxl_true_nli_mixture.")
+]
+Revision = Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."),
+]
+Device = Annotated[
+    str | None, typer.Option(help="As torch names it; several: cuda:0,cuda:1 or all. Default: a GPU if there is one.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 2.")
+]
+
+
+def questions_of(config: str | None, split: str | None, *, needed: bool) -> Questions | None:
+    from qabench.benchmarks.expertqa.questions import load_questions
+
+    return load_questions(config, split) if config or needed else None
+
+
+def splitter(name: str) -> Any:
+    from qabench.benchmarks.expertqa.claims import sentence_splitter
+    from qabench.errors import InputError
+    from qabench.neural.nli import punkt
+
+    if name not in ("punkt", "spacy"):
+        raise InputError(f"unknown sentences {name!r}; allowed: punkt, spacy")
+    return punkt if name == "punkt" else sentence_splitter()[1]
+
+
+def label_items(
+    items: Sequence[Item],
+    label: Callable[[Sequence[tuple[str, Sequence[str]]]], list[str]],
+    labels_by: str,
+    output: Path,
+    progress: Any,
+) -> list[Item]:
+    """The items with labels, in order; each chunk is appended to the output when it is done."""
+    import json
+
+    from qabench.benchmarks.expertqa.items import write_items
+
+    known = _known(output, labels_by)
+    todo = [item for item in items if item["id"] not in known]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_items(output, list(known.values()))  # drops an incomplete last line
+    for start in range(0, len(todo), ITEMS_AT_ONCE):
+        chunk = todo[start : start + ITEMS_AT_ONCE]
+        pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
+        labels = iter(label(pairs))
+        with output.open("a", encoding="utf-8") as file:
+            for item in chunk:
+                done = [{**claim, "label": next(labels)} for claim in item["claims"]]
+                known[item["id"]] = {**item, "claims": done, "labels_by": labels_by}
+                file.write(json.dumps(known[item["id"]], ensure_ascii=False) + "\n")
+        if progress:
+            progress(len(items) - len(todo) + start + len(chunk), len(items))
+    return [known[item["id"]] for item in items]
+
+
+def _known(output: Path, labels_by: str) -> dict[str, Item]:
+    """The items of an earlier run by the same model, by id."""
+    from qabench.errors import InputError
+    from qabench.predictions import read_predictions
+
+    if not output.exists() or output.stat().st_size == 0:
+        return {}
+    rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
+    if other := {row.get("labels_by") for row in rows} - {labels_by}:
+        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: use another --output")
+    return {row["id"]: row for row in rows}
+
+
+def print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
+    """Prints the scores of the families with this prefix; without a config, only the path of the claims."""
+    from qabench.benchmarks import benchmark
+    from qabench.benchmarks.expertqa.predictions import evaluate
+    from qabench.cli.output import print_table, say
+    from qabench.tables import Table
+
+    claims = [claim for item in items for claim in item["claims"]]
+    if questions is None:
+        say(f"{len(claims)} claims of {len(items)} answers; written to {output}")
+        say("For scores, use --config, or run: qabench score expertqa FILE --config NAME")
+        return
+    found = benchmark("expertqa")
+    evaluation = evaluate(questions.config, found.read(items), split=questions.split)
+    shown = found.scores(evaluation).items()
+    scores = {name: one for name, one in shown if one.metric.family.startswith(families)}
+    rows: list[list[Any]] = []
+    for name, one in scores.items():
+        numbers = [f"{value:.4f}" for value in (one.interval.mean, one.interval.low, one.interval.high)]
+        rows.append([name, *numbers, one.n, one.metric.unit])
+    title = f"ExpertQA {questions.config} {questions.split}, {len(claims)} claims"
+    print_table(Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows))
+    for sentence in evaluation.problems:
+        say(sentence, "yellow")
+    for sentence in dict.fromkeys(said for one in scores.values() for said in found.deviations(evaluation, one)):
+        say(f"not official: {sentence}", "yellow")
+    for line in [line for name, line in evaluation.signatures.items() if name.startswith(families)]:
+        say(line, "dim")

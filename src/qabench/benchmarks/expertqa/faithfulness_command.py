@@ -1,0 +1,80 @@
+"""``qabench expertqa faithfulness``: claims of answers against the reference answers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabench.benchmarks.expertqa.command_parts import (
+    INTERRUPTED,
+    BatchSize,
+    Device,
+    Dtype,
+    Model,
+    Revision,
+    Split,
+    label_items,
+    questions_of,
+    splitter,
+)
+from qabench.cli.options import ConfigName
+
+
+def faithfulness(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help='Lines {"id", "answer"}. Default: validate on the annotated claims.'),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")] = Path(
+        "faithfulness.jsonl"
+    ),
+    config: ConfigName = None,
+    split: Split = None,
+    model: Model = None,
+    revision: Revision = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+    sentences: Annotated[str, typer.Option(help="How long references are split: punkt (NLTK's) or spacy.")] = "punkt",
+) -> None:
+    """Label claims of answers by the reference answers: Y if the reference answer entails the claim, else N.
+
+    This score is this project's own; the authors used QAFactEval, which cannot be installed. Without FILE, the
+    annotated claims of --config are labeled, and the labels' correlation with the experts' correctness judgments is
+    printed.
+    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it.
+    """
+    from qabench.benchmarks.expertqa import faithfulness as measure
+    from qabench.cli.output import print_table, progress_bar, say, say_on_stderr
+    from qabench.errors import InputError
+    from qabench.neural.nli import MODEL, label_claims
+    from qabench.neural.seq2seq import load_entailment
+    from qabench.predictions import read_predictions
+
+    split_with = splitter(sentences)
+    questions = questions_of(config, split, needed=True)
+    if questions is None or (file is None and not questions.annotated):
+        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
+    given = None if file is None else read_predictions(file, ("answer",))
+    items = measure.annotated_to_check(questions) if given is None else measure.claims_to_check(given, questions)
+    if not items:
+        raise InputError(f"no answer has a reference answer in {questions.config} {questions.split}")
+    with load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
+        labels_by = chosen.name + ":spacy" * (sentences == "spacy")
+        say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
+        label = partial(label_claims, model=chosen, split=split_with)
+        try:
+            with progress_bar("Labeling answers") as progress:
+                labeled = label_items(items, label, labels_by, output, progress)
+        except KeyboardInterrupt:
+            say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+            raise typer.Exit(INTERRUPTED) from None
+    correlation = measure.validation(labeled) if given is None else None
+    title = f"expertqa_faithfulness, {questions.config} {questions.split}"
+    print_table(measure.table(title, measure.scored(labeled), correlation))
+    if given is None and correlation is None:
+        say("no correlation: all claims have the same label, or the same judgment", "yellow")
+    say(f"not official: this score is this project's own; labels by {labels_by}", "yellow")
