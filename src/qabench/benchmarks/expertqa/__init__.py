@@ -96,9 +96,9 @@ BENCHMARK = Benchmark(
     ),
     prediction_fields=("answer", "claims"),
     commands={
-        "claims": "qabench.benchmarks.expertqa.claims_command:claims",
-        "attribute": "qabench.benchmarks.expertqa.commands:attribute",
-        "facts": "qabench.benchmarks.expertqa.commands:facts",
-        "faithfulness": "qabench.benchmarks.expertqa.faithfulness_command:faithfulness",
+        "claims": "qabench.benchmarks.expertqa.commands.claims:claims",
+        "attribute": "qabench.benchmarks.expertqa.commands.scores:attribute",
+        "facts": "qabench.benchmarks.expertqa.commands.scores:facts",
+        "faithfulness": "qabench.benchmarks.expertqa.commands.faithfulness:faithfulness",
     },
 )

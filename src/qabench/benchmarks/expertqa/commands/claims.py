@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.benchmarks.expertqa.command_parts import Split, questions_of
+from qabench.benchmarks.expertqa.commands.parts import Split, questions_of
 from qabench.cli.options import ConfigName
 
 if TYPE_CHECKING:

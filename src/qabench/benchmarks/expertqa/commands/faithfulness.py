@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qabench.benchmarks.expertqa.command_parts import (
+from qabench.benchmarks.expertqa.commands.parts import (
     INTERRUPTED,
     BatchSize,
     Device,
