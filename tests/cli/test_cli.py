@@ -14,6 +14,7 @@ import answer_styles
 import pytest
 
 from qabench import loading_scripts
+from qabench.llm.cache import ReplyCache
 
 SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
@@ -185,19 +186,18 @@ def test_secrets_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert printable("http://h/v1?api-key=abc: refused") == "http://h/v1: refused"
 
 
-def test_caches_are_listed_and_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "inspect" / "generate" / "openai" / "m"
-    folder.mkdir(parents=True)
-    (folder / "x").write_bytes(b"0" * 100)
-    environment = {"INSPECT_CACHE_DIR": str(tmp_path / "inspect"), "QABENCH_CACHE": str(tmp_path / "q")}
-    (row,) = as_json("cache", "list", **environment)["replies"]
-    assert row == {"kind": "runs", "model": "openai/m", "replies": 1, "bytes": 100}
+def test_caches_are_listed_and_cleared(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "q" / "llm-replies.sqlite")
+    cache.keep(b"1", "{}", "openai/m")
+    cache.keep(b"2", "{}", "n")
+    cache.close()
+    environment = {"QABENCH_CACHE": str(tmp_path / "q")}
+    rows = as_json("cache", "list", **environment)["replies"]
+    assert {row["model"]: (row["replies"], row["bytes"]) for row in rows}["openai/m"] == (1, 2)
     assert as_json("cache", "clear", "--model", "m", "--older-than", "1d", **environment) == {"deleted": 0}
     assert as_json("cache", "clear", "--model", "m", **environment) == {"deleted": 1}
-    assert (
-        "the cache has no replies of the model 'm'"
-        in qabench("cache", "clear", "--model", "m", code=2, **environment).stderr
-    )
+    stderr = qabench("cache", "clear", "--model", "m", code=2, **environment).stderr
+    assert "the cache has no replies of the model 'm'; it has: n" in stderr
 
 
 def test_missing_spacy_names_the_install_command() -> None:

@@ -27,6 +27,7 @@ from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
+from qabench.llm.stores import stored_replies
 from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
 
@@ -158,14 +159,24 @@ def test_a_run_asks_by_id_and_category_with_epochs(server: OpenAIServer, tmp_pat
     assert json.loads(ran.stdout)["counts"]["answered"] == len(wanted)
 
 
-def test_the_same_call_is_not_paid_for_twice(server: OpenAIServer, tmp_path: Path) -> None:
-    arguments = ["--base-url", server.base_url, "--config", "sample", "--limit", 3, "--log-dir", tmp_path]
-    environment = os.environ | {"INSPECT_CACHE_DIR": str(tmp_path / "cache")}
-    for _ in range(2):
-        ran = qabench("run", "fanoutqa", "--model", "m", *arguments, env=environment)
-        assert ran.returncode == 0, ran.stderr
-    assert len(server.calls) == 3 + 2 * PROBE
-    assert "3 of 3 replies came from the cache" in ran.stdout
+def test_the_same_call_is_not_paid_for_twice(
+    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "inspect"))
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--limit", "3", "--log-dir", str(tmp_path)]
+    printed = []
+    for options in ([], [], ["--no-cache"]):
+        ran = CliRunner().invoke(app, ["run", "fanoutqa", "--model", "m", *arguments, *options])
+        assert ran.exit_code == 0, ran.output
+        printed.append("3 of 3 replies from the cache" in ran.stdout)
+    assert printed == [False, True, False] and len(server.calls) == 6 + 3 * PROBE
+    logs = sorted(tmp_path.glob("*.eval"), key=lambda path: path.stat().st_mtime)
+    first, second, third = map(read_run, logs)
+    assert (first.replies(), second.replies()) == ({"all": 3, "cached": 0}, {"all": 3, "cached": 3})
+    assert first.scores() == second.scores() == third.scores()
+    assert [(row.model, row.replies) for row in stored_replies()] == [("openai-api/qabench/m", 3)]
+    assert not (tmp_path / "inspect").exists()
 
 
 def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_path: Path) -> None:

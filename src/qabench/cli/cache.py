@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,22 +25,24 @@ SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
     """Show the path and size of each cache; for model replies, by model."""
     from qabench.cli.output import print_json, print_tables
-    from qabench.llm.stores import stores
+    from qabench.llm.stores import replies_path, stored_replies
     from qabench.paths import cache_dir
     from qabench.tables import Table
 
     chosen = checked_format(format, as_json)
-    replies = stores()
-    files = [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
-    sizes = {str(path): _size(path) for path in files}
+    replies = stored_replies()
+    sizes = {str(path): _size(path) for path in _caches(cache_dir())}
     if chosen == "json":
-        rows = [{"kind": one.kind, "model": one.model, "replies": one.replies, "bytes": one.bytes} for one in replies]
-        print_json({"folder": str(cache_dir()), "files": sizes, "replies": rows})
+        print_json({"folder": str(cache_dir()), "files": sizes, "replies": [asdict(one) for one in replies]})
         return
-    cells: list[list[Any]] = [[one.model, one.kind, one.replies, _shown(one.bytes), str(one.path)] for one in replies]
-    tables = [Table("Model replies", ["model", "of", "replies", "size", "path"], cells, [] if cells else ["none"])]
+    cells: list[list[Any]] = [
+        [one.model, one.replies, _shown(one.bytes), one.oldest[:10], one.newest[:10]] for one in replies
+    ]
+    title = f"Model replies of runs and judges, in {replies_path()}"
+    notes = ["kept until `qabench cache clear`"] if cells else ["none"]
+    tables = [Table(title, ["model", "replies", "size", "oldest", "newest"], cells, notes)]
     paths: list[list[Any]] = [[path, _shown(size)] for path, size in sizes.items()]
-    print_tables([*tables, Table(f"Files in {cache_dir()}", ["path", "size"], paths)], chosen)
+    print_tables([*tables, Table("Caches", ["path", "size"], paths, [] if paths else ["none"])], chosen)
 
 
 @cache_app.command("clear")
@@ -52,12 +55,13 @@ def clear_caches(
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     from qabench.cli.output import print_json, say
-    from qabench.llm.stores import clear, stores
+    from qabench.llm.stores import clear, stored_replies
 
     seconds = _seconds(older_than) if older_than else None
-    names = {one.model for one in stores()}
+    names = {one.model for one in stored_replies()}
     if model and not any(name == model or name.endswith(f"/{model}") for name in names):
-        raise InputError(f"the cache has no replies of the model {model!r}; it has: {', '.join(sorted(names))}")
+        known = ", ".join(sorted(names)) or "none"
+        raise InputError(f"the cache has no replies of the model {model!r}; it has: {known}")
     count = clear(model, seconds)
     if as_json:
         print_json({"deleted": count})
@@ -72,10 +76,23 @@ def _seconds(text: str) -> float:
     return float(found[1]) * SECONDS[found[2]]
 
 
+def _caches(folder: Path) -> list[Path]:
+    """The contents of qabench's folder, the datasets registered with the `datasets` library, and Inspect's folder."""
+    import os
+
+    from huggingface_hub.constants import HF_HOME
+    from platformdirs import user_cache_path
+
+    own = [path for path in sorted(folder.glob("*")) if not path.name.startswith(".")]
+    registered = sorted((Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob("qabench___*"))
+    inspect = Path(os.environ.get("INSPECT_CACHE_DIR") or user_cache_path("inspect_ai"))
+    return [*own, *registered, *([inspect] if inspect.is_dir() else [])]
+
+
 def _size(path: Path) -> int:
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _shown(size: int | None) -> str:
-    return "" if size is None else f"{size / 1e6:.1f} MB"
+def _shown(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} KB"

@@ -9,7 +9,7 @@ from qabench.benchmarks import benchmark, load
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.results import problems, unscored
+from qabench.evaluation.results import cached_note, problems, unscored
 from qabench.evaluation.scores import Score
 from qabench.published import ranks
 from qabench.tables import Table
@@ -76,6 +76,8 @@ def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format:
 
 def _about(one: Evaluation) -> list[tuple[str, str]]:
     said = [(problem, "yellow") for problem in _first(problems(one))]
+    if note := cached_note(one):
+        said.append((note, "yellow"))
     if why := unscored(one, one.scores()):
         return [(f"no scores: {why}", "bold red"), *said]
     for sentence, families in deviations(one).items():

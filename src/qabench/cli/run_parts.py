@@ -42,7 +42,7 @@ def start(what: tuple[str, str | None, str], task_args: Options, shown: Shown, w
         from qabench.runs.running import start as start_run
 
         log = start_run(*what, task_args=task_args, watch=watch, **how)
-    report([log], shown, watch)
+    report([log], shown)
 
 
 def resume(
@@ -53,7 +53,7 @@ def resume(
         from qabench.runs.running import resume as resume_run
 
         new = resume_run(log, base_url=base_url, model_args=model_args, watch=watch, **sending)
-    report([new], shown, watch)
+    report([new], shown)
 
 
 def run_suite(file: Path, log_dir: Path, shown: Shown, sending: Options) -> None:
@@ -63,7 +63,7 @@ def run_suite(file: Path, log_dir: Path, shown: Shown, sending: Options) -> None
         from qabench.runs.suite import run_suite as run
 
         logs, unfinished = run(read_suite(file), log_dir, watch=watch, **sending)
-    report(logs, shown, watch)
+    report(logs, shown)
     for name in unfinished:
         warn(f"{name} is not finished; repeat the command to continue it")
     if unfinished:
@@ -116,20 +116,18 @@ def _notes(setting: Setting) -> list[str]:
     return [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
 
 
-def report(logs: list[Path], shown: Shown, watch: Watch) -> None:
+def report(logs: list[Path], shown: Shown) -> None:
     """Prints the scores of logs. Exits with 1 if no question was answered."""
     from qabench.runs.sources import read_evaluations
 
     read = read_evaluations(logs)
     reports = [evaluation_output.report(one) for one in read.evaluations]
     document: dict[str, Any] = reports[0] if len(reports) == 1 else {"evaluations": reports}
-    if note := watch.cached_note():
-        document |= {"cached": watch.cached, "replies": watch.replies}
     if shown.format == "json":
         print_json(document)
     else:
         evaluation_output.print_evaluations(read.evaluations, [], shown.format)
-    evaluation_output.print_notes(read.evaluations, [*filter(None, [note]), *read.notes], shown.format)
+    evaluation_output.print_notes(read.evaluations, read.notes, shown.format)
     if shown.output:
         _write(shown.output, document, shown.format)
     if not any(one["scores"] for one in reports) and not all(one.unscored for one in read.evaluations):

@@ -162,6 +162,13 @@ class Evaluation(Displayed):
         statuses = [record.status for record in self.records]
         return {status: statuses.count(status) for status in STATUSES} | {"missing": self.expected - len(statuses)}
 
+    def replies(self) -> dict[str, int]:
+        """{"all": replies of models, "cached": how many of them came from the cache}; {} if unknown."""
+        known = [record for record in self.records if record.replies is not None]
+        if not known:
+            return {}
+        return {"all": sum(one.replies or 0 for one in known), "cached": sum(one.cached for one in known)}
+
     def by_id(self) -> dict[str, list[Record]]:
         """The records by question id; the repetitions of a question by epoch."""
         found: dict[str, list[Record]] = {}

@@ -37,6 +37,8 @@ class Record:
         output_tokens: None if unknown.
         seconds: None if unknown.
         cost: in US dollars; None if unknown.
+        replies: replies of models in this record; None if unknown.
+        cached: how many of them came from the cache.
     """
 
     id: str
@@ -54,3 +56,5 @@ class Record:
     output_tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    replies: int | None = None
+    cached: int = 0

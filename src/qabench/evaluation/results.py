@@ -37,7 +37,8 @@ def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = (
         benchmark, config, setting, model, created, status, path, expected, available; by metric name: ``scores``
         (value), ``intervals`` (mean, standard_error, low, high, confidence), ``n``, ``unit``, ``left_out`` and
         ``deviations`` (sentences; [] for an official score); ``counts`` (records by status, missing ones and all
-        records), ``problems`` (sentences), ``signatures`` by family; ``unscored`` (why there are no scores) only if
+        records), ``problems`` (sentences), ``signatures`` by family; ``replies`` (all, and those from
+        the cache) of a run whose replies are cached; ``unscored`` (why there are no scores) only if
         there is a reason; with ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
     """
     scores = benchmark.scores(evaluation)
@@ -51,6 +52,8 @@ def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = (
         "problems": problems(evaluation),
         "signatures": dict(evaluation.signatures),
     }
+    if replies := evaluation.replies():
+        found["replies"] = replies
     if why := unscored(evaluation, scores):
         found["unscored"] = why
     if by:
@@ -75,6 +78,14 @@ def problems(evaluation: Evaluation) -> list[str]:
         more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
         said.append(f"{len(ids)} x {kind} ({', '.join(ids[:NAMED])}{more})")
     return said
+
+
+def cached_note(evaluation: Evaluation) -> str | None:
+    """How many replies came from the cache, in one sentence; None if none did."""
+    replies = evaluation.replies()
+    if not replies.get("cached"):
+        return None
+    return f"{replies['cached']:,} of {replies['all']:,} replies from the cache"
 
 
 def unscored(evaluation: Evaluation, scores: Mapping[str, Score]) -> str | None:

@@ -1,4 +1,7 @@
-"""Persistent cache of model replies, shared by all processes."""
+"""Persistent cache of model replies, shared by all processes.
+
+Judges, evaluators and runs use the same file. Replies never expire; ``qabench cache clear`` deletes them.
+"""
 
 from __future__ import annotations
 
@@ -71,6 +74,14 @@ class ReplyCache:
         """The reply if it is known; otherwise True if this cache now holds the claim, False if another owner has it."""
         return self._attempt(lambda connection: self._claim(connection, key))
 
+    def text(self, key: bytes) -> str | None:
+        """The text stored under a key, for replies that are not ``Reply`` objects; None if there is none."""
+        return self._attempt(lambda connection: self._texts(connection, [key]).get(key))
+
+    def keep(self, key: bytes, text: str, model: str, namespace: str = "") -> None:
+        """Stores an ASCII text under a key; one that is already stored is replaced."""
+        self._attempt(lambda connection: self._insert(connection, key, text, model, namespace))
+
     def settle(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         """Stores a reply and ends the claim. Returns the stored reply: the first one if there are two."""
         return self._attempt(lambda connection: self._settle(connection, key, request, reply))
@@ -121,25 +132,31 @@ class ReplyCache:
         return left < 0 or left > LONGEST_LEASE or has_ended(owner.decode("ascii", "replace"))
 
     def _find(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Reply]:
-        found: dict[bytes, Reply] = {}
+        return {key: Reply(**json.loads(text)) for key, text in self._texts(connection, keys).items()}
+
+    def _texts(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, str]:
+        found: dict[bytes, str] = {}
         wanted = set(keys)
         for start in range(0, len(keys), KEYS_PER_QUERY):
             some = keys[start : start + KEYS_PER_QUERY]
             query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key IN ({','.join('?' * len(some))})"
             for key, reply, checksum in connection.execute(query, some):
                 if self._check.holds(key, reply, checksum) and key in wanted:
-                    found[key] = Reply(**json.loads(reply))
+                    found[key] = reply.decode("ascii")
         return found
+
+    def _insert(self, connection: sqlite3.Connection, key: bytes, text: str, model: str, namespace: str) -> None:
+        connection.execute(
+            f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)",
+            (key, text, entry_checksum(key, text.encode()), model, namespace, time.time()),
+        )
 
     def _settle(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
         with _transaction(connection):
             known = self._find(connection, [key])
             if not known:  # replaces a damaged entry
-                connection.execute(
-                    f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)",
-                    (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time()),
-                )
+                self._insert(connection, key, text, request.model, request.namespace)
             connection.execute("DELETE FROM claims WHERE key = ?", (key,))
             return known.get(key, reply)
 

@@ -1,45 +1,57 @@
-"""The two stores of model replies, of judges and of runs: listing and clearing them.
-
-Replies do not expire; they are kept until they are cleared here.
-"""
+"""Listing and clearing the cache of model replies."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from qabench.errors import QabenchError
 from qabench.llm.cache import TABLE, ReplyCache
 
-FOLDER_VARIABLE = "INSPECT_CACHE_DIR"
+# A name with a provider, such as "openai/gpt-4o", is also found without it.
+_OF_MODEL = "(?1 IS NULL OR model = ?1 OR substr(model, -length(?1) - 1) = '/' || ?1)"
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoredReplies:
     """The stored replies of one model.
 
     Attributes:
-        kind: "judges" or "runs".
-        model: the model's name.
+        model: the model's name, for runs with its provider.
         replies: the number of replies.
-        bytes: their size on disk; None if several models share a file.
-        path: the file or folder.
+        bytes: the length of their texts; the file is larger.
+        oldest: the date and time of the oldest one, in ISO format.
+        newest: those of the newest one.
     """
 
-    kind: str
     model: str
     replies: int
-    bytes: int | None
-    path: Path
+    bytes: int
+    oldest: str
+    newest: str
 
 
-def stores() -> list[Store]:
-    """All stored replies by model, of judges and of runs."""
-    return [*_of_judges(), *_of_runs()]
+def replies_path() -> Path:
+    """The file with the replies of all models, of judges and of runs."""
+    return ReplyCache().path
+
+
+def stored_replies() -> list[StoredReplies]:
+    """All stored replies by model; [] if there are none, or the file cannot be read."""
+    if not replies_path().is_file():
+        return []
+    query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
+    try:
+        with closing(sqlite3.connect(f"file:{replies_path()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute(f"{query} ORDER BY model").fetchall()
+    except sqlite3.Error:  # damaged, or of an older version: not used either
+        return []
+    return [StoredReplies(model, n, size, _date(oldest), _date(newest)) for model, n, size, oldest, newest in rows]
 
 
 def clear(model: str | None = None, older_than: float | None = None) -> int:
@@ -52,65 +64,25 @@ def clear(model: str | None = None, older_than: float | None = None) -> int:
     Raises:
         QabenchError: the replies cannot be deleted.
     """
-    before = time.time() - (older_than or 0.0)
-    try:
-        return _clear_judges(model, before) + _clear_runs(model, before)
-    except (OSError, sqlite3.Error) as error:
-        raise QabenchError(f"the replies cannot be deleted: {error}") from error
-
-
-def runs_folder() -> Path:
-    """The folder in which Inspect AI caches the replies of runs."""
-    from platformdirs import user_cache_path
-
-    given = os.environ.get(FOLDER_VARIABLE)
-    return Path(given) / "generate" if given else user_cache_path("inspect_ai") / "generate"
-
-
-def _of_judges() -> list[Store]:
-    path = ReplyCache().path
-    if not path.is_file():
-        return []
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            rows = connection.execute(f"SELECT model, count(*) FROM {TABLE} GROUP BY model ORDER BY model").fetchall()
-    except sqlite3.Error:  # damaged, or of an older version: not used either
-        return []
-    size = path.stat().st_size
-    return [Store("judges", model, count, size if len(rows) == 1 else None, path) for model, count in rows]
-
-
-def _of_runs() -> list[Store]:
-    root = runs_folder()
-    found: dict[Path, list[int]] = {}
-    for file in _files(root):
-        found.setdefault(file.parent, []).append(file.stat().st_size)
-    return [
-        Store("runs", str(folder.relative_to(root)), len(sizes), sum(sizes), folder)
-        for folder, sizes in sorted(found.items())
-    ]
-
-
-def _files(root: Path) -> list[Path]:
-    return [file for file in root.rglob("*") if file.is_file()] if root.is_dir() else []
-
-
-def _clear_judges(model: str | None, before: float) -> int:
-    path = ReplyCache().path
-    if not path.is_file():
+    if not replies_path().is_file():
         return 0
-    with closing(sqlite3.connect(path)) as connection, connection:
-        return connection.execute(
-            f"DELETE FROM {TABLE} WHERE made <= ? AND (? IS NULL OR model = ?)", (before, model, model)
+    with _opened() as connection:
+        count = connection.execute(
+            f"DELETE FROM {TABLE} WHERE made <= ?2 AND {_OF_MODEL}", (model, time.time() - (older_than or 0.0))
         ).rowcount
-
-
-def _clear_runs(model: str | None, before: float) -> int:
-    root, count = runs_folder(), 0
-    for file in _files(root):
-        name = str(file.parent.relative_to(root))
-        wanted = model is None or name == model or name.endswith(f"/{model}")
-        if wanted and file.stat().st_mtime <= before:
-            file.unlink()
-            count += 1
+        connection.commit()
+        connection.execute("VACUUM")  # else the file keeps its size
     return count
+
+
+@contextmanager
+def _opened() -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(replies_path())) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise QabenchError(f"the replies in {replies_path()} cannot be deleted: {error}") from error
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

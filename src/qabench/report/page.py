@@ -124,7 +124,12 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
                 "runs": [
                     {"label": label}
                     | {name: getattr(run, name) for name in names}
-                    | {"counts": run.counts(), "signatures": dict(run.signatures), "arguments": bounded(run.arguments)}
+                    | {
+                        "counts": run.counts(),
+                        "replies": run.replies(),
+                        "signatures": dict(run.signatures),
+                        "arguments": bounded(run.arguments),
+                    }
                     | {"deviations": {name: list(said) for name, said in analysis.deviations[label].items()}}
                     | {"published": dict(analysis.ranks[label])}
                     for label, run in section.runs.items()

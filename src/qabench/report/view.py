@@ -8,7 +8,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.evaluation import STATUSES, Evaluation
 from qabench.evaluation.comparison import Comparison
-from qabench.evaluation.results import unscored
+from qabench.evaluation.results import cached_note, unscored
 from qabench.evaluation.scores import Score
 from qabench.official import signature_name
 from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
@@ -140,6 +140,7 @@ def run_rows(section: Section) -> list[Row]:
                 "records": len(run.records),
                 "epochs": epochs,
                 "counts": [(name, counts[name]) for name in (*STATUSES, "missing") if counts[name] > 0],
+                "cached": cached_note(run),
                 **evaluation_facts(run),
             }
         )

@@ -12,6 +12,7 @@ from typing import Any
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.runs.archive import check_archive, damaged_log
+from qabench.runs.reply_cache import COUNTS
 from qabench.terminal import printable
 
 # Most of a log's bytes, which records do not need.
@@ -144,6 +145,7 @@ def _record(sample: Any) -> Record:
     problems = [*filter(None, [problem]), *metadata.get("problems", ())]
     details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
     usage = list(sample.model_usage.values())
+    replies = metadata.get(COUNTS, {})
     return Record(
         id=str(sample.id),
         epoch=sample.epoch,
@@ -162,6 +164,8 @@ def _record(sample: Any) -> Record:
         cost=sum(one.total_cost for one in usage)
         if usage and all(one.total_cost is not None for one in usage)
         else None,
+        replies=replies.get("all"),
+        cached=replies.get("cached", 0),
     )
 
 

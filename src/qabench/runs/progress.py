@@ -1,4 +1,4 @@
-"""Events during a run, from Inspect's hooks: the log's path, progress, cached replies, when to stop."""
+"""Events during a run, from Inspect's hooks: the log's path, progress, when to stop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from inspect_ai.hooks import (
     Hooks,
-    ModelCacheUsageData,
     ModelUsageData,
     SampleEnd,
     TaskStart,
@@ -29,7 +28,6 @@ class Watch:
         on_log: called with the log's path before the first question.
         on_progress: called with the number of answered questions and of all questions.
         replies: the number of replies from servers so far.
-        cached: the number of replies from the cache so far.
         stopped: why the run was stopped before its end, or None.
         max_calls: the maximum number of replies from servers; None for no limit.
         token_budget: the maximum number of tokens of prompts and replies together; None for no limit.
@@ -39,7 +37,6 @@ class Watch:
     on_log: Callable[[Path], None] = lambda path: None
     on_progress: Callable[[int, int], None] = lambda done, total: None
     replies: int = 0
-    cached: int = 0
     stopped: str | None = None
     max_calls: int | None = None
     token_budget: int | None = None
@@ -54,12 +51,6 @@ class Watch:
             self.stopped = why
             os.kill(os.getpid(), signal.SIGINT)
 
-    def cached_note(self) -> str | None:
-        """A sentence with the number of replies from the cache, or None."""
-        if not self.cached:
-            return None
-        return f"{self.cached} of {self.cached + self.replies} replies came from the cache (--no-cache disables it)"
-
 
 _WATCH: list[Watch] = []
 
@@ -70,7 +61,7 @@ def watched_by(watch: Watch | None) -> None:
     rejections.reset()
 
 
-@hooks(name="qabench_progress", description="Progress and cached replies of qabench run.")
+@hooks(name="qabench_progress", description="Progress and limits of qabench run.")
 class _Progress(Hooks):
     def enabled(self) -> bool:
         return bool(_WATCH)
@@ -99,6 +90,3 @@ class _Progress(Hooks):
             watch.stop(f"the limit of {watch.max_calls} calls (--max-calls) is reached")
         if watch.token_budget is not None and watch.tokens >= watch.token_budget:
             watch.stop(f"the budget of {watch.token_budget:,} tokens (--token-budget) is spent")
-
-    async def on_model_cache_usage(self, data: ModelCacheUsageData) -> None:
-        _WATCH[0].cached += 1

@@ -16,6 +16,7 @@ from qabench.files import check_writable
 from qabench.llm.endpoint import clean_url
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
 from qabench.runs.progress import Watch, watched_by
+from qabench.runs.reply_cache import one_reply_cache
 from qabench.runs.task_options import check_task_options
 from qabench.runs.trust import checked_log
 
@@ -149,7 +150,7 @@ def resume(
 
 
 def policy() -> Any:
-    """The cache of replies: entries are kept until ``qabench cache clear``, like those of judges."""
+    """What tells Inspect to cache replies; ``one_reply_cache`` keeps them."""
     from inspect_ai.model import CachePolicy
 
     return CachePolicy(expiry=None)
@@ -199,7 +200,7 @@ def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
     watched_by(watch)
     try:
         # Inspect prints the list of hooks on standard output.
-        with redirect_stdout(io.StringIO()):
+        with redirect_stdout(io.StringIO()), one_reply_cache():
             yield stop
     except KeyboardInterrupt:
         raise stop.interrupted() from None
