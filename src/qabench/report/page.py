@@ -24,7 +24,7 @@ from qabench.signature import version
 PAGE, NUMBERS = "index.html", "report.json"
 # Concatenated in this order into one script; each defines what the later ones use.
 SCRIPTS = (
-    *("dom", "text", "data", "state", "exports", "svg", "charts", "scores", "comparison", "groups"),
+    *("dom", "text", "state", "data", "exports", "svg", "charts", "scores", "comparison", "groups"),
     *("filters", "list", "findings", "detail", "keys", "main"),
 )
 
@@ -100,6 +100,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
         "compared": bool(analysis.comparisons),
         "groups": bool(analysis.breakdowns),
         "extra": analysis.extra,
+        "later": _packed(view.later_data(section, analysis)),
         "records": [_packed(of) for of in records_of(section)],
     }
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from qabench.evaluation import ANSWERED, Metric, Record
 from qabench.evaluation.scores import item_score
-from qabench.report.outcomes import outcome
 from qabench.report.sections import Section
 
 # Characters. A page with hundreds of long conversations must still open; the logs have the complete text.
@@ -19,38 +18,51 @@ SHORTEST_SHARE = 400
 
 
 def questions_of(section: Section) -> list[dict[str, Any]]:
-    """The questions of all runs in order, with their marks in each run.
+    """The questions of all runs in order: id, question and groups."""
+    return [
+        {
+            "id": id,
+            "question": shortened(record.question),
+            "groups": {name: list(of) for name, of in record.groups.items()},
+        }
+        for id, record in _questions(section).items()
+    ]
 
-    Returns:
-        id, question, reference, groups, and marks: for each run None (the question is missing) or a list with
-        [headline score or None, outcome] for each epoch, and [.., .., status] if the status is not "answered".
-    """
+
+def references_of(section: Section) -> list[str]:
+    """The references of the questions, in their order."""
+    return [shortened(record.reference) for record in _questions(section).values()]
+
+
+def marks_of(section: Section, metric: Metric | None) -> list[list[Any]]:
+    """For each question and run the record's own score by a metric: None if there is none, a list for epochs."""
     by_run = [run.by_id() for run in section.runs.values()]
-    headline = section.headline
+    return [[_mark(metric, records.get(id, ())) for records in by_run] for id in _questions(section)]
+
+
+def statuses_of(section: Section) -> list[dict[int, Any]]:
+    """For each question the runs that did not simply answer: "missing", or the statuses of the epochs."""
     found = []
-    for id in dict.fromkeys(id for records in by_run for id in records):
-        known = [record for records in by_run for record in records.get(id, ())]
-        found.append(
-            {
-                "id": id,
-                "question": shortened(known[0].question),
-                "reference": shortened(known[0].reference),
-                "groups": {name: list(of) for name, of in known[0].groups.items()},
-                "marks": [_marks(headline, records.get(id)) for records in by_run],
-            }
-        )
+    by_run = [run.by_id() for run in section.runs.values()]
+    for id in _questions(section):
+        statuses = [[record.status for record in records.get(id, ())] or "missing" for records in by_run]
+        found.append({run: of for run, of in enumerate(statuses) if of == "missing" or set(of) != {ANSWERED}})
     return found
 
 
-def _marks(headline: Metric | None, records: Sequence[Record] | None) -> list[list[Any]] | None:
-    if records is None:
-        return None
-    marks = []
-    for record in records:
-        score = item_score(headline, record) if headline else None
-        mark: list[Any] = [None if score is None else round(score, 4), outcome(headline, record)]
-        marks.append(mark if record.status == ANSWERED else [*mark, record.status])
-    return marks
+def _questions(section: Section) -> dict[str, Record]:
+    """A record of each question."""
+    found: dict[str, Record] = {}
+    for run in section.runs.values():
+        for record in run.records:
+            found.setdefault(record.id, record)
+    return found
+
+
+def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
+    scores = [item_score(metric, record) if metric else None for record in records]
+    marks = [None if score is None else round(score, 4) for score in scores]
+    return marks if len(marks) > 1 else next(iter(marks), None)
 
 
 def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:

@@ -14,7 +14,7 @@ from qabench.official import signature_name
 from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
 from qabench.report.finding import finding, single
 from qabench.report.outcomes import NAMES
-from qabench.report.records import questions_of
+from qabench.report.records import marks_of, questions_of, references_of, statuses_of
 from qabench.report.sections import Section
 from qabench.signature import parse
 
@@ -24,30 +24,50 @@ SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
 
 
 def section_data(section: Section, analysis: Analysis) -> Row:
-    """The data of a section for the page's script, except the records."""
+    """What the page's script needs of a section at once: the numbers of its first metric, and the questions.
+
+    The numbers of other metrics are in ``later_data``, the answers in ``records_of``.
+    """
     labels = list(section.runs)
-    headline = section.headline
+    metrics = scored_metrics(section, analysis)
     return {
         "key": section.key,
         "title": section.benchmark.title,
         "config": section.config,
-        "headline": headline.name if headline else None,
-        "itemTitle": (headline.item_title or headline.title) if headline else "score",
-        "graded": bool(headline and headline.graded),
-        "metrics": [metric_data(section, name) for name in scored_metrics(section, analysis)],
-        "runs": [{"label": label, "setting": run.setting} for label, run in section.runs.items()],
-        "scores": {
-            name: [_cell(analysis.scores[label].get(name)) for label in labels]
-            for name in scored_metrics(section, analysis)
-        },
+        "metrics": [metric_data(section, name) for name in metrics],
+        "runs": [
+            {"label": label, "setting": run.setting, "missing": max(0, run.counts()["missing"])}
+            for label, run in section.runs.items()
+        ],
+        "scores": {name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in metrics},
         "findings": findings(section, analysis),
-        "pairs": {name: _pairs(one, labels) for name, one in analysis.comparisons.items()},
-        "outcomes": [dict(analysis.outcomes[label]) for label in labels],
-        "breakdowns": [_breakdown(one, section, analysis) for one in analysis.breakdowns],
+        "breakdowns": [_breakdown(one) for one in analysis.breakdowns],
         "extra": [extra_dict(one) for one in analysis.extra],
         "columns": {metric.name: metric.title for metric in section.metrics},
         "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
         "questions": questions_of(section),
+        "statuses": statuses_of(section),
+        "byMetric": _by_metric(section, analysis, metrics[:1] or [""]),
+    }
+
+
+def later_data(section: Section, analysis: Analysis) -> Row:
+    """What is read when it is needed: references, and the numbers of all metrics but the first."""
+    others = scored_metrics(section, analysis)[1:]
+    return {"references": references_of(section), "byMetric": _by_metric(section, analysis, others)}
+
+
+def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
+    """By metric: comparisons of runs, scores of groups, and each record's own score."""
+    labels = list(section.runs)
+    metrics = {metric.name: metric for metric in section.metrics}
+    return {
+        name: {
+            "pairs": _pairs(analysis.comparisons[name], labels) if name in analysis.comparisons else None,
+            "groups": [_group_scores(one, labels, name) for one in analysis.breakdowns],
+            "marks": marks_of(section, metrics.get(name)),
+        }
+        for name in names
     }
 
 
@@ -68,6 +88,8 @@ def metric_data(section: Section, name: str) -> Row:
         "unit": metric.unit,
         "official": metric.official,
         "higher": metric.higher_is_better,
+        "item": metric.item_title or metric.title,
+        "graded": metric.graded,
     }
 
 
@@ -260,16 +282,12 @@ def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
     return {"about": comparison.about(), "rows": rows}
 
 
-def _breakdown(breakdown: Breakdown, section: Section, analysis: Analysis) -> Row:
-    def cells(by_group: Mapping[str, Mapping[str, Score]], metric: str) -> list[list[float] | None]:
-        return [_cell(by_group.get(group.name, {}).get(metric)) for group in breakdown.groups]
+def _breakdown(breakdown: Breakdown) -> Row:
+    groups = [{"name": one.name, "n": one.questions, "members": one.members} for one in breakdown.groups]
+    return {"key": breakdown.grouping, "title": breakdown.title, "groups": groups}
 
-    return {
-        "key": breakdown.grouping,
-        "title": breakdown.title,
-        "groups": [{"name": one.name, "n": one.questions, "members": one.members} for one in breakdown.groups],
-        "scores": {
-            metric: [cells(breakdown.scores.get(label, {}), metric) for label in section.runs]
-            for metric in scored_metrics(section, analysis)
-        },
-    }
+
+def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> list[list[list[float] | None]]:
+    """For each run and group the score by a metric."""
+    found = [breakdown.scores.get(label, {}) for label in labels]
+    return [[_cell(by_group.get(group.name, {}).get(metric)) for group in breakdown.groups] for by_group in found]

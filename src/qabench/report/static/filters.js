@@ -10,7 +10,6 @@ function choice(name, label, options, changed) {
 function filterForm(section, changed) {
   const several = section.runs.length > 1;
   const runs = section.runs.map((run, i) => [String(i), run.label]);
-  const outcomes = new Set(section.questions.flatMap((question) => section.runs.map((_, run) => outcomeOf(section, question, run))));
   const statuses = new Set(section.questions.flatMap((question) => section.runs.map((_, run) => statusOf(question, run))));
   const groups = section.groupings.map(({ key, name }) => {
     const sizes = new Map();
@@ -18,7 +17,6 @@ function filterForm(section, changed) {
     const names = [...sizes].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).map(([group, n]) => [group, `${shown(group)} (${count(n)})`]);
     return names.length > 1 ? choice(`group:${key}`, name, [["", "all"], ...names], changed) : null;
   });
-  const known = Object.entries(DATA.outcomes).filter(([key]) => outcomes.has(key)).map(([key, name]) => [key, `${SIGNS[key]} ${name}`.trim()]);
   const orders = [["", "as in the benchmark"], ["low", "lowest score first"], ["high", "highest score first"], ["long", "longest question first"]];
   if (several) orders.splice(1, 0, ["apart", "most disagreement first"]);
   const difference = several
@@ -35,13 +33,25 @@ function filterForm(section, changed) {
     "form",
     { class: "filters", role: "search", "aria-label": `Filter the questions of ${section.title}`, submit: (event) => event.preventDefault() },
     el("label", { class: "filter wide" }, el("span", {}, "Search"), el("input", { type: "search", name: "search", placeholder: "words in question, reference or answer", autocomplete: "off", spellcheck: "false", input: later(120, changed) })),
-    known.length > 1 ? choice("outcome", section.itemTitle, [["", "all"], ...known], changed) : null,
-    several && known.length > 1 ? choice("run", "of run", [["", "any run"], ...runs], changed) : null,
+    choice("outcome", "", [], changed),
+    several ? choice("run", "of run", [["", "any run"], ...runs], changed) : null,
     statuses.size > 1 ? choice("status", "status", [["", "all"], ...[...statuses].map((status) => [status, status])], changed) : null,
     groups,
     choice("order", "order", orders, changed),
     difference,
   );
+}
+
+/** Makes the form offer the outcomes that occur with the chosen metric. */
+function showOutcomes(section, form) {
+  const found = new Set(section.questions.flatMap((question) => section.runs.map((_, run) => outcomeOf(section, question, run))));
+  const known = Object.entries(DATA.outcomes).filter(([key]) => found.has(key)).map(([key, name]) => [key, `${SIGNS[key]} ${name}`.trim()]);
+  const select = form.elements.outcome;
+  const before = select.value;
+  select.replaceChildren(...[["", "all"], ...known].map(([value, text]) => el("option", { value }, text)));
+  select.value = found.has(before) ? before : "";
+  select.previousSibling.textContent = section.itemTitle;
+  for (const one of [select, form.elements.run]) if (one) one.closest("label").hidden = known.length < 2;
 }
 
 /** The two runs whose difference is asked for; null if none is. */
@@ -83,7 +93,7 @@ async function chosen(section, form) {
         (run) =>
           (!wanted.outcome || outcomeOf(section, question, run) === wanted.outcome) &&
           (!wanted.status || statusOf(question, run) === wanted.status) &&
-          (!wanted.run || question.marks[run]),
+          (!wanted.run || question.statuses[run] !== "missing"),
       ),
   );
   if (pair && !wanted.order) return sorted(kept, (question) => -Math.abs(gainOf(question, pair)));

@@ -5,9 +5,9 @@ const CHARTED = 4; // runs whose dots and names fit into a chart
 function startGroups(section) {
   const place = $(".groups", document.getElementById(section.key));
   if (place) {
-    onState(section, (state) => {
+    onNumbers(section, (state, { groups }) => {
       const metric = metricOf(section, state.metric);
-      place.replaceChildren(...section.breakdowns.map((one) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, one.scores[state.metric], "questions")));
+      place.replaceChildren(...section.breakdowns.map((one, i) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, groups[i], "questions")));
     });
   }
   section.extra.forEach((extra, i) => {

@@ -27,7 +27,11 @@ class Questions {
     );
     this.heads = el("div", { class: "heads", "aria-hidden": "true" });
     element.replaceChildren(this.form, el("div", { class: "above" }, this.told, tools), this.heads, this.list, this.more);
-    onState(section, () => this.filter());
+    onNumbers(section, ({ metric }) => {
+      useMarks(section, metric);
+      showOutcomes(section, this.form);
+      this.filter();
+    });
   }
 
   /** The runs whose results are shown: those of the difference, or all that the reader chose, the best first. */

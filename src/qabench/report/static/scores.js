@@ -14,7 +14,10 @@ function startSection(section) {
     for (const row of $$("[data-run]", root)) if (row.tagName === "TR") row.hidden = !runs.includes(Number(row.dataset.run));
   });
   const place = $(".outcomes", root);
-  onState(section, (state) => place.replaceChildren(outcomeChart(section, state)));
+  onNumbers(section, (state) => {
+    useMarks(section, state.metric);
+    place.replaceChildren(outcomeChart(section, state));
+  });
 }
 
 function controls(section) {
@@ -111,10 +114,10 @@ function inlinePlot(run, score, [low, high]) {
 }
 
 function outcomeChart(section, { metric, runs }) {
-  const rows = ranked(section, { metric, runs }).map((run) => ({
-    label: section.runs[run].label,
-    parts: Object.entries(DATA.outcomes).filter(([key]) => section.outcomes[run][key]).map(([key, name]) => ({ key, name, n: section.outcomes[run][key] })),
-  }));
+  const rows = ranked(section, { metric, runs }).map((run) => {
+    const found = outcomesOf(section, run);
+    return { label: section.runs[run].label, parts: Object.entries(DATA.outcomes).filter(([key]) => found[key]).map(([key, name]) => ({ key, name, n: found[key] })) };
+  });
   const kinds = new Set(rows.flatMap((row) => row.parts.map((part) => part.key)));
   if (kinds.size === 1 && (kinds.has("scored") || kinds.has("unscored"))) return el("p", { class: "sub" }, kinds.has("scored") ? "All questions were answered and scored." : "No answer has a score.");
   const heading = section.graded ? `Answers: ${lowered(section.itemTitle)}` : "Answers by status";
