@@ -60,6 +60,10 @@ class Refused(WikiError):
         return self.message
 
 
+class Unreachable(WikiError):
+    """No connection to the server, before any response from it."""
+
+
 class PoliteClient:
     """An HTTP client for one server, safe for several threads.
 
@@ -80,12 +84,14 @@ class PoliteClient:
         self._lock = threading.Lock()
         self._not_before = 0.0
         self._client: httpx2.Client | None = None
+        self._reached = False
 
     def get(self, url: str, params: Mapping[str, Any], read: Callable[[Answer], T]) -> T:
         """Sends a request and returns ``read(response)``; ``read`` can raise ``TryAgain`` to reject the response.
 
         Raises:
             Refused: the server refused the request (a permanent 4xx status).
+            Unreachable: no connection (no network, an unknown host, no server there), and no response before.
             WikiError: no usable response after all attempts, a redirect to another host, or a response that is larger
                 than ``LARGEST_ANSWER``.
         """
@@ -118,6 +124,7 @@ class PoliteClient:
             request = self._request(client, url, params)
             for _ in range(MOST_REDIRECTS + 1):
                 response = client.send(request, stream=True)
+                self._reached = True
                 with contextlib.closing(response):
                     if response.next_request is None:
                         return self._read(response)
@@ -125,6 +132,8 @@ class PoliteClient:
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, ValueError) as error:
             raise WikiError(f"cannot request {url}: {type(error).__name__}: {error}") from error
         except httpx2.RequestError as error:
+            if isinstance(error, httpx2.ConnectError) and not self._reached:
+                raise Unreachable(f"no connection to {url}: {error}") from error
             raise TryAgain(f"{type(error).__name__}: {error or 'no details'}") from error
         raise WikiError(f"cannot request {url}: more than {MOST_REDIRECTS} redirects")
 

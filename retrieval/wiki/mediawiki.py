@@ -10,7 +10,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.http import retry_after
 from qabench.limits import TooLarge, json_of
 from qabench.retrieval.wiki.cache import WikiCache
-from qabench.retrieval.wiki.http import Answer, PoliteClient, TryAgain
+from qabench.retrieval.wiki.http import Answer, PoliteClient, TryAgain, Unreachable
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
 from qabench.retrieval.wiki.page import EPOCH, PageMissing, WikiError, WikiPage, valid_id, wikipedia_url
 from qabench.sources.resolve import offline_variable
@@ -18,6 +18,10 @@ from qabench.sources.resolve import offline_variable
 T = TypeVar("T")
 ENGLISH_WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 VARIABLE = "QABENCH_WIKIPEDIA_API"
+WITHOUT_NETWORK = (
+    "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or with "
+    "`qabench wiki import-cache TARBALL`. Or use a local Kiwix server: set FANOUTQA_WIKIPEDIA_TYPE=kiwix"
+)
 MOST_RESULTS = 500
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
@@ -157,12 +161,12 @@ class MediaWiki:
 
     def _ask(self, params: dict[str, str | int]) -> dict[str, Any]:
         if variable := offline_variable():
-            raise WikiError(
-                f"cannot request {self.api}, because {variable} is set. Only cached pages are available: fill the "
-                "cache with `qabench wiki prefetch` on a machine with network access, or `qabench wiki import-cache`"
-            )
+            raise WikiError(f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}")
         common: dict[str, str | int] = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
-        return self.client.get(self.api, common | params, _read_answer)
+        try:
+            return self.client.get(self.api, common | params, _read_answer)
+        except Unreachable as error:
+            raise WikiError(f"{error}. {WITHOUT_NETWORK}") from error
 
 
 class _ApiError(WikiError):

@@ -22,6 +22,8 @@ from qabench.limits import json_of, numbered_lines, why_not_json
 
 NAMED = 5  # ids or lines that a message lists; the others are counted
 STDIN = "-"
+WITHOUT_PREDICTION = "questions without a prediction"
+NO_PREDICTION = "the file has no prediction"  # the problem of the record of such a question
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Joined:
     def problems(self) -> list[str]:
         """One sentence for each kind of problem; empty if there are none."""
         said = [
-            ("questions without a prediction", list(self.missing)),
+            (WITHOUT_PREDICTION, list(self.missing)),
             ("predictions for unknown questions", [f"{p.id} (line {p.line})" for p in self.unknown]),
             ("predictions replaced by a later line", [f"{p.id} (line {p.line})" for p in self.repeated]),
             ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),

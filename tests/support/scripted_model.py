@@ -105,9 +105,10 @@ def run(task: Any, script: Script | Mapping[str, Reply] | Iterable[Reply], folde
 
 
 def figures(log: EvalLog) -> dict[str, float]:
-    """The mean of each score."""
+    """The mean of each column."""
     assert log.results
-    return {score.name: next(iter(score.metrics.values())).value for score in log.results.scores}
+    (score,) = log.results.scores
+    return {name: one.value for name, one in score.metrics.items() if not name.endswith("_stderr")}
 
 
 def in_order(log: EvalLog) -> list[EvalSample]:

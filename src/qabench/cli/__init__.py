@@ -6,6 +6,7 @@ is imported when the command runs: ``qabench --help`` must not wait for ``datase
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -98,7 +99,18 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # such as a full disk, below HF_HOME or on standard output
-        _stop(error, 1)
+        _stop(_named(error), 1)
+
+
+def _named(error: OSError) -> OSError:
+    """The error; for a folder that cannot be written, with the variables that choose another one."""
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
+        return error
+    place = str(error.filename)
+    return OSError(
+        f"{place} cannot be written: {error.strerror}. Set HF_HOME (Hugging Face's caches), QABENCH_CACHE (qabench's) "
+        "or XDG_DATA_HOME (Inspect AI's) to a folder that you can write to"
+    )
 
 
 def _stop(error: Exception, code: int) -> None:

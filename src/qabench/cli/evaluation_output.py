@@ -27,7 +27,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """
     allowed = evaluation.groupings()
     if unknown := [name for name in by if name not in allowed]:
-        title = benchmark(evaluation.benchmark).title
+        title = f"{benchmark(evaluation.benchmark).title} {evaluation.config}"
         raise InputError(f"{title} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
     shape = benchmark(evaluation.benchmark).official_shape
     official = {"official": load(shape)(evaluation)} if shape and evaluation.answered else {}
@@ -95,8 +95,8 @@ def _rank(one: Evaluation) -> list[str]:
 
 
 def _first(found: list[str]) -> list[str]:
-    more = [f"and {len(found) - SHOWN} more problems"] if len(found) > SHOWN else []
-    return found[:SHOWN] + more
+    more = len(found) - SHOWN
+    return found if more <= 0 else [*found[:SHOWN], f"and {more} more problem{'s' if more > 1 else ''}"]
 
 
 def _title(one: Evaluation) -> str:

@@ -41,7 +41,7 @@ def export(
 
     if format not in runs_export.FORMATS:
         raise InputError(f"unknown format {format!r}; allowed: {', '.join(runs_export.FORMATS)}")
-    read = read_evaluations(logs)
+    read = read_evaluations(logs, logs_only=True)
     several = len(read.evaluations) > 1
     if output is None and (several or format == "eval"):
         raise InputError("--output is required for several runs and for the format eval")

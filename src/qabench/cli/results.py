@@ -67,7 +67,7 @@ def results(
     Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official score and the
     signature.
     """
-    from qabench.cli.output import say_on_stderr
+    from qabench.cli.output import plain_warnings, say_on_stderr
     from qabench.hub.results.entries import About
     from qabench.hub.results.pull_request import push as open_pull_request
     from qabench.hub.results.reports import read_reports
@@ -77,7 +77,9 @@ def results(
     )
     files: Files = {}
     for path in reports:
-        for report in read_reports(path):
+        with plain_warnings():
+            found = read_reports(path)
+        for report in found:
             _warn_of_another_model(path, report.get("model"), push)
             _add(files, path, report, about, metric or [])
     written = _write(files, output) if output else []

@@ -177,8 +177,8 @@ class Evaluation(Displayed):
         return found
 
     def groupings(self) -> list[str]:
-        """The groupings that the records have, such as "category"."""
-        return list(dict.fromkeys(name for record in self.records for name in record.groups))
+        """The groupings that have at least one group, such as "category"."""
+        return list(dict.fromkeys(name for record in self.records for name, of in record.groups.items() if of))
 
     def by_group(self, grouping: str) -> dict[str, list[Record]]:
         """The records of each group of a grouping, the largest group first; a record may be in several groups."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from qabench.evaluation.record import Record
 from qabench.evaluation.scores import Score
+from qabench.predictions import NO_PREDICTION, WITHOUT_PREDICTION
 
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation
@@ -70,8 +71,9 @@ def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = (
 def problems(evaluation: Evaluation) -> list[str]:
     """The problems of an evaluation, one sentence for each kind, with the first ids and the number of the others."""
     kinds: dict[str, list[str]] = {}
+    named = any(said.startswith(WITHOUT_PREDICTION) for said in evaluation.problems)
     for record in evaluation.records:
-        if record.problem:
+        if record.problem and not (named and record.problem == NO_PREDICTION):
             kinds.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
     said = list(evaluation.problems)
     for kind, ids in kinds.items():

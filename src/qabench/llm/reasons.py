@@ -23,13 +23,20 @@ class Reason:
     """Why a call failed.
 
     Attributes:
-        text: one line, the same for equal failures, so that they can be grouped.
+        cause: one line, the same for equal failures, so that they can be grouped.
         permanent: whether all further calls would fail in the same way: a wrong key or model, or no server at the
             address.
+        url: the address that was called, where the cause is the connection.
     """
 
-    text: str
+    cause: str
     permanent: bool = False
+    url: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The cause and the address."""
+        return f"{self.cause}: {self.url}" if self.url else self.cause
 
 
 def reason_of(error: BaseException) -> Reason:
@@ -39,20 +46,20 @@ def reason_of(error: BaseException) -> Reason:
         if isinstance(status := getattr(one, "status_code", None), int):
             said = next(filter(None, map(_of_body, chain)), "") or _message(one)
             return Reason(f"HTTP {status}: {said}", status in FATAL)
-    where = next((f": {url}" for one in chain if (url := _url(one))), "")
+    url = next(filter(None, map(_url, chain)), None)
     for one in chain:
         number = getattr(one, "errno", None)
         if isinstance(one, OSError) and isinstance(number, int):
             refused = "connection refused" if number == errno.ECONNREFUSED else os.strerror(number)
-            return Reason(f"{refused}{where}", number in _NOBODY_THERE)
+            return Reason(refused, number in _NOBODY_THERE, url)
         if any(text in str(one) for text in _UNKNOWN_HOST):
-            return Reason(f"unknown host{where}", True)
+            return Reason("unknown host", True, url)
         if _REFUSED.search(str(one)):
-            return Reason(f"connection refused{where}", True)
+            return Reason("connection refused", True, url)
     if any("Timeout" in type(one).__name__ for one in chain):
-        return Reason(f"no reply in time{where}")
+        return Reason("no reply in time", url=url)
     last = chain[-1]
-    return Reason(f"{_message(last) or type(last).__name__}{where}")
+    return Reason(_message(last) or type(last).__name__, url=url)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -213,7 +213,8 @@ def problems_of(section: Section) -> list[tuple[str, list[str]]]:
         answers = sum(of.values())
         found.setdefault(f"{answers:,} answer{'s' if answers > 1 else ''} {kind}", list(of))
     if len(kinds) > SHOWN_PROBLEMS:
-        found[f"and {len(kinds) - SHOWN_PROBLEMS} more kinds of problems with single answers"] = []
+        more = len(kinds) - SHOWN_PROBLEMS
+        found[f"and {more} more {'kind' if more == 1 else 'kinds'} of problems with single answers"] = []
     return [(problem, _some(labels, section)) for problem, labels in found.items()]
 
 

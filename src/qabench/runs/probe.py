@@ -66,7 +66,7 @@ def probe(model: str, base_url: str | None = None, model_args: Mapping[str, Any]
     except Exception as error:
         known = f"; models there: {some(there)}" if there else ""
         where = f" at {printable(base_url)}" if base_url else ""
-        raise QabenchError(f"the model {model}{where} does not answer: {_reason(error)}{known}") from error
+        raise QabenchError(f"the model {model}{where} does not answer: {_reason(error, bool(where))}{known}") from error
 
 
 def made(model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None, **options: Any) -> Any:
@@ -108,7 +108,7 @@ def models_at(url: str) -> list[str]:
     try:
         response = httpx2.get(f"{url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=SECONDS)
     except httpx2.HTTPError as error:
-        raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).text}") from error
+        raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).cause}") from error
     if response.status_code in (401, 403):
         raise QabenchError(
             f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"
@@ -119,9 +119,10 @@ def models_at(url: str) -> list[str]:
         return []
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, place_known: bool) -> str:
     found = reason_of(error)
-    return found.text if found.text != "HTTP" else plain(error)
+    said = found.cause if place_known else found.text
+    return said if said != "HTTP" else plain(error)
 
 
 async def _call(model: str, base_url: str | None, model_args: Mapping[str, Any] | None) -> None:

@@ -20,8 +20,8 @@ from qabench.runs.reply_cache import one_reply_cache
 from qabench.runs.task_options import check_task_options
 from qabench.runs.trust import checked_log
 
-# Inspect's options that suppress its output and its warnings.
-QUIET = {"display": "none", "log_level": "error"}
+# Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if they are not shown.
+QUIET = {"display": "none", "log_level": "error", "score_display": False}
 
 
 class Interrupted(QabenchError):
@@ -95,7 +95,7 @@ def start(
                 cache=policy() if cache else False,
                 **given,
             )
-        except (QabenchError, KeyboardInterrupt):
+        except (QabenchError, KeyboardInterrupt, PermissionError):
             raise
         except Exception as error:  # an invalid argument, missing data; Inspect's message says which
             raise InputError(f"{found.title}, {chosen.name}, with {model} could not start: {plain(error)}") from error
@@ -142,7 +142,7 @@ def resume(
     with watching(watch or Watch(folder), folder) as stop:
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
-        except (QabenchError, KeyboardInterrupt):
+        except (QabenchError, KeyboardInterrupt, PermissionError):
             raise
         except Exception as error:
             raise InputError(f"the run of {log} cannot be resumed: {plain(error)}") from error

@@ -32,6 +32,7 @@ def read_evaluations(
     benchmark: str | None = None,
     config: str | None = None,
     *,
+    logs_only: bool = False,
     metrics: Sequence[str] | None = None,
     questions: Path | None = None,
     progress: Progress | None = None,
@@ -45,6 +46,7 @@ def read_evaluations(
         benchmark: the benchmark of the predictions; None if there are only logs. A log of another benchmark is an
             error.
         config: the config of the predictions; logs must have this config, too.
+        logs_only: whether a file of predictions is an error.
         metrics: for predictions; see ``qabench.evaluate_predictions``, also for the other arguments.
 
     Raises:
@@ -58,6 +60,8 @@ def read_evaluations(
         elif benchmark is None:
             if not Path(path).exists() and str(path) != STDIN:
                 raise InputError(f"cannot read {path}: No such file or directory")
+            if logs_only:
+                raise InputError(f"{path} is not a log of a run; allowed: {LOG} files, and folders of them")
             raise InputError(f"{path} is a file of predictions, which needs a benchmark: --benchmark NAME")
         else:
             found = evaluate_predictions(

@@ -120,7 +120,7 @@ def run_suite(
                     log_dir_allow_dirty=True,
                     **given,
                 )
-            except (QabenchError, KeyboardInterrupt):
+            except (QabenchError, KeyboardInterrupt, PermissionError):
                 raise
             except Exception as error:
                 raise InputError(f"the suite cannot run: {plain(error)}") from error

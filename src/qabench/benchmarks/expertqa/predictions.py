@@ -34,7 +34,7 @@ from qabench.benchmarks.expertqa.prediction_items import (
 from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Record
-from qabench.predictions import Joined, Predictions, join, some
+from qabench.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.scoring.autoais import autoais, autoais_agreement
 from qabench.scoring.factscore import factscore_agreement
 from qabench.scoring.lfqa import lfqa_rouge
@@ -173,7 +173,7 @@ def _record(item: Item) -> Record:
     if answer is None and item.claims is not None:
         answer = text_of_item(item)
     status = FAILED if answer is None else ANSWERED if answer.strip() else EMPTY
-    problem = item.wrong or ("no prediction" if item.prediction is None else None)
+    problem = item.wrong or (NO_PREDICTION if item.prediction is None else None)
     if problem is None and answer is None:
         problem = "the prediction has neither an answer nor claims"
     return Record(

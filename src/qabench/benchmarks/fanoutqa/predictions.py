@@ -12,7 +12,7 @@ from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, 
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.llm.client import Progress
-from qabench.predictions import Joined, Predictions, join, some
+from qabench.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.signature import digest
 
 DEFAULT_FAMILIES = ("acc", "rouge")
@@ -144,7 +144,7 @@ def _record(questions: Questions, id: str, answer: Any, reference: Any, scores: 
     given = answer is not UNANSWERED and answer is not None
     text = text_of(answer) if given else None
     status = ANSWERED if text and text.strip() else EMPTY if given else FAILED
-    problem = "the answer is null" if answer is None else "there is no prediction" if not given else None
+    problem = "the answer is null" if answer is None else NO_PREDICTION if not given else None
     said = [Message("assistant", text)] if text is not None else []
     return Record(
         id=id,

@@ -7,7 +7,7 @@ from math import nan
 from typing import Any
 
 import anyio
-from inspect_ai.scorer import Score, Scorer, Target, scorer, stderr
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.util import concurrency
 
@@ -18,11 +18,11 @@ from qabench.benchmarks.fanoutqa.scores import FAMILIES, Scorers, Scores, score_
 from qabench.errors import InputError
 from qabench.signature import digest
 from qabench.tasks.common import answer_of, texts
-from qabench.tasks.metrics import mean
+from qabench.tasks.metrics import means
 from qabench.tasks.replies import asked_with
 
 
-@scorer(name="fanoutqa", metrics={"*": [mean(), stderr()]})
+@scorer(name="fanoutqa", metrics=[means()])
 def fanoutqa_scorer(
     metrics: str = "acc,rouge",
     lemmatizer: str = "auto",

@@ -12,6 +12,7 @@ from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.predictions import (
+    NO_PREDICTION,
     BadLine,
     Prediction,
     Predictions,
@@ -163,7 +164,7 @@ def _record(
         messages=[] if answer is None else [Message("assistant", answer)],
         answer=answer,
         status=FAILED if prediction is None else ANSWERED if given else EMPTY,
-        problem="the file has no prediction" if prediction is None else None,
+        problem=NO_PREDICTION if prediction is None else None,
         scores=scores,
         groups={"chapter": (str(row["chapter"]),)},
         detail=about,

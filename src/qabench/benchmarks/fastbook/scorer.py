@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import anyio
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer, stderr
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
 from qabench.benchmarks.fastbook.study.scores import detail, retrieval_columns, rouge_columns
@@ -16,23 +16,23 @@ from qabench.benchmarks.fastbook.trec import doc_id
 from qabench.scoring.answer_components import answer_component_scores, mean_of
 from qabench.signature import signature
 from qabench.tasks.common import answer_of
-from qabench.tasks.metrics import mean
+from qabench.tasks.metrics import column_means, mean_in_order
 
 study_of = cache(load_study)
 """``load_study``, cached by its arguments."""
 
 
 @metric
-def retrieval_mean() -> Metric:
-    """The mean over questions, equal to that of ``qabench fastbook retrieve`` to the last digit."""
+def fastbook_means() -> Metric:
+    """The means over questions; those of retrieval scores equal ``qabench fastbook retrieve`` to the last digit."""
 
-    def value(scores: list[SampleScore]) -> float:
-        return mean_of([one.score.as_float() for one in scores]) if scores else 0.0
+    def value(scores: list[SampleScore]) -> Value:
+        return column_means(scores, lambda column: mean_of if "@" in column else mean_in_order)
 
     return value
 
 
-@scorer(name="fastbook", metrics={"*@*": [retrieval_mean(), stderr()], "rouge*": [mean(), stderr()]})
+@scorer(name="fastbook", metrics=[fastbook_means()])
 def fastbook_scorer(
     config: str = "questions",
     chunk_size: int = 500,

@@ -16,7 +16,7 @@ from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Rec
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
-from qabench.predictions import Joined, Prediction, Predictions, join, some
+from qabench.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.scoring.felm import ResponseScore, response_score
 from qabench.scoring.felm_replies import REPLY_FORMATS
 
@@ -166,7 +166,7 @@ def _are_verdicts(given: Any) -> bool:
 
 def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n_replies: int) -> str | None:
     if prediction is None:
-        return "the file has no prediction"
+        return NO_PREDICTION
     if status == FAILED:
         return "the prediction has no reply"
     if status == EMPTY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ ALLOWED = (
 
 
 def read_reports(path: Path) -> list[Report]:
-    """The evaluations of a file or of a folder of logs.
+    """The evaluations of a file or of a folder of logs, without runs that another one resumed.
 
     Raises:
         InputError: it cannot be read, or is not a log or a report of this version.
@@ -97,12 +98,12 @@ def remarks(report: Report, name: str) -> list[str]:
 
 
 def _of_logs(path: Path) -> list[Report]:
-    from qabench.runs.log import read_run
+    from qabench.runs.sources import read_evaluations
 
-    logs = sorted(path.glob("*.eval")) if path.is_dir() else [path]
-    if not logs:
-        raise InputError(f"the folder {path} has no logs (files that end in .eval)")
-    return [read_run(log).as_dict() for log in logs]
+    read = read_evaluations([path], logs_only=True)
+    for note in read.notes:
+        warnings.warn(note, stacklevel=2)
+    return [one.as_dict() for one in read.evaluations]
 
 
 def _load(path: Path) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
-from inspect_ai.scorer import Score, Scorer, Target, scorer, stderr
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from qabench.benchmarks.rivers.score import match
@@ -12,12 +12,12 @@ from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.rivers.parse import read_rows
 from qabench.signature import signature
 from qabench.tasks.common import answer_of, ask, chosen, sample, task_metadata
-from qabench.tasks.metrics import mean
+from qabench.tasks.metrics import means
 
 PROMPT = "Answer with the name of the river.\n\n"
 
 
-@scorer(name="rivers", metrics={"match": [mean(), stderr()]})
+@scorer(name="rivers", metrics=[means()])
 def rivers_scorer(data: str) -> Scorer:
     """Whether the answer names the river."""
 
