@@ -12,8 +12,10 @@ from typing import Any
 
 import answer_styles
 import pytest
+from typer.testing import CliRunner
 
 from qabench import loading_scripts
+from qabench.cli import app
 from qabench.llm.cache import ReplyCache
 
 SAMPLE = ("--config", "sample")
@@ -198,6 +200,23 @@ def test_caches_are_listed_and_cleared(tmp_path: Path) -> None:
     assert as_json("cache", "clear", "--model", "m", **environment) == {"deleted": 1}
     stderr = qabench("cache", "clear", "--model", "m", code=2, **environment).stderr
     assert "the cache has no replies of the model 'm'; it has: n" in stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("run fan", "fanoutqa"),
+        ("run felm -T nu", "num_cons="),
+        ("run fanoutqa --setting op", "open-book"),
+        ("score felm x.jsonl --config ma", "math"),
+        ("compare fanoutqa --metric acc.l", "acc.loose"),
+        ("run fanoutqa --format ma", "markdown"),
+    ],
+)
+def test_the_shell_completes(typed: str, offered: str) -> None:
+    words = f"qabench {typed}"
+    environment = {"_QABENCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert CliRunner().invoke(app, [], prog_name="qabench", env=environment).stdout.split() == [offered]
 
 
 def test_missing_spacy_names_the_install_command() -> None:

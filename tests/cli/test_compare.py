@@ -56,6 +56,13 @@ def test_the_tables_and_notes() -> None:
         assert part in text
 
 
+def test_questions_of_a_file(tmp_path: Path) -> None:
+    questions = json.loads((GENERATIONS.parent / "questions.json").read_bytes())[:5]
+    (tmp_path / "five.json").write_text(json.dumps(questions), encoding="utf-8")
+    compared = report("fanoutqa", *ANSWERS, *SAMPLE[2:], "--questions", tmp_path / "five.json")
+    assert {pair["n"] for pair in compared["pairs"]} == {5}
+
+
 @pytest.mark.parametrize("metric", ["acc.strict", "rouge1.fscore"])
 def test_per_item_files_compare_as_their_predictions(metric: str, tmp_path: Path) -> None:
     files = []

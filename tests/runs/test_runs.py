@@ -25,7 +25,7 @@ from scripted_model import scripted, text
 from qabench import evaluate_predictions
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation
 from qabench.llm.stores import stored_replies
 from qabench.runs.export import predictions, records, write_with_numbered_samples
@@ -313,6 +313,31 @@ def test_a_key_that_is_revoked_stops_the_run(server: OpenAIServer, tmp_path: Pat
     ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--no-cache")
     assert ran.returncode == 1 and "HTTP 401: revoked" in ran.stderr and "qabench run --resume" in ran.stderr
     assert len(server.calls) < QUESTIONS
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--max-calls", "2"], "the limit of 2 calls (--max-calls) is reached"),
+        (["--token-budget", "250"], "the budget of 250 tokens (--token-budget) is spent"),
+    ],
+)
+def test_limits_stop_a_run(server: OpenAIServer, tmp_path: Path, option: list[str], said: str) -> None:
+    server.delay = 0.2
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", str(tmp_path), "--no-cache"]
+    ran = CliRunner().invoke(app, ["run", "fanoutqa", "--model", "m", *arguments, "--max-connections", "1", *option])
+    assert isinstance(ran.exception, QabenchError) and said in str(ran.exception)
+    assert f"qabench run --resume {next(tmp_path.glob('*.eval'))}" in str(ran.exception)
+    assert len(server.calls) < QUESTIONS
+
+
+def test_arguments_reach_the_provider(server: OpenAIServer, tmp_path: Path) -> None:
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", str(tmp_path), "--limit", "1"]
+    ran = CliRunner().invoke(
+        app, ["run", "fanoutqa", "--model", "m", *arguments, "--no-cache", "-M", "default_headers={X-Team: qa}"]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert [call.headers.get("x-team") for call in server.calls] == ["qa", "qa"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -24,8 +24,9 @@ def _completed(
     """The completion of an option whose values depend on the benchmark typed so far; none without one."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        name = ctx.params.get("benchmark")
-        found = names(benchmark(name), ctx) if name in benchmark_names() else ()
+        # The parser stops at an option whose value is being typed, before it assigns arguments.
+        typed = [name for name in (ctx.params.get("benchmark"), *ctx.args) if name in benchmark_names()]
+        found = names(benchmark(typed[0]), ctx) if typed else ()
         before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
         return [f"{before}{comma}{one}" for one in found if one.startswith(last)]
 
@@ -35,7 +36,9 @@ def _completed(
 def _task_options(found: Benchmark, ctx: typer.Context) -> list[str]:
     from qabench.runs.task_options import task_options
 
-    return [f"{one.name}=" for one in task_options(found.setting(ctx.params.get("setting")))]
+    named = [one for one in found.settings if one.name == ctx.params.get("setting")]
+    names = dict.fromkeys(option.name for one in named or found.settings for option in task_options(one))
+    return [f"{name}=" for name in names]
 
 
 def _configs(found: Benchmark, ctx: typer.Context) -> list[str]:

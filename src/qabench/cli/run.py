@@ -70,7 +70,9 @@ def run(
     timeout: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
     ] = None,
-    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after this many calls.")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many replies; calls in flight may be billed.")
+    ] = None,
     token_budget: TokenBudget = None,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them.")

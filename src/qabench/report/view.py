@@ -178,12 +178,14 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
                 runs = found.setdefault(sentence, {})
                 runs.setdefault(label, {})[name] = None
     rows = []
+    scored = {name for scores in analysis.scores.values() for name in scores}
     for sentence, runs in found.items():
         names = dict.fromkeys(name for of in runs.values() for name in of)
+        titles = [section.benchmark.metric(name).title for name in names]
         rows.append(
             {
                 "sentence": sentence,
-                "metrics": [section.benchmark.metric(name).title for name in names],
+                "metrics": titles if len(titles) == 1 or set(names) < scored else ["all metrics"],
                 "runs": _some(list(runs), section),
             }
         )

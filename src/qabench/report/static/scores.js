@@ -13,6 +13,9 @@ function startSection(section) {
   onState(section, ({ runs }) => {
     for (const row of $$("[data-run]", root)) if (row.tagName === "TR") row.hidden = !runs.includes(Number(row.dataset.run));
   });
+  const ran = $("table.runs tbody", root);
+  const rows = new Map($$("tr", ran).map((row) => [Number(row.dataset.run), row]));
+  onState(section, ({ metric }) => ran.append(...ranked(section, { metric, runs: [...rows.keys()] }).map((run) => rows.get(run))));
   const place = $(".outcomes", root);
   onNumbers(section, (state) => {
     useMarks(section, state.metric);
