@@ -1,5 +1,6 @@
 // The list of questions of a section: filters, then rows, and more rows on request.
 
+const MARKS_AT_ONCE = 600; // results of runs in the first rows
 const AT_ONCE = 60;
 const COMPACT = 5; // with this many runs or more, results are small squares
 
@@ -75,7 +76,7 @@ class Questions {
     const pair = differenceOf(this.form);
     const said = this.chosen.length === all ? plural(all, "question") : `${count(this.chosen.length)} of ${plural(all, "question")}`;
     this.told.textContent = pair ? `${said}. ${differenceText(this.section, pair)}.` : said;
-    this.show(AT_ONCE);
+    this.show(Math.min(AT_ONCE, Math.max(12, Math.round(MARKS_AT_ONCE / this.runs.length))));
   }
 
   show(upTo) {
