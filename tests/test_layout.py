@@ -32,6 +32,7 @@ LAYERS = [
         "tables",
         "rows",
         "answers",
+        "versions",
         "signature",
         "stats",
         "predictions",

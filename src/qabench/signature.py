@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from importlib import metadata
 from typing import Any
 
 from qabench.answers import dumps
 from qabench.errors import InputError
 from qabench.terminal import redacted
+from qabench.versions import package_version
 
 
 def version() -> str:
     """The installed version of qabench."""
-    return metadata.version("qabench")
+    return package_version("qabench")
 
 
 def signature(score: str, **fields: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import lru_cache
 from typing import TextIO
 
 # C0 except line feed and tab, DEL, C1, and the marks that reorder text.
@@ -46,5 +47,11 @@ def _escaped(text: str) -> str:
 
 
 def _secrets() -> list[str]:
-    found = {value for name, value in os.environ.items() if _SECRET_NAME.search(name.upper())}
+    names = _secret_names(tuple(os.environ))  # the values are read each time: they may change
+    found = {os.environ.get(name, "") for name in names}
     return sorted((value for value in found if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
+@lru_cache(maxsize=4)
+def _secret_names(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if _SECRET_NAME.search(name.upper())]

@@ -130,7 +130,7 @@ def test_the_difference_of_two_runs(page: Page, three: list[Evaluation]) -> None
     gains = {a.id: a.scores["acc.loose"] - b.scores["acc.loose"] for a, b in pairs}
     better, worse = (sum(sign * gain > 1e-9 for gain in gains.values()) for sign in (1, -1))
     browser.locator(".told").filter(has_text=f"large is better on {better}, small on {worse}").wait_for()
-    shown = [gains[code.inner_text()] for code in browser.locator(".questions code").all()]
+    shown = [gains[code.text_content()] for code in browser.locator(".questions code").all()]
     assert all(shown) and [abs(gain) for gain in shown] == sorted(map(abs, shown), reverse=True)
     browser.locator('select[name="side"]').select_option("first")
     browser.locator(".told").filter(has_text=f"{better} of 12").wait_for()
@@ -141,7 +141,7 @@ def test_disagreement_first(page: Page, three: list[Evaluation]) -> None:
     browser.locator('select[name="order"]').select_option("apart")
     page.wait_for_timeout(100)
     by_id = [run.by_id() for run in three]
-    ids = [code.inner_text() for code in browser.locator(".questions code").all()]
+    ids = [code.text_content() for code in browser.locator(".questions code").all()]
     spread = [float(np.var([by[id][0].scores["acc.loose"] for by in by_id])) for id in ids]
     assert spread == pytest.approx(sorted(spread, reverse=True), abs=1e-4)
 
@@ -199,7 +199,7 @@ def test_filters_and_search(page: Page, three: list[Evaluation]) -> None:
     browser.locator('select[name="outcome"]').select_option("wrong")
     wrong = [r.id for r in three[2].records if r.scores["acc.loose"] == 0 and r.status == "answered"]
     told.filter(has_text=f"{len(wrong)} of ").wait_for()
-    assert [code.inner_text() for code in rows.locator("code").all()] == wrong
+    assert [code.text_content() for code in rows.locator("code").all()] == wrong
     browser.get_by_role("button", name="Reset").click()
     told.filter(has_text="12 questions").wait_for()
     browser.locator('input[type="search"]').fill("DANUBE longer")
@@ -215,7 +215,7 @@ def test_groups_and_order(page: Page, three: list[Evaluation]) -> None:
     browser.locator('select[name="order"]').select_option("low")
     browser.locator(".told").filter(has_text="2 of 12").wait_for()
     means = [
-        sum(next(r for r in run.records if r.id == code.inner_text()).scores["acc.loose"] for run in three)
+        sum(next(r for r in run.records if r.id == code.text_content()).scores["acc.loose"] for run in three)
         for code in browser.locator(".questions code").all()
     ]
     assert means == sorted(means)
@@ -431,7 +431,7 @@ def test_many_questions_open_at_once(browser: Browser, three: list[Evaluation], 
     built = build_report([enlarged(three[0], 724)], tmp_path)
     with watched_page(browser) as page:
         page.goto(built.as_uri())
-        assert page.locator(".told").inner_text() == "724 questions"
+        assert page.locator(".told").text_content() == "724 questions"
         assert page.locator(".questions li").count() < 200
         page.locator(".questions li").first.locator("a").focus()
         for _ in range(70):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from qabench.answers import UNANSWERED
 from qabench.errors import InputError
 from qabench.scoring.pairs import check_pairs
 from qabench.text.repaired import RepairedTexts
+from qabench.versions import package_version
 
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 REPAIRED = RepairedTexts()
@@ -71,7 +71,7 @@ class AnswerComponentScores:
         """The fields of a signature that describe the scoring."""
         return {
             "k": self.cutoffs,
-            "repair": f"ftfy-{metadata.version('ftfy')}",
+            "repair": f"ftfy-{package_version('ftfy')}",
             "options": "+".join(self.options) or "official",
         }
 

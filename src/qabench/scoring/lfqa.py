@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from qabench.answers import UNANSWERED
 from qabench.errors import InputError
 from qabench.scoring.pairs import check_pairs
 from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
+from qabench.versions import package_version
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
@@ -91,7 +92,7 @@ def lfqa_rouge(
     rows = tuple({kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores)
     mean = {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES}
     return LfqaRouge(
-        mid, low, high, mean, rows, answers.count(None), f"{BACKENDS[name]}-{metadata.version(BACKENDS[name])}"
+        mid, low, high, mean, rows, answers.count(None), f"{BACKENDS[name]}-{package_version(BACKENDS[name])}"
     )
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
 from qabench.answers import UNANSWERED, text_of
 from qabench.errors import InputError, MissingExtra
 from qabench.scoring.pairs import check_pairs
+from qabench.versions import package_version
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 BACKENDS = {"rouge_score": "rouge-score", "rouge_score_rs": "rouge-score-rs"}
@@ -68,7 +68,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
     for i, score in zip(answered, scores, strict=True):
         rows[i] = {kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure) for kind in ROUGE_TYPES}
     mean = {kind: _mean([row[kind] for row in rows]) for kind in ROUGE_TYPES}
-    return RougeScore(mean, tuple(rows), f"{BACKENDS[name]}-{metadata.version(BACKENDS[name])}")
+    return RougeScore(mean, tuple(rows), f"{BACKENDS[name]}-{package_version(BACKENDS[name])}")
 
 
 def _mean(values: list[PRF]) -> PRF:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,16 +43,18 @@ class NormalizedTextCache:
         damaged: the number of damaged entries that were found.
     """
 
-    def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:
         self.path = path or cache_dir() / "normalized.sqlite"
         self.max_bytes = max_bytes
+        self.hold = hold  # whether each thread keeps its connection open, for many small calls
+        self._held = threading.local()
         self.usable = True
         self._check = EntryCheck("cache of normalized strings", self.path, "and the strings are normalized again")
 
     @classmethod
-    def default(cls) -> NormalizedTextCache | None:
+    def default(cls, hold: bool = False) -> NormalizedTextCache | None:
         """The user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
-        return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls()
+        return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls(hold=hold)
 
     @property
     def damaged(self) -> int:
@@ -88,18 +91,25 @@ class NormalizedTextCache:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection to the file. If the file cannot be used: one warning and an empty database in memory."""
-        connection = None
+        connection: sqlite3.Connection | None = getattr(self._held, "connection", None)
         try:
-            connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
+            connection = connection or self._opened()
             yield connection
         except DATABASE_ERRORS as error:
+            self._held.connection = None
             self._give_up(error)
             if connection is None:
                 connection = open_database(None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
                 yield connection
         finally:
-            if connection:
+            if connection and connection is not getattr(self._held, "connection", None):
                 connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
+        if self.hold:
+            self._held.connection = connection
+        return connection
 
     def _give_up(self, error: Exception) -> None:
         self.usable = False

@@ -7,12 +7,12 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from importlib import metadata
 from importlib.util import find_spec
 from typing import Protocol
 
 from qabench.errors import InputError, MissingExtra
 from qabench.text.spacy_lemmatizer import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, install_hint
+from qabench.versions import package_version
 
 NAMES = ("auto", "spacy", "simplemma")
 
@@ -49,7 +49,7 @@ class SimplemmaLemmatizer:
     )
 
     def __init__(self) -> None:
-        self.name = f"simplemma-{metadata.version('simplemma')}"
+        self.name = f"simplemma-{package_version('simplemma')}"
         self.key = f"{self.name}/tokens-2"
 
     def __call__(self, texts: Sequence[str]) -> list[str]:

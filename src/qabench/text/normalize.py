@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib import metadata
 from typing import Any
 
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
 from qabench.text.repaired import repair
+from qabench.versions import package_version
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000
@@ -49,7 +49,7 @@ class Normalizer:
     @property
     def name(self) -> str:
         """The name of the normalizer in signatures."""
-        return f"{NAME}+ftfy-{metadata.version('ftfy')}"
+        return f"{NAME}+ftfy-{package_version('ftfy')}"
 
     @property
     def key(self) -> str:

@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.processes import map_parallel, most_workers
+from qabench.versions import package_version
 
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
@@ -41,7 +41,7 @@ class SpacyLemmatizer:
         self.folder = _model_folder(model)
         meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
         self.full_name = f"{meta['lang']}_{meta['name']}"
-        self.versions = f"{self.full_name}-{meta['version']}+spacy-{metadata.version('spacy')}"
+        self.versions = f"{self.full_name}-{meta['version']}+spacy-{package_version('spacy')}"
 
     @cached_property
     def name(self) -> str:

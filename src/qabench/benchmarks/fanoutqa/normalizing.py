@@ -31,4 +31,4 @@ def run_normalizer(lemmatizer: str) -> Normalizer:
     if isinstance(found, SpacyLemmatizer):
         # Forked children would inherit the event loop and the connections of the run.
         found = SpacyLemmatizer(found.model, workers=1)
-    return Normalizer(InOneThread(found), NormalizedTextCache.default())
+    return Normalizer(InOneThread(found), NormalizedTextCache.default(hold=True))
