@@ -193,10 +193,7 @@ class _Stop:
 def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
     """Reports events to ``watch``, and turns Ctrl-C and SIGTERM into ``Interrupted``."""
     stop = _Stop(watch, Path(log_dir))
-    try:
-        before = signal.signal(signal.SIGTERM, stop.terminate)
-    except ValueError:  # not the main thread: the calling program handles signals
-        before = None
+    before = _handled(stop)
     watched_by(watch)
     try:
         # Inspect prints the list of hooks on standard output.
@@ -206,8 +203,21 @@ def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
         raise stop.interrupted() from None
     finally:
         watched_by(None)
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _handled(stop: _Stop) -> dict[signal.Signals, Any]:
+    """Handles the signals that end a run, and returns the handlers before."""
+    try:
+        before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop.terminate)}
+        if (
+            signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        ):  # "qabench run ... &" in a script: limits could not stop it
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    except ValueError:  # not the main thread: the calling program handles signals
+        return {}
+    return before
 
 
 def _inspect_ai() -> Any:
