@@ -211,9 +211,7 @@ def _handled(stop: _Stop) -> dict[signal.Signals, Any]:
     """Handles the signals that end a run, and returns the handlers before."""
     try:
         before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop.terminate)}
-        if (
-            signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-        ):  # "qabench run ... &" in a script: limits could not stop it
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
             before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:  # not the main thread: the calling program handles signals
         return {}
