@@ -208,7 +208,10 @@ def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
 
 
 def _handled(stop: _Stop) -> dict[signal.Signals, Any]:
-    """Handles the signals that end a run, and returns the handlers before."""
+    """Handles the signals that end a run, and returns the handlers before.
+
+    SIGINT is ignored in a process that a script starts with "&"; limits and SIGTERM need it.
+    """
     try:
         before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop.terminate)}
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
