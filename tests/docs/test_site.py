@@ -67,6 +67,17 @@ def test_answers_are_two_clicks_away(question: str) -> None:
     assert words in (DOCS / page).read_text(encoding="utf-8")
 
 
+def test_the_faq_quotes_messages_of_the_code() -> None:
+    """Between the dots of a quoted heading are words of one message; that of datasets is its own."""
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")).replace('"\n', "")
+    code = re.sub(r'\s*f?"', "", code)
+    headings = re.findall(r'^## "(.+?)"', (DOCS / "faq.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(headings) >= 4
+    for words in headings:
+        if words != "Dataset scripts are no longer supported":
+            assert "".join(words.rsplit("...", 1)[-1].strip().split()) in "".join(code.split()), words
+
+
 def test_every_field_of_a_signature_is_documented() -> None:
     page = (DOCS / "reference" / "signatures.md").read_text(encoding="utf-8")
     declared = [load(benchmark(name).declarations).values() for name in benchmark_names()]
