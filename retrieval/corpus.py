@@ -45,7 +45,7 @@ class Corpus:
         missing: the pages that were skipped.
 
     Raises:
-        InputError: there are no documents, or all of them are missing.
+        InputError: the list is empty, or all documents are missing.
         PageMissing: a page is missing and ``skip_missing`` is not set.
         MissingExtra: the lemmatizer is not installed.
 

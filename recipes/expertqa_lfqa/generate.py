@@ -130,7 +130,7 @@ def answered(path: Path, ids: set[str]) -> set[str]:
 def write_answers(path: Path, todo: list[Batch], done: set[str], answer: Callable[[Batch], Iterable[Any]]) -> None:
     """Appends the answers batch by batch, so that a killed run loses one batch at most.
 
-    A batch of which some questions are done is answered as a whole, since sampling draws for a whole batch.
+    A partly answered batch is answered again as a whole, since sampling draws for a whole batch.
     """
     total = sum(map(len, todo))
     path.parent.mkdir(parents=True, exist_ok=True)

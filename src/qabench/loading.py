@@ -195,7 +195,7 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
         **kwargs: passed to ``evaluate.load``, such as ``keep_in_memory``.
 
     Raises:
-        InputError: there is no such metric.
+        InputError: the metric is unknown.
         QabenchError: HF_HOME cannot be written.
     """
     import evaluate

@@ -109,9 +109,9 @@ def test_plots(one: Evaluation, compared: Comparison) -> None:
     assert [label.get_text() for label in grouped.get_yticklabels()] == ["x (3)"]
     pairs = compared.plot(Figure().subplots())
     assert [label.get_text() for label in pairs.get_yticklabels()] == [f"m - {SHOWN}"]
-    with pytest.raises(InputError, match=r"no score 'bleurt'; allowed: acc\.loose"):
+    with pytest.raises(InputError, match=r"unknown score 'bleurt'; allowed: acc\.loose"):
         one.plot(["bleurt"])
-    with pytest.raises(InputError, match="no grouping 'x'; allowed: category"):
+    with pytest.raises(InputError, match="unknown grouping 'x'; allowed: category"):
         one.plot(by="x")
 
 

@@ -50,7 +50,7 @@ def no_mounts() -> str | None:
 
 @contextmanager
 def disk(folder: Path, size: int) -> Iterator[Path]:
-    """A disk of so many KiB."""
+    """A disk of this many KiB."""
     place = folder / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "none", place], check=True, capture_output=True)

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 class Fault:
     """A fault in the response to one request.
 
-    ``status`` with ``headers``: that answer, with no content. ``drop_after``: the connection breaks after so many
+    ``status`` with ``headers``: that answer, with no content. ``drop_after``: the connection breaks after that many
     bytes. ``ignore_range``: all of the content, whatever the range. ``shift``: a range that begins so many bytes later
     than the asked one. ``content``: other content. ``chunk`` and ``pause``: so many bytes at a time, with seconds
     between. ``no_length``: no Content-Length, the end of the connection ends the content.

@@ -22,11 +22,11 @@ def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str |
     scores = evaluation.scores()
     names = list(metrics) if metrics else list(scores)
     if missing := [name for name in names if name not in scores]:
-        raise InputError(f"there is no score {missing[0]!r}; allowed: {', '.join(scores) or 'none'}")
+        raise InputError(f"unknown score {missing[0]!r}; allowed: {', '.join(scores) or 'none'}")
     if by is None:
         return _intervals({scores[name].metric.title: scores[name].interval for name in names}, title(evaluation), axes)
     if by not in evaluation.groupings():
-        raise InputError(f"there is no grouping {by!r}; allowed: {', '.join(evaluation.groupings()) or 'none'}")
+        raise InputError(f"unknown grouping {by!r}; allowed: {', '.join(evaluation.groupings()) or 'none'}")
     groups = {}
     for group, records in evaluation.by_group(by).items():
         if (found := evaluation.scores(records).get(names[0])) is not None:

@@ -73,7 +73,7 @@ def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer
         scorer: the scorer from ``load_bleurt``.
 
     Raises:
-        InputError: there are no questions, or the lists have different lengths.
+        InputError: the lists are empty or have different lengths.
     """
     check_pairs(references, predictions)
     scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))

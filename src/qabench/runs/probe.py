@@ -91,7 +91,7 @@ def plain(error: object) -> str:
     from rich.text import Text
 
     message = str(getattr(error, "message", "") or error)
-    with suppress(MarkupError):  # a message with brackets of its own
+    with suppress(MarkupError):  # a message that contains brackets
         message = Text.from_markup(message).plain
     return printable(" ".join(message.split()).removeprefix("ERROR: ")) or type(error).__name__
 

@@ -74,7 +74,7 @@ def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
         samples: the verdicts of each sampled reply, in order.
 
     Raises:
-        InputError: there are no samples, or their lengths differ.
+        InputError: the lists are empty or have different lengths.
     """
     if len({len(sample) for sample in samples}) != 1:
         raise InputError(f"a majority needs samples of one length; got lengths {[len(sample) for sample in samples]}")

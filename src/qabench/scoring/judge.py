@@ -137,7 +137,7 @@ def judge_score(judgments: Sequence[Judgment]) -> JudgeScore:
         InputError: there are none.
     """
     if not judgments:
-        raise InputError("nothing to score: there are no questions, and the mean over no questions is undefined")
+        raise InputError("nothing to score: no questions")
     scores = [one.score for one in judgments if one.score is not None]
     readable = [one.readable for one in judgments if one.readable is not None]
     counts = Counter(one.verdict for one in judgments)

@@ -13,4 +13,4 @@ def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
     if len(references) != len(predictions):
         raise InputError(f"{len(predictions)} predictions for {len(references)} references; expected one for each")
     if not references:
-        raise InputError("nothing to score: there are no references, and the mean over no questions is undefined")
+        raise InputError("nothing to score: no references")

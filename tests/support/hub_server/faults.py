@@ -13,7 +13,7 @@ class Fault:
 
     A request counts whose "METHOD /path" the pattern ``match`` is found in; the ``nth`` such one and the ``times - 1``
     after it fail. ``status`` with ``headers``: that answer instead of the right one. ``drop_request_after``: the
-    connection breaks when so many bytes of the request's content were read. ``drop_response_after``: the request takes
+    connection breaks after this many bytes of the request's content. ``drop_response_after``: the request takes
     effect, and the connection breaks after so many bytes of the answer's content (0: before the answer).
     ``shorten_to``: the answer claims to be complete and has so many bytes.
     """

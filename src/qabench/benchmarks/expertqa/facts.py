@@ -134,7 +134,7 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: Rep
 
 def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
     if not rows:
-        raise InputError("nothing to score: there are no rows")
+        raise InputError("nothing to score: no rows")
     parts = []
     for i, row in enumerate(rows):
         try:

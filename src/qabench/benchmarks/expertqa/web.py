@@ -37,7 +37,7 @@ class WebPassages:
     overlap: int
 
     def find(self, query: str, ranked_by: str, k: int) -> Found:
-        """The k best passages of the pages found for a query, with what became of each page.
+        """The k best passages of the pages found for a query, with the outcome of each page.
 
         Args:
             query: is sent to the search engine.

@@ -118,7 +118,7 @@ async def converse(
     including the question, are dropped.
 
     Raises:
-        QabenchError: there was no answer within ten minutes.
+        QabenchError: no answer within ten minutes.
     """
     state.tools = [] if in_text else [search.tool()]
     act = _searches_in_text(search) if in_text else _tool_calls(state)
@@ -128,7 +128,7 @@ async def converse(
             while results := await _turn(state, generate, everything, window - TOKENS_FOR_REPLY, search.counter, act):
                 everything += results
     except TimeoutError:
-        raise QabenchError(f"there was no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit") from None
+        raise QabenchError(f"no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit") from None
     finally:
         state.messages = everything
     said = [message.text for message in everything[1:] if message.text]

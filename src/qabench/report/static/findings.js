@@ -157,7 +157,7 @@ function source(text) {
   return el("span", {}, found[1] || "", el("a", { href: found[2], rel: "noopener noreferrer nofollow", target: "_blank" }, shown(found[2])));
 }
 
-/** Finds whole strings, with any white space between their words. */
+/** Finds whole strings, with any whitespace between their words. */
 function matcherOfTexts(texts) {
   const patterns = texts.map((text) => text.trim()).filter(Boolean).map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+"));
   return patterns.length ? new RegExp(patterns.join("|"), "gu") : null;

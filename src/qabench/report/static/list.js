@@ -106,13 +106,13 @@ class Questions {
     );
   }
 
-  /** The question ``step`` places after this one, in the list as it is filtered now. */
+  /** The question ``step`` places after this one, in the filtered list. */
   next(question, step) {
     const at = this.chosen.indexOf(question);
     return at < 0 ? this.chosen[0] : this.chosen[at + step];
   }
 
-  /** Moves the focus by so many rows, or to the row of a question. */
+  /** Moves the focus by this many rows, or to the row of a question. */
   focus(step) {
     const links = $$("li > a", this.list);
     const at = links.indexOf(document.activeElement);
