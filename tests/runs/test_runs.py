@@ -28,6 +28,7 @@ from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.llm.stores import stored_replies
+from qabench.runs import probe
 from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
 
@@ -437,3 +438,9 @@ def test_a_wrong_suite_names_what_is_allowed(tmp_path: Path) -> None:
         suite.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=message):
             read_suite(suite)
+
+
+def test_wrong_arguments_of_a_provider_list_the_valid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_API_KEY", "none")
+    with pytest.raises(InputError, match=r"'nope'; allowed: .*client_timeout.*max_retries.*stream"):
+        probe.made("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
+from inspect import signature
 from typing import Any
 
 from qabench.errors import InputError, MissingExtra, QabenchError
@@ -19,6 +21,7 @@ SERVICE = "qabench"  # Inspect's name for a server that is given by its address:
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
 NO_KEY = "none"  # sent to servers that need no key
 ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
+SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}  # arguments of providers that -M cannot set
 SECONDS = 30
 TOKENS = 16
 # These load weights, or start a server, when they are made: that they can is all there is to find out.
@@ -78,11 +81,25 @@ def made(model: str, base_url: str | None = None, model_args: Mapping[str, Any] 
     except (ImportError, ModuleNotFoundError) as error:
         raise MissingExtra(f"the model {model} needs a package that is not installed: {plain(error)}") from error
     except TypeError as error:
-        raise InputError(f"the model {model} was given a wrong argument with -M: {plain(error)}") from error
+        names = _accepted(error)
+        allowed = f"; allowed: {', '.join(names)}" if names else ""
+        raise InputError(f"the model {model} was given a wrong argument with -M: {plain(error)}{allowed}") from error
     except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
         if "pip install" in plain(error):
             raise MissingExtra(f"the model {model} cannot be used: {plain(error)}") from error
         raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
+
+
+def _accepted(error: TypeError) -> list[str]:
+    """The arguments of the provider's class and of the client that it makes, which refused one of -M."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    known = frames[-1].f_globals | frames[-1].f_locals
+    refusing = str(error).partition(".__init__()")[0]
+    classes = [one for one in known.values() if isinstance(one, type) and one.__name__ == refusing]
+    classes += [type(frame.f_locals["self"]) for frame in frames if frame.f_code.co_name == "__init__"]
+    parameters = [one for found in classes for one in signature(found).parameters.values()]
+    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name[0] != "_"}
+    return sorted(names - SET_BY_OPTIONS)
 
 
 def plain(error: object) -> str:
