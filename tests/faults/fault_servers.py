@@ -37,7 +37,8 @@ from qabench.terminal import printable
 
 KEY = "sk-hostile-0123456789"
 LIMIT = 1 << 20  # bytes of a reply or page
-TIMEOUT = 0.4  # seconds of a call
+TIMEOUT = 0.4  # seconds of a call to a hostile server
+PATIENCE = 20.0  # seconds of a call where the network is lost: a loaded machine is no fault
 MOST_SECONDS = 20.0  # of a case, on a loaded machine
 Bytes = Iterator[bytes | float]  # what is sent, and the pauses in between; a negative pause resets the connection
 RESET = -1.0
@@ -206,16 +207,16 @@ def hostile_chat(chance: random.Random, folder: Path) -> str:
         return "right reply"
 
 
-def ask(server: RawServer, folder: Path, retry: RetryPolicy):  # type: ignore[no-untyped-def]
+def ask(server: RawServer, folder: Path, retry: RetryPolicy, timeout: float = TIMEOUT):  # type: ignore[no-untyped-def]
     cache = ReplyCache(folder / "replies.sqlite")
     endpoint = Endpoint(f"http://127.0.0.1:{server.port}/v1", KEY)
-    client = ChatClient(endpoint, cache, retry=retry, timeout=TIMEOUT, max_reply_bytes=LIMIT)
+    client = ChatClient(endpoint, cache, retry=retry, timeout=timeout, max_reply_bytes=LIMIT)
     return run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
 
 PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
 ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
-PATIENT = Retry(attempts=9, first_wait=0.005, longest_wait=0.5, connect_timeout=2.0, read_timeout=TIMEOUT)
+PATIENT = Retry(attempts=9, first_wait=0.005, longest_wait=0.5, connect_timeout=PATIENCE, read_timeout=PATIENCE)
 
 
 @contextmanager
@@ -252,10 +253,10 @@ SOURCE = SourceFile(
 
 
 @contextmanager
-def downloads(server: RawServer, folder: Path, attempts: int) -> Iterator[None]:
+def downloads(server: RawServer, folder: Path, attempts: int, timeout: float = TIMEOUT) -> Iterator[None]:
     variables = {"QABENCH_SOURCE_URL": f"http://127.0.0.1:{server.port}", "QABENCH_CACHE": str(folder / "cache")}
     variables |= {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0", "QABENCH_MIRROR": ""}
-    retry = Retry(attempts=attempts, first_wait=0.005, longest_wait=0.05, connect_timeout=2.0, read_timeout=TIMEOUT)
+    retry = Retry(attempts=attempts, first_wait=0.005, longest_wait=0.05, connect_timeout=2.0, read_timeout=timeout)
     with (
         mock.patch.dict(os.environ, variables),
         mock.patch.object(download_module, "RETRY", retry),
@@ -293,7 +294,7 @@ def flaky(chance: random.Random, good: bytes, losses: int) -> Callable[[bytes], 
         if left[0] > 0:
             left[0] -= 1
             yield answer[: chance.randrange(len(answer))]
-            yield chance.choice((RESET, 0.0, 2 * TIMEOUT))
+            yield chance.choice((RESET, 0.0, 0.05))
             return
         yield answer
 
@@ -308,13 +309,13 @@ def lost_network(chance: random.Random, folder: Path) -> str:
     try:
         with mock.patch.dict(os.environ, {"NO_PROXY": "127.0.0.1"}):
             if kind == "chat":
-                reply = ask(server, folder, RetryPolicy(5, base=0.005)).reply
+                reply = ask(server, folder, RetryPolicy(5, base=0.005), PATIENCE).reply
                 right = reply is not None and reply.text == "the reply"
             elif kind == "wiki":
                 with wiki_at(server, folder, PATIENT) as wiki:
                     right = wiki.content(ROW).strip() == "The text."
             else:
-                with downloads(server, folder, 6):
+                with downloads(server, folder, 6, PATIENCE):
                     right = local_path(SOURCE).read_bytes() == CONTENT
     finally:
         server.close()

@@ -1,0 +1,63 @@
+"""Input that once caused a traceback, or reached the terminal as it was: one line, and exit code 1 or 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from qabench.cli import app
+from qabench.cli.run_parts import limited, pairs
+from qabench.errors import InputError, QabenchError
+from qabench.llm.endpoint import clean_url
+from qabench.loading_scripts import FOLDER
+from qabench.terminal import printable
+
+ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("text", ["²", "5-3", "0", "1-", "-", "1-2-3", "9" * 5000, ""])
+def test_limits_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match="--limit is"):
+        limited(text)
+
+
+@pytest.mark.parametrize("text", ["x={", "x=" + "[" * 5000, "x", "=1", "x=&a [*a]"])
+def test_task_arguments_that_are_not_yaml(text: str) -> None:
+    with pytest.raises(InputError, match="-T"):
+        pairs("-T", [text])
+
+
+@pytest.mark.parametrize("url", ["http://[x", "x", "http://", "ftp://a", "http://a/v1?api-key=secret", "http://u:p@a"])
+def test_urls_that_are_not_used(url: str) -> None:
+    with pytest.raises(InputError, match="the base URL"):
+        clean_url(url)
+
+
+@pytest.mark.parametrize("option", [("--seed", "-1"), ("--resamples", str(10**11)), ("--resamples", "0")])
+def test_options_of_compare_out_of_range(option: tuple[str, str]) -> None:
+    files = [str(path) for path in ANSWERS[:2]]
+    done = CliRunner().invoke(app, ["compare", "fanoutqa", *files, "--config", "sample", *option])
+    assert isinstance(done.exception, QabenchError | SystemExit), done.exception
+    assert done.exit_code != 0
+
+
+def test_escape_sequences_and_markup_in_ids(tmp_path: Path) -> None:
+    known = json.loads((FOLDER / "fanoutqa/sample/questions.json").read_text())[0]["id"]
+    rows = [{"id": known, "answer": "a"}]
+    rows += [{"id": "\x1b[31m[/b]\u202ex", "answer": "a"}, {"id": "[red]", "answer": "[/b] \x07"}]
+    file = tmp_path / "an[swers.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    command = ["score", "fanoutqa", str(file), "--config", "sample", "--lemmatizer", "simplemma"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.exception
+    assert "[/b]" in done.output and "\\x1b[31m" in done.output
+    assert not set(done.output) & set("\x1b\x07\u202e")
+
+
+def test_keys_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "sk-0123456789")
+    shown = printable("HTTP 400: the key sk-0123456789 of https://a.b/v1?api-key=other is wrong\x1b[0m")
+    assert shown == "HTTP 400: the key [redacted] of https://a.b/v1 is wrong\\x1b[0m"
