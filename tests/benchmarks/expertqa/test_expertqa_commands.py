@@ -88,6 +88,7 @@ def test_labels_of_a_config_are_resumed_and_scored(
     assert command("attribute", "--config", "sample", "-o", out) == 0
     text = capsys.readouterr().out
     assert "autoais_macro" in text and "autoais_agreement.not_complete.f1" in text and "rouge" not in text
+    assert "By system" in text and "bing_chat" in text
     assert "not official: labels: tiny@0:float32" in text
     rows, asked = lines(out), labeler.asked
     assert len(rows) == 8 and all(claim["label"] in "YN" for row in rows for claim in row["claims"])

@@ -11,7 +11,14 @@ import typer
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.items import Item
     from qabench.benchmarks.expertqa.questions import Questions
+    from qabench.evaluation import Metric, Record
+    from qabench.tables import Table
 
+BY_SYSTEM = (
+    *("autoais_macro", "autoais_micro", "autoais_agreement.accuracy", "autoais_agreement.complete.f1"),
+    *("autoais_agreement.not_complete.f1", "fact_score", "fact_score_agreement.accuracy"),
+    *("fact_score_agreement.correct.f1", "fact_score_agreement.not_correct.f1"),
+)
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
 
@@ -113,9 +120,29 @@ def print_scores(items: Sequence[Item], output: Path, questions: Questions | Non
         rows.append([name, *numbers, one.n, one.metric.unit])
     title = f"ExpertQA {questions.config} {questions.split}, {len(claims)} claims"
     print_table(Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows))
+    if by_system := _by_system(evaluation.records, [one.metric for one in scores.values()]):
+        print_table(by_system)
     for sentence in evaluation.problems:
         say(sentence, "yellow")
     for sentence in dict.fromkeys(said for one in scores.values() for said in found.deviations(evaluation, one)):
         say(f"not official: {sentence}", "yellow")
     for line in [line for name, line in evaluation.signatures.items() if name.startswith(families)]:
         say(line, "dim")
+
+
+def _by_system(records: Sequence[Record], metrics: Sequence[Metric]) -> Table | None:
+    """The headline scores of each system whose answers were annotated; None if there are no systems."""
+    from qabench.evaluation.scores import scores_of
+    from qabench.tables import Table
+
+    systems: dict[str, list[Record]] = {}
+    for record in records:
+        for system in record.groups.get("system", ()):
+            systems.setdefault(system, []).append(record)
+    shown = [metric for metric in metrics if metric.name in BY_SYSTEM]
+    rows: list[list[Any]] = []
+    for system, own in sorted(systems.items()):
+        found = scores_of(shown, own)
+        values = [f"{found[one.name].interval.mean:.4f}" if one.name in found else "" for one in shown]
+        rows.append([system, len(own), *values])
+    return Table("By system", ["system", "answers", *(one.name for one in shown)], rows) if rows and shown else None
