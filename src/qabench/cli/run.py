@@ -18,6 +18,7 @@ from qabench.cli.options import (
     Output,
     PriceIn,
     PriceOut,
+    Questions,
     SettingName,
     TaskArguments,
     TokenBudget,
@@ -44,6 +45,7 @@ def run(
     base_url: BaseUrl = None,
     setting: SettingName = None,
     config: ConfigName = None,
+    questions: Questions = None,
     limit: Annotated[str | None, typer.Option(metavar="N|A-B", help="Only the first N questions, or A to B.")] = None,
     ids: Annotated[
         list[str] | None, typer.Option("--id", metavar="ID", help="Only this question; may be repeated.")
@@ -129,7 +131,8 @@ def run(
     if model is None:
         raise InputError("give --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
     part = benchmark_of(benchmark).part
-    named = {"config": config, "ids": ids, part: category, "context_length": context_length}
+    asked = {"config": config, "questions": str(questions) if questions else None, "ids": ids, part: category}
+    named = asked | {"context_length": context_length}
     arguments = {name: value for name, value in named.items() if value is not None} | parts.pairs("-T", task_args)
     asking: dict[str, Any] = {"limit": parts.limited(limit), "epochs": epochs, "max_tokens": max_new_tokens}
     if dry_run:
