@@ -3,10 +3,16 @@
 /** Whether the key goes into a field and is not a command. */
 const typing = (target) => target.closest("input, select, textarea") !== null;
 
-/** The list that a key is for: the one with the focus, or the first one whose section is on the screen. */
+let lastUsed = null; // the section that had the focus last
+document.addEventListener("focusin", (event) => (lastUsed = event.target.closest(".benchmark")?.id ?? lastUsed));
+
+const onScreen = (element) => element.getBoundingClientRect().bottom > 0 && element.getBoundingClientRect().top < innerHeight;
+
+/** The list that a key is for: the one used last if it is on the screen, or the first one whose section is. */
 function listInUse(lists) {
   const focused = document.activeElement?.closest(".benchmark")?.id;
-  return lists.find((list) => list.section.key === focused) || lists.find((list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2) || lists[0];
+  const last = lists.find((list) => list.section.key === lastUsed && onScreen(list.list.closest(".browser")));
+  return lists.find((list) => list.section.key === focused) || last || lists.find((list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2) || lists[0];
 }
 
 function startKeys(lists) {
