@@ -112,12 +112,12 @@ def validation(items: Sequence[Item]) -> Interval | None:
     return bootstrap(np.array(rows), _pearson, clusters=clusters)
 
 
-def table(title: str, score: Faithfulness, correlation: Interval | None) -> Table:
-    """The scores, and the correlation if there is one."""
+def table(title: str, score: Faithfulness, correlation: Interval | None, judged: int = 0) -> Table:
+    """The scores, and the correlation over the judged claims if there is one."""
     named: Mapping[str, tuple[Interval | None, int, str]] = {
         "faithfulness (mean over answers)": (score.macro, score.answers, "answers"),
         "faithfulness (over all claims)": (score.micro, score.claims, "claims"),
-        "correlation with the experts' correctness": (correlation, score.claims, "claims"),
+        "correlation with the experts' correctness": (correlation, judged, "claims"),
     }
     rows: list[list[Any]] = [
         [name, *(f"{value:.4f}" for value in (one.mean, one.low, one.high)), n, unit]

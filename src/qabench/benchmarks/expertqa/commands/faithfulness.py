@@ -74,7 +74,8 @@ def faithfulness(
             raise typer.Exit(INTERRUPTED) from None
     correlation = measure.validation(labeled) if given is None else None
     title = f"expertqa_faithfulness, {questions.config} {questions.split}"
-    print_table(measure.table(title, measure.scored(labeled), correlation))
+    judged = sum(claim.get("correctness") is not None for item in labeled for claim in item["claims"])
+    print_table(measure.table(title, measure.scored(labeled), correlation, judged))
     if given is None and correlation is None:
         say("no correlation: all claims have the same label, or the same judgment", "yellow")
     say(f"not official: this score is this project's own; labels by {labels_by}", "yellow")
