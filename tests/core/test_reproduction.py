@@ -54,7 +54,7 @@ def test_unavailable_files_are_named(tmp_path: Path, cache: Path, monkeypatch: p
     result = CliRunner().invoke(app, ["reproduce", "expertqa"])
     assert result.exit_code == 0
     assert "qabench fetch expertqa" in result.stdout
-    assert "0 published numbers" in result.stdout
+    assert "0 published scores" in result.stdout
 
 
 def test_autoais_of_annotated_rows() -> None:

@@ -105,7 +105,7 @@ def test_an_endless_response_is_limited(server: ScriptedWiki, wiki: MediaWiki, m
 @pytest.mark.parametrize("text", [None, 5, ["<p>x</p>"], {"*": "<p>x</p>"}])
 def test_a_text_of_another_type_is_rejected(server: ScriptedWiki, wiki: MediaWiki, text: Any) -> None:
     server.faults.append(Fault(body=json.dumps({"parse": {"text": text}}).encode()))
-    with pytest.raises(WikiError, match=r"no parse\.text of the type str"):
+    with pytest.raises(WikiError, match=r"no parse\.text of type str"):
         wiki.content(server.row(1))
     assert wiki.cache.read(1) is None
 
