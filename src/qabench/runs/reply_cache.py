@@ -61,6 +61,11 @@ def _storing(cache: ReplyCache) -> Any:
 
 
 def _key(entry: Any) -> bytes:
+    from inspect_ai.model._cache import _cache_key
+
+    if entry.policy.expiry is not None:  # Inspect's default, which replaces None when a log is resumed
+        entry.policy = entry.policy.model_copy(update={"expiry": None})
+        entry.key = _cache_key(entry)
     return f"{NAMESPACE}/{entry.model}/{entry.key}".encode()
 
 
