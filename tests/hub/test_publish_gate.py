@@ -48,6 +48,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
             (tmp_path / "weights").mkdir()
             write_tiny_bleurt(tmp_path / "weights")
             monkeypatch.setenv("QABENCH_BLEURT_MODEL", str(tmp_path / "weights"))
+            monkeypatch.setenv("QABENCH_PICKLED_WEIGHTS", "1")  # they have the form of the official ones
 
     return provide
 
