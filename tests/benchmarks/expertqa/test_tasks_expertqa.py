@@ -96,6 +96,7 @@ def test_an_answer_from_memory_cites_its_own_sources(tmp_path: Path) -> None:
             {"text": "Nobody wrote this down.", "evidence": [], "label": None},
         ],
         "passages": [],
+        "attribution": [first, second],  # what a second splitting of the answer needs
     }
     assert score_of(sample).answer == ANSWER.partition("\n\n**")[0].replace("Who would have thought so?", "")
     assert figures_of(log)["evidence"] == 2 / 3 and score_of(sample).as_dict()["claims"] == 3
@@ -244,7 +245,7 @@ def test_ids_and_groups(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, post-hoc"),
+    ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, retrieve-read-web, post-hoc, post-hoc-web"),
     ({"attributor": "me"}, "unknown attributor 'me'; allowed: none, model, nli"),
     ({"fields": "Magic"}, "no question is in 'Magic'; allowed: Advice .*, Architecture, Chemistry"),
     ({"split": "validation"}, "expertqa sample has no split 'validation'; allowed: train"),

@@ -75,7 +75,7 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
         ("G", {}, 0, "does not end with a letter"),
         ("I cannot judge", {}, 1, "does not end with a letter"),
         ("The same", {}, 1, "does not end with a letter"),
-        ("it covers the B", {"finish_reason": "length"}, 1, "cut off"),
+        ("it covers the B", {"finish_reason": "length"}, 1, "truncated"),
         ("B", {"finish_reason": "content_filter"}, 1, "refused"),
         ("", {"refusal": "I won't"}, 0, 'refused: "I won\'t"'),
     ],
@@ -153,7 +153,7 @@ def test_failures_refusals_and_truncated_replies_are_listed(server: OpenAIServer
     reasons = [one["reason"] for one in run.as_dict()["unreadable"]]
     assert "HTTP 500: " in reasons[0] and "boom" in reasons[0]
     assert "refused: 'no'" in reasons[1]
-    assert "cut off" in reasons[2]
+    assert "truncated" in reasons[2]
 
 
 def test_other_calls_are_not_served_from_the_cache(server: OpenAIServer, tmp_path: Path) -> None:
