@@ -245,7 +245,7 @@ def test_ids_and_groups(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, retrieve-read-web, post-hoc, post-hoc-web"),
+    ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, retrieve-read-web, post-hoc"),
     ({"attributor": "me"}, "unknown attributor 'me'; allowed: none, model, nli"),
     ({"fields": "Magic"}, "no question is in 'Magic'; allowed: Advice .*, Architecture, Chemistry"),
     ({"split": "validation"}, "expertqa sample has no split 'validation'; allowed: train"),
