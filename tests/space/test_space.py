@@ -436,7 +436,7 @@ def test_files_are_joined_by_id(visit: Callable[..., Any], tmp_path: Path) -> No
     (tmp_path / "references.jsonl").write_text(lines(ROWS))
     (tmp_path / "big.jsonl").write_text('"x"\n' * (MAX_BYTES // 4 + 1))
     with visit() as page:
-        page.get_by_role("button", name=re.compile("files")).click()
+        page.get_by_role("button", name=re.compile("file upload")).click()
         for name in ("answers.jsonl", "references.jsonl"):
             page.locator("input[type=file]").first.set_input_files(tmp_path / name)
             page.get_by_label(name, exact=True).wait_for()
