@@ -499,7 +499,7 @@ def test_an_older_build_with_more_data_is_kept(tmp_path: Path, monkeypatch: pyte
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no benchmark 'nope'; allowed: expertqa"):
+    with pytest.raises(InputError, match="unknown benchmark 'nope'; allowed: expertqa"):
         build(tmp_path, ["nope"])
     with pytest.raises(InputError, match="no config 'nope'; allowed: all, wk"):
         build(tmp_path, ["felm"], ["nope"])
