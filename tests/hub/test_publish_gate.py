@@ -186,7 +186,7 @@ DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
     "no YAML": (card("license: apache-2.0", "license: [apache-2.0"), "the card is not valid"),
     "another config": (
         card("config_name: sample", "config_name: simple"),
-        "configs names simple; the built configs are sample",
+        "configs has simple; the built configs are sample",
     ),
     "features": (card("list: bool", "list: string"), "sample, test: the features are not those of the benchmark"),
 }
@@ -215,7 +215,7 @@ CARDS: dict[str, tuple[Callable[[Path], object], str]] = {
 CODE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a stated figure": (edited("README.md", "# 0.5 0.625", "# 0.5 0.626"), "states that its code prints '0.5 0.626'"),
     "a call that fails": (edited("README.md", "metric.compute(", "metric.komputer("), "no attribute 'komputer'"),
-    "no signature": (edited("README.md", 'print(result["signature"])\n', ""), "prints no signature"),
+    "no signature": (edited("README.md", 'print(result["signature"])\n', ""), "does not print a signature"),
     "the module": (edited("felm_factuality.py", "class FelmFactuality", "oops class"), "SyntaxError"),
 }
 
