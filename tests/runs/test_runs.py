@@ -260,7 +260,7 @@ def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_
             ["run", "fanoutqa", "--model", "m", "-T", "foo=1"],
             "has no option 'foo'; allowed with -T: config",
         ),
-        (["run", "fanoutqa", "--model", "m", "-T", "ids={"], "-T ids: the value is not YAML"),
+        (["run", "fanoutqa", "--model", "m", "-T", "ids={"], "-T ids: the value is not valid YAML"),
         (["run", "fanoutqa", "--model", "m", "--limit", "5-3"], "--limit is '5-3'"),
         (["run", "fanoutqa", "--model", "m", "--limit", "²"], "--limit is '²'"),
         (["run", "fanoutqa", "--model", "m", "--base-url", "notaurl"], "the base URL is 'notaurl'"),
