@@ -1,4 +1,4 @@
-"""Screenshots of reports in every state: python tests/report/screenshots.py FOLDER [--runs 1 3 9 30] [--config dev]
+"""Screenshots of reports in every state: python tests/report/states.py FOLDER [--runs 1 3 9 30] [--config dev]
 
 Needs the extra ``report``, playwright and Chromium, and for ``--config dev`` FanOutQA's data. Reports of 1, 3, 9 and 30
 systems and one of all four benchmarks are built once, and shown at three widths in light and dark, and in print.
