@@ -124,7 +124,7 @@ def _corpus(source: str, column: str, split: str | None, config: str | None) -> 
     if config is not None:
         raise InputError("--config is for a dataset; give --split as well")
     if not Path(source).suffix and not Path(source).exists():
-        raise InputError(f"there is no file {source}; for a dataset on the Hub, give --split")
+        raise InputError(f"file not found: {source}; to index a dataset on the Hub, add --split NAME")
     return CorpusFile.open(Path(source), column)
 
 

@@ -85,7 +85,7 @@ class Judged:
     Attributes:
         judge: the judge.
         score: the scores; None if calls are needed and cannot be made.
-        absent: why there is no official score, or None.
+        absent: the reason why the official score could not be computed; None if it was.
         shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
         models: the models that the server reports, with their fingerprints.
