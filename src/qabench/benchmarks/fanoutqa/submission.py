@@ -216,7 +216,7 @@ def _of_answers(given: Predictions, question_ids: Sequence[str]) -> Iterator[Pro
 
 def _unknown(path: str, one: Prediction) -> Problem:
     if config := DROPPED.get(one.id):
-        said = f"{one.id} was removed from the test questions after {config}; its answer is submitted but not scored"
+        said = f"{one.id} is a question of {config} that was removed later; its answer is submitted but not scored"
         return Problem("dropped question", path, one.line, said, error=False)
     said = f"{one.id!r:.60} is not the id of a test question; remove the line (is the file for other questions?)"
     return Problem("unknown id", path, one.line, said)
