@@ -104,7 +104,7 @@ def test_a_dataset_gives_the_same(corpus: CorpusFile, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["nobody/nothing", "--split", "train"], "cannot load the dataset nobody/nothing"),
-        (["nobody/nothing"], "give --split"),
+        (["nobody/nothing"], "add --split NAME"),
         (["nobody/nothing", "--config", "c"], "--split as well"),
     ],
 )
