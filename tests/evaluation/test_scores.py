@@ -84,7 +84,8 @@ def test_undefined_scores_are_left_out() -> None:
 def test_ratios_count_their_units_and_what_is_left_out() -> None:
     rows = [record("1", part=2, whole=4), record("2", part=1, whole=1), record("3", part=nan, whole=0), record("4")]
     score = scores_of([SHARE], rows)["share"]
-    assert (score.interval.mean, score.n, score.left_out) == (3 / 5, 5, 2)
+    assert (score.interval.mean, score.n, score.left_out, score.size) == (3 / 5, 5, 2, "5 claims")
+    assert scores_of([SHARE], rows[1:])["share"].size == "1 claim"
     assert [item_score(SHARE, row) for row in rows] == [0.5, 1.0, None, None]
 
 

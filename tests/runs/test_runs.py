@@ -23,6 +23,7 @@ from openai_server import Fault, OpenAIServer
 from scripted_model import scripted, text
 
 from qabench import evaluate_predictions
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
 from qabench.errors import InputError
@@ -31,6 +32,7 @@ from qabench.llm.stores import stored_replies
 from qabench.runs import probe
 from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
+from qabench.runs.task_options import task_options
 
 QUESTIONS = 12
 PROBE = 1  # the call before the first question
@@ -272,6 +274,10 @@ def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_
         (["run", "--resume", "x.eval"], "the log x.eval does not exist"),
         (["export", "x.eval"], "the log x.eval does not exist"),
         (["report", "x.eval", "--config", "dev", "--output", "x"], "need --benchmark"),
+        (
+            ["report", "x.eval", "--output", "runs/x.html"],
+            "report.json: runs/x, for example",
+        ),
     ],
 )
 def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_path: Path) -> None:
@@ -404,6 +410,13 @@ def test_the_options_of_a_setting_are_listed() -> None:
     ran = qabench("run", "felm", "--list-options", "--setting", "raw", "--format", "csv")
     names = [line.partition(",")[0] for line in ran.stdout.splitlines()]
     assert names[0] == "option" and "claims" in names and "method" not in names
+
+
+def test_options_are_described_for_the_command_line() -> None:
+    for name in ("fanoutqa", "felm", "expertqa", "fastbook"):
+        for setting in benchmark(name).settings:
+            for option in task_options(setting):
+                assert option.about and "see " not in option.about and "`" not in option.about, (name, option)
 
 
 def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_path: Path) -> None:

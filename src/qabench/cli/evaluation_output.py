@@ -105,15 +105,13 @@ def _title(one: Evaluation) -> str:
 
 
 def _single(one: Evaluation, scores: dict[str, Score]) -> Table:
-    sizes = {(score.n, score.metric.unit) for score in scores.values()}
+    sizes = {score.size for score in scores.values()}
     rows: list[list[Any]] = [
-        [name, *_cells(score), *([] if len(sizes) == 1 else [f"{score.n} {score.metric.unit}"])]
-        for name, score in scores.items()
+        [name, *_cells(score), *([] if len(sizes) == 1 else [score.size])] for name, score in scores.items()
     ]
     columns = ["metric", "score", "95% interval", "standard error"]
     if len(sizes) == 1:
-        ((n, unit),) = sizes
-        size = f" (n = {n} {unit})"
+        size = f" (n = {min(sizes)})"
     else:
         size = ""
         columns.append("n")

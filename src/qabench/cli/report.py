@@ -41,6 +41,8 @@ def report(
     from qabench.evaluate import checked_families
     from qabench.files import check_writable
 
+    if output.suffix.lower() in (".html", ".htm"):
+        raise InputError(f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example")
     check_writable(output / "index.html")
     from qabench.report import build_report
     from qabench.runs.sources import read_evaluations

@@ -52,8 +52,7 @@ def scores_table(evaluation: Evaluation) -> Table:
         deviations = evaluation.deviations(score)
         for deviation in deviations:
             notes.setdefault(deviation, []).append(score.metric.title)
-        size = f"{score.n:,} {score.metric.unit}"
-        rows.append([score.metric.title, *_value(score), size, "no" if deviations else "yes"])
+        rows.append([score.metric.title, *_value(score), score.size, "no" if deviations else "yes"])
     said = [f"{sentence} ({_listed(titles, len(rows))})" for sentence, titles in notes.items()]
     if not rows:
         said = [f"no scores: {evaluation.unscored or 'nothing was answered'}"]

@@ -34,6 +34,12 @@ class Score:
     n: int
     left_out: int
 
+    @property
+    def size(self) -> str:
+        """``n`` with its unit: "1 question", "4,426 segments"."""
+        unit = self.metric.unit
+        return f"{self.n:,} {unit.removesuffix('s') if self.n == 1 else unit}"
+
 
 def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
     """The scores of records by metric name.

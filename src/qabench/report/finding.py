@@ -35,7 +35,7 @@ def single(label: str, score: Score) -> str:
     found = score.interval
     return (
         f"{label}: {_lowered(score.metric.title)} {found.mean:.3f} "
-        f"(95% CI {found.low:.3f} to {found.high:.3f}, n = {score.n:,} {score.metric.unit})."
+        f"(95% CI {found.low:.3f} to {found.high:.3f}, n = {score.size})."
     )
 
 

@@ -144,8 +144,8 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
 
 def sizes(scores: Mapping[str, Score]) -> list[Row]:
     """The values of n for the scores of a run, by unit; scores with answers left out are listed separately."""
-    found = {(one.n, one.metric.unit, one.left_out): one for one in scores.values()}
-    return [{"n": n, "unit": unit, "left_out": left_out} for n, unit, left_out in found]
+    found = dict.fromkeys((one.size, one.left_out) for one in scores.values())
+    return [{"size": size, "left_out": left_out} for size, left_out in found]
 
 
 def run_rows(section: Section) -> list[Row]:

@@ -35,7 +35,7 @@ def task_function(setting: Setting) -> Any:
 def task_options(setting: Setting) -> list[TaskOption]:
     """The options of a setting's task, without those that make the setting or have no effect in it."""
     function = inspect.unwrap(task_function(setting))
-    about = _arguments(function.__doc__ or "")
+    about = _arguments(function)
     return [
         TaskOption(name, parameter.default, about.get(name, ""))
         for name, parameter in inspect.signature(function).parameters.items()
@@ -52,7 +52,22 @@ def check_task_options(found: Benchmark, setting: Setting, given: Mapping[str, A
         )
 
 
-def _arguments(docstring: str) -> dict[str, str]:
+_SAME_AS = re.compile(r"see ``(\w+)``")
+_POINTER = re.compile(r"[;.]? see ``[\w.]+``")  # of use to readers of the code only
+
+
+def _arguments(function: Any) -> dict[str, str]:
+    """The arguments' descriptions for the command line: those of another task that it refers to are filled in."""
+    about = _documented(function.__doc__ or "")
+    for name, text in about.items():
+        if (same := _SAME_AS.match(text)) and same[1] in function.__globals__:
+            other = _arguments(inspect.unwrap(function.__globals__[same[1]]))[name]
+            text = other.removesuffix(".") + text[same.end() :]
+        about[name] = _POINTER.sub("", text).replace("``", "")
+    return about
+
+
+def _documented(docstring: str) -> dict[str, str]:
     """The descriptions in the section "Args:" of a docstring; "a, b: text" describes both."""
     text = inspect.cleandoc(docstring)
     found = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", text, re.S | re.M)

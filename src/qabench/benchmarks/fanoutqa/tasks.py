@@ -51,8 +51,9 @@ def fanoutqa_closed_book(
         category: categories of questions to ask, a list or a string with commas; by default all.
         metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc": "auto", "spacy" (official) or "simplemma".
-        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default, the judge is given by
-            FANOUTQA_OPENAI_API_KEY, FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL.
+        judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}, the arguments of
+            ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default from FANOUTQA_OPENAI_API_KEY,
+            FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL.
         prompt: "official": the authors' prompt, read from their file; "qabench": this project's; "auto": official if
             the file is available.
         protocol: "official": the authors' parameters (temperature 0, no token limit); "qabench": temperature 0 and at

@@ -91,7 +91,8 @@ function startScores(section, root) {
 function dotOf(section, metric, run) {
   const [mean, low, high, n] = section.scores[metric][run];
   const { label } = section.runs[run];
-  return { run, label, mean, low, high, n, tip: `${label}: ${range3({ mean, low, high })}, n = ${count(n)} ${metricOf(section, metric).unit}` };
+  const { unit } = metricOf(section, metric);
+  return { run, label, mean, low, high, n, tip: `${label}: ${range3({ mean, low, high })}, n = ${count(n)} ${n === 1 ? unit.replace(/s$/, "") : unit}` };
 }
 
 /** The width of the chart within the table. */
