@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,10 @@ class CorpusFile:
 
     def texts(self, start: int, end: int) -> Iterator[str]:
         """The documents from ``start`` (included) to ``end`` (excluded). Raises InputError for one without text."""
-        rows = (
-            _parquet(self.path, self.column, start, end) if self.path.suffix == ".parquet" else self._lines(start, end)
-        )
+        if self.path.suffix == ".parquet":
+            rows = (row[self.column] for row in parquet_rows(self.path, [self.column], start, end))
+        else:
+            rows = self._lines(start, end)
         for number, text in enumerate(rows, start):
             if not isinstance(text, str):
                 raise InputError(f"{self.path}: document {number} has no text in {self.column!r}: {text!r:.60}")
@@ -103,26 +104,28 @@ def _count_lines(path: Path) -> tuple[int, Array]:
 
 
 def _count_rows(path: Path, column: str) -> tuple[int, Array]:
-    with _opened(path) as file:
+    with opened_parquet(path) as file:
         if column not in file.schema_arrow.names:
             raise InputError(f"{path} has no column {column!r}; the columns are {', '.join(file.schema_arrow.names)}")
         return int(file.metadata.num_rows), np.empty(0, dtype=np.int64)
 
 
-def _parquet(path: Path, column: str, start: int, end: int) -> Iterator[Any]:
-    with _opened(path) as file:
+def parquet_rows(path: Path, columns: Sequence[str], start: int, end: int) -> Iterator[dict[str, Any]]:
+    """Columns of the rows from ``start`` (included) to ``end`` (excluded), read in small batches."""
+    with opened_parquet(path) as file:
         first = 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if first + rows > start and first < end:
-                table = file.read_row_group(group, columns=[column])
+                table = file.read_row_group(group, columns=list(columns))
                 kept = slice(max(start - first, 0), min(end - first, rows))
                 for batch in table.slice(kept.start, kept.stop - kept.start).to_batches(1024):
-                    yield from batch.column(0).to_pylist()
+                    yield from batch.to_pylist()
             first += rows
 
 
-def _opened(path: Path) -> Any:
+def opened_parquet(path: Path) -> Any:
+    """The file as a ``pyarrow.parquet.ParquetFile``. Raises InputError if it is not one."""
     import pyarrow
     import pyarrow.parquet
 

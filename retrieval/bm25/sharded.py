@@ -17,6 +17,8 @@ from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.corpus_dataset import PREFIX, CorpusDataset
 from qabench.retrieval.bm25.corpus_file import CorpusFile
+from qabench.retrieval.bm25.corpus_parts import PREFIX as PARTS
+from qabench.retrieval.bm25.corpus_parts import CorpusParts
 from qabench.retrieval.bm25.index import BM25Index, Hits, checked_k, checked_queries
 from qabench.retrieval.bm25.postings import Postings
 from qabench.retrieval.bm25.ranking import top
@@ -84,6 +86,7 @@ class ShardedIndex:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{self.folder / 'index.json'} is damaged ({error!r}); build the index again") from None
         self._stored = StoredArrays(self.folder / TERMS, memory_map=True)
+        self._parts: CorpusParts | None = None
         self._idf = self._stored.array("idf", "<f8")
         self._vocabulary = check_vocabulary(self._stored, len(self._idf))
         self._starts = list(range(0, self.size, max(per_shard, 1)))
@@ -116,6 +119,10 @@ class ShardedIndex:
         order = range(len(known))
         return np.concatenate([postings.scores(order) for postings in found])
 
+    def knows(self, query: str) -> bool:
+        """Whether a document contains a term of the query."""
+        return bool(self._known(tokenize(self.tokenizer, checked_queries([query]))[0])[0])
+
     def info(self) -> dict[str, Any]:
         """Size, parameters and source, as JSON data."""
         names = [shard_path(self.folder, shard) for shard in range(len(self._shards))]
@@ -140,10 +147,27 @@ class ShardedIndex:
             return None
         return [next(corpus.texts(position, position + 1)) for position in positions]
 
-    def _corpus(self) -> CorpusFile | CorpusDataset | None:
+    def rows(self, positions: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Columns of documents, such as their titles, in an index whose documents are in its folder.
+
+        Raises:
+            InputError: the documents are not there, or have changed.
+        """
+        if self._parts is None:  # thousands of files: opened once
+            corpus = self._corpus()
+            if not isinstance(corpus, CorpusParts):
+                raise InputError(f"{self.folder} does not contain the documents of its index; build the index again")
+            self._parts = corpus
+        return self._parts.rows(positions, columns)
+
+    def _corpus(self) -> CorpusFile | CorpusDataset | CorpusParts | None:
         """The source, unless it has changed."""
         source, column, stamp = self._source
         try:
+            corpus: CorpusDataset | CorpusParts
+            if source.startswith(PARTS):
+                corpus = CorpusParts.reopen(self.folder, source, column)
+                return corpus if corpus.stamp == stamp else None
             if source.startswith(PREFIX):
                 corpus = CorpusDataset.reopen(source, column)
                 return corpus if corpus.stamp == stamp else None

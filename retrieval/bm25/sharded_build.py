@@ -28,6 +28,7 @@ from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.building import Content, Origin
 from qabench.retrieval.bm25.corpus_dataset import CorpusDataset
 from qabench.retrieval.bm25.corpus_file import CorpusFile
+from qabench.retrieval.bm25.corpus_parts import CorpusParts
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.inverted import TermCounter
 from qabench.retrieval.bm25.postings import Collection, weigh
@@ -46,7 +47,7 @@ LEAST_PER_SHARD = 1000  # documents
 COUNTS = ("documents", "counts")
 
 Progress = Callable[[str, int, int], None]
-Corpus = CorpusFile | CorpusDataset
+Corpus = CorpusFile | CorpusDataset | CorpusParts
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,11 @@ def build(
         QabenchError: a file cannot be written.
     """
     workers = workers or most_workers()
-    job = Build(corpus, parameters, tokenizer, dtype, folder, _per_shard(corpus, tokenizer, memory // workers))
-    if not _begin(job):
+    found = read_plan(folder)
+    # A build continues with its shards, also with another number of workers.
+    per_shard = _shard_size(found, folder) if found else _per_shard(corpus, tokenizer, memory // workers)
+    job = Build(corpus, parameters, tokenizer, dtype, folder, per_shard)
+    if not _begin(job, found):
         return
     shards = range(job.shards)
     step = partial(_in_parallel, workers=workers, progress=progress)
@@ -161,18 +165,24 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
     return plan
 
 
-def _begin(job: Build) -> bool:
+def _begin(job: Build, found: dict[str, Any] | None) -> bool:
     """Whether there is something to do; checks that the folder belongs to this index."""
-    found = read_plan(job.folder)
     if found is None:
         write_json(job.folder / PLAN, job.plan() | {"complete": False})
     elif differing := [name for name, value in job.plan().items() if found.get(name) != value]:
         raise InputError(
             f"{job.folder} contains another index, which differs in {', '.join(differing)}: use another folder, or "
-            "delete this one (a build continues only with the same source, options, memory and number of workers)"
+            "delete this one (a build continues only with the same source and options)"
         )
     sweep(job.folder, "*")
     return found is None or not found.get("complete")
+
+
+def _shard_size(plan: dict[str, Any], folder: Path) -> int:
+    size = plan.get("documents_per_shard")
+    if type(size) is not int or size < 1:
+        raise InputError(f"{folder / PLAN} is damaged: documents_per_shard is {size!r}; delete the folder")
+    return size
 
 
 def _per_shard(corpus: Corpus, tokenizer: Tokenizer, memory: int) -> int:

@@ -1,13 +1,15 @@
 """Wikipedia for FanOutQA: searches it, and reads its pages as Markdown.
 
-``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME`` selects a Kiwix server
-instead of Wikipedia itself.
+``QABENCH_ZIM`` selects a ZIM file of Kiwix, or an index of one, instead of Wikipedia itself;
+``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME`` selects a Kiwix
+server.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
 from typing import Any, Protocol
 
 from qabench.errors import InputError
@@ -17,10 +19,14 @@ from qabench.retrieval.wiki import mediawiki as wiki_mediawiki
 from qabench.retrieval.wiki.kiwix import Kiwix
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import WikiPage
+from qabench.retrieval.wiki.zim import ZimFile
+from qabench.retrieval.wiki.zim_index import IndexedZim
 
+ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
 VARIABLES = (
+    ZIM_VARIABLE,
     TYPE_VARIABLE,
     wiki_kiwix.BASE_VARIABLE,
     wiki_kiwix.BOOK_VARIABLE,
@@ -32,7 +38,7 @@ VARIABLES = (
 
 
 class Wikipedia(Protocol):
-    """The interface of both kinds of Wikipedia."""
+    """The interface of all kinds of Wikipedia."""
 
     @property
     def name(self) -> str:
@@ -98,17 +104,24 @@ def wiki_content(evidence: Any) -> str:
     return wikipedia().content(evidence)
 
 
-def wikipedia() -> Wikipedia:
-    """The Wikipedia that the environment variables select; the same object until they change.
+def wikipedia(zim: str | None = None) -> Wikipedia:
+    """The Wikipedia that the argument or the environment variables select; the same object until they change.
+
+    Args:
+        zim: a ZIM file, or a folder written by ``qabench wiki index``; None for the one that the environment selects.
 
     Raises:
-        InputError: FANOUTQA_WIKIPEDIA_TYPE is unknown, or Kiwix is chosen and its other variables are not set.
+        InputError: the file or folder is not one, FANOUTQA_WIKIPEDIA_TYPE is unknown, or Kiwix is chosen and its other
+            variables are not set.
+        MissingExtra: libzim is not installed.
     """
-    return _chosen(tuple(os.environ.get(name) for name in VARIABLES))
+    return _chosen(zim, tuple(os.environ.get(name) for name in VARIABLES))
 
 
 @functools.lru_cache(maxsize=1)
-def _chosen(_: tuple[str | None, ...]) -> Wikipedia:
+def _chosen(zim: str | None, _: tuple[str | None, ...]) -> Wikipedia:
+    if zim := zim or os.environ.get(ZIM_VARIABLE):
+        return IndexedZim(zim) if Path(zim).is_dir() else ZimFile(zim)
     kind = os.environ.get(TYPE_VARIABLE) or "live"
     if kind not in TYPES:
         raise InputError(f"{TYPE_VARIABLE} is {kind!r}; allowed: {', '.join(TYPES)}, or not set for live")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from qabench.errors import InputError
 from qabench.retrieval.wiki.http import Answer, PoliteClient, Refused, TryAgain
-from qabench.retrieval.wiki.markdown import parsed, to_markdown
+from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
@@ -63,7 +63,7 @@ class Kiwix:
         page = WikiPage.of(evidence)
         for address in self._addresses(page):
             try:
-                return to_markdown(_page_only(self.client.get(address, {}, lambda response: str(response.text))))
+                return article_to_markdown(self.client.get(address, {}, lambda response: str(response.text)))
             except Refused as error:
                 if error.status != 404:
                     raise
@@ -110,11 +110,3 @@ def _read_feed(response: Answer) -> list[WikiPage]:
         if (link := entry.find(f"{space}link")) is not None
     ]
     return [WikiPage(title, url=link) for title, link in [*rss, *atom] if title and link]
-
-
-def _page_only(html: str) -> str:
-    """The HTML of a page without the toolbar that the server adds."""
-    page = parsed(html)
-    for added in page.select("span.kiwix, #kiwixtoolbar, head"):
-        added.decompose()
-    return str(page)

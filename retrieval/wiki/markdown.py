@@ -13,6 +13,8 @@ INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qab
 
 
 MOST_CHARACTERS = 16_000_000
+KIWIX_PARTS = "head, span.kiwix, #kiwixtoolbar"  # a server adds a toolbar
+CONTENT_ID = "mw-content-text"
 # For each occurrence of these, the parser or the converter scans the rest of the page, or all items of a list.
 EFFORTS = (
     ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
@@ -44,14 +46,34 @@ def to_markdown(html: str) -> str:
 
     Source: ``fanoutqa.utils.markdownify``, https://github.com/zhudotexe/fanoutqa.
     """
-    _check_effort(html)
+    return _converted(parsed(html))
+
+
+def article_to_markdown(html: str) -> str:
+    """Converts a whole page of a Kiwix book to Markdown, without what Kiwix added to the article's HTML.
+
+    Args:
+        html: the page with its ``<head>``. Of a page of Wikipedia, the content without the title is converted, which is
+            what MediaWiki's API returns; of other pages, the body.
+
+    Raises:
+        MissingExtra: see ``to_markdown``.
+        PageUnreadable: see ``to_markdown``.
+    """
+    page = parsed(html)
+    for added in page.select(KIWIX_PARTS):
+        added.decompose()
+    return _converted(page.find(id=CONTENT_ID) or page)
+
+
+def _converted(soup: Any) -> str:
     try:
-        markdown: str = _converter_class()(heading_style="atx").convert(html)
+        markdown: str = _converter_class()(heading_style="atx").convert_soup(soup)
     except MissingExtra:
         raise
     except RecursionError:
         raise PageUnreadable("the page's HTML is nested too deeply to be converted to Markdown") from None
-    except Exception as error:  # the parser raises AssertionError, the converter ValueError and others
+    except Exception as error:  # the converter raises ValueError and others
         raise PageUnreadable(f"the page's HTML cannot be converted to Markdown: {error!r:.200}") from error
     return markdown
 

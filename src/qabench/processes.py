@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
@@ -40,10 +40,22 @@ def map_parallel(
     Raises:
         BrokenProcessPool: a process was killed.
     """
+    return list(iterate_parallel(function, items, workers, least, items_per_task))
+
+
+def iterate_parallel(
+    function: Callable[[In], Out],
+    items: Sequence[In],
+    workers: int | None,
+    least: int = 1,
+    items_per_task: int | None = None,
+) -> Iterator[Out]:
+    """The results of ``map_parallel``, each as soon as it and those before it are there, for showing progress."""
     if workers is None:
         workers = min(most_workers(), len(items) // max(least, 1))
     if min(workers, len(items)) <= 1 or not _can_fork():
-        return list(map(function, items))
+        yield from map(function, items)
+        return
     size = items_per_task or -(-len(items) // (workers * TASKS_PER_WORKER))
     tasks = [items[start : start + size] for start in range(0, len(items), size)]
     with warnings.catch_warnings():
@@ -52,7 +64,8 @@ def map_parallel(
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(function,)) as executor:
-            return [result for part in executor.map(_run, tasks) for result in part]
+            for part in executor.map(_run, tasks):
+                yield from part
 
 
 def _can_fork() -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qabench.retrieval.bm25.sharded_build import Corpus
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+STEPS = {"count": 70, "weigh": 30}  # the share of each in the time, in percent
 SHOWN = 200  # characters of a document
 
 index_app = typer.Typer(
@@ -31,7 +32,8 @@ def build(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .jsonl or .parquet file, or with --split a dataset on the Hub; one document per row.",
+            help="A .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
+            "Or a .zim file: the passages of its pages.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
@@ -48,7 +50,8 @@ def build(
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; by default one per CPU.")] = None,
 ) -> None:
     """Build a sharded index. Run the same command again to continue a build that was stopped."""
-    from qabench.cli.output import progress_bar
+    from qabench.cli.output import in_steps, progress_bar
+    from qabench.cli.wiki import build_of_zim
     from qabench.retrieval.bm25.building import DTYPES
     from qabench.retrieval.bm25.formulas import Parameters
     from qabench.retrieval.bm25.sharded import ShardedIndex
@@ -58,14 +61,13 @@ def build(
     if dtype not in DTYPES:
         raise InputError(f"--dtype is {dtype!r}; allowed: {', '.join(DTYPES)}")
     parameters = Parameters.of(method, k1, b, None, 0.25)
-    limit = _bytes(memory)
+    limit = bytes_of(memory)
+    if source.endswith(".zim"):
+        build_of_zim(Path(source), output, parameters=parameters, dtype=dtype, memory=limit, workers=workers)
+        return
     corpus = _corpus(source, column, split, config)
-    with progress_bar("Building shards") as show:
-
-        def progress(step: str, done: int, total: int) -> None:
-            if show:
-                show(done + (total if step == "weigh" else 0), 2 * total)
-
+    with progress_bar("Building the index, percent") as show:
+        progress = in_steps(show, STEPS)
         build_index(corpus, output, parameters, words, dtype, limit, workers, progress)
     info = ShardedIndex(output).info()
     size = f"{info['bytes'] / 2**20:,.1f} MiB"
@@ -128,7 +130,8 @@ def _corpus(source: str, column: str, split: str | None, config: str | None) -> 
     return CorpusFile.open(Path(source), column)
 
 
-def _bytes(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """The value of --memory in bytes. Raises InputError if it is not a number with a unit."""
     unit = next((unit for unit in UNITS if text.endswith(unit)), None)
     number = text.removesuffix(unit or "").strip()
     if unit is None or not (number.isascii() and number.isdigit() and int(number)):

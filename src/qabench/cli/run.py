@@ -67,6 +67,12 @@ def run(
         int | None,
         typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
     ] = None,
+    wiki: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="A ZIM file or a folder of `qabench wiki index`, for settings with Wikipedia."
+        ),
+    ] = None,
     max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[
@@ -132,7 +138,7 @@ def run(
         raise InputError("give --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
     part = benchmark_of(benchmark).part
     asked = {"config": config, "questions": str(questions) if questions else None, "ids": ids, part: category}
-    named = asked | {"context_length": context_length}
+    named = asked | {"context_length": context_length, "wiki": wiki}
     arguments = {name: value for name, value in named.items() if value is not None} | parts.pairs("-T", task_args)
     asking: dict[str, Any] = {"limit": parts.limited(limit), "epochs": epochs, "max_tokens": max_new_tokens}
     if dry_run:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from qabench.retrieval.wiki.tarball import Imported
 
 LISTED = 20
+ZIM_STEPS = {"parse": 90, "count": 7, "weigh": 3}  # the share of each in the time, in percent
 
 wiki_app = typer.Typer(
     help="Wikipedia at the dataset's epoch, and the cache of its pages.", no_args_is_help=True, rich_markup_mode=None
@@ -30,6 +31,10 @@ CacheFolder = Annotated[
         file_okay=False,
         help="The cache's folder; default: QABENCH_WIKICACHE, or qabench's own.",
     ),
+]
+WikiPath = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="A ZIM file or a folder of `qabench wiki index`, instead of Wikipedia."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -90,17 +95,44 @@ def prefetch(
         raise typer.Exit(1)
 
 
+@wiki_app.command("index")
+def index(
+    file: Annotated[Path, typer.Argument(metavar="FILE.zim", help="A ZIM file of Kiwix.")],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
+    passage: Annotated[
+        int, typer.Option(min=100, metavar="CHARACTERS", help="The maximum length of a passage; FanOutQA's is 1024.")
+    ] = 1024,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit for indexing, of all processes together.")
+    ] = "1GiB",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one per CPU.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Parse the pages of a ZIM file, split them as FanOutQA does, and index the passages by BM25.
+
+    No server is needed. Run the same command again to continue a build that was stopped. `qabench index search DIR`
+    searches the passages; `qabench run --wiki DIR` uses the index.
+
+    Exit code: 0 all pages are indexed; 1 some could not be read (they are listed), the others are indexed; 2 not a ZIM
+    file, or wrong usage.
+    """
+    from qabench.cli.index import bytes_of
+
+    build_of_zim(file, output, as_json, passage=passage, memory=bytes_of(memory), workers=workers)
+
+
 @wiki_app.command("search")
 def search(
     query: Annotated[str, typer.Argument(help="The search query.")],
     results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")] = 10,
+    wiki: WikiPath = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search Wikipedia, or the Kiwix book given by environment variables."""
+    """Search Wikipedia, a ZIM file, or the Kiwix book given by environment variables."""
     from qabench.cli.output import print_json
-    from qabench.retrieval.wiki.client import wiki_search
+    from qabench.retrieval.wiki.client import wikipedia
 
-    pages = wiki_search(query, results)
+    pages = wikipedia(wiki).search(query, results)
     if as_json:
         print_json([{"title": page.title, "pageid": page.pageid, "url": page.url} for page in pages])
         return
@@ -112,11 +144,33 @@ def search(
 def page(
     title: Annotated[str, typer.Argument(help="The page's title.")],
     pageid: Annotated[int | None, typer.Option(min=1, help="The page's id, used instead of the title.")] = None,
+    wiki: WikiPath = None,
 ) -> None:
     """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
-    from qabench.retrieval.wiki.client import wiki_content
+    from qabench.retrieval.wiki.client import wikipedia
 
-    write_document(wiki_content({"title": title, "pageid": pageid}) + "\n")
+    write_document(wikipedia(wiki).content({"title": title, "pageid": pageid}) + "\n")
+
+
+def build_of_zim(file: Path, output: Path, as_json: bool = False, **options: Any) -> None:
+    """Indexes a ZIM file and prints the counts of its pages; ``options`` are those of ``index_zim``."""
+    from qabench.cli.output import in_steps, print_json, progress_bar
+    from qabench.retrieval.bm25.sharded import ShardedIndex
+    from qabench.retrieval.wiki.zim_index import index_zim
+
+    with progress_bar("Indexing pages, percent") as show:
+        done = index_zim(file, output, **options, progress=in_steps(show, ZIM_STEPS))
+    info = ShardedIndex(output).info()
+    if as_json:
+        bad = [{"path": path, "reason": reason} for path, reason in done.bad]
+        print_json(vars(done) | {"bad": bad, "index": info})
+    else:
+        size = f"{info['bytes'] / 2**20:,.1f} MiB"
+        write_line(f"{output}: {done.pages:,} pages, {done.passages:,} passages in {info['shards']} shards, {size}")
+        write_line(f"not indexed: {done.blank:,} blank pages, {done.others:,} redirects and other files")
+        _list("pages could not be read", [f"{path}: {reason}" for path, reason in done.bad])
+    if done.bad:
+        raise typer.Exit(1)
 
 
 def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from scripted_model import call, run
 from scripted_wiki import isolate
 
 from qabench.answers import loads, text_of
-from qabench.benchmarks.fanoutqa import evidence, official_prompts, official_search
+from qabench.benchmarks.fanoutqa import evidence, official_prompts, official_search, open_book
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
@@ -99,8 +99,8 @@ class OurWiki(Wiki):
 @pytest.fixture
 def our_wiki(monkeypatch: pytest.MonkeyPatch) -> OurWiki:
     wiki = OurWiki()
-    for module in (evidence, official_search):
-        monkeypatch.setattr(module, "wikipedia", lambda: wiki)
+    for module in (evidence, open_book):
+        monkeypatch.setattr(module, "wikipedia", lambda *_: wiki)
     return wiki
 
 
@@ -198,7 +198,7 @@ def test_search_results(
         window = random.Random(row["id"]).randint(200, 1200)
         theirs = module.WikipediaKani(Engine(window, words_in), question=row["question"])
         ours = official_search.OfficialSearch(
-            official_prompts.open_book(), row["question"], window // 2, COUNTER, normalizer, lambda *_: None
+            official_prompts.open_book(), row["question"], window // 2, COUNTER, normalizer, lambda *_: None, our_wiki
         )
         for query in (row["necessary_evidence"][0]["title"], "Missing page", "Mercury"):
             assert asyncio.run(ours.search(query)) == theirs.search(query), (row["id"], query)

@@ -46,6 +46,7 @@ def evidence_provided(
     context_length: int | None = None,
     tokenizer: str | None = None,
     lemmatizer: str = "auto",
+    wiki: str | None = None,
 ) -> Solver:
     """Fills the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
 
@@ -62,9 +63,11 @@ def evidence_provided(
         context_length: the context window; by default the one that Inspect knows for the model.
         tokenizer: see ``token_counter``.
         lemmatizer: the retriever's lemmatizer.
+        wiki: see ``wikipedia``.
     """
     normalizer = run_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
+    wikipedia(wiki)  # a wrong file is reported before the first question
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
@@ -77,6 +80,7 @@ def evidence_provided(
                 state.metadata["necessary_evidence"],
                 normalizer,
                 official,
+                wiki,
                 abandon_on_cancel=True,
             )
 
@@ -103,7 +107,7 @@ def evidence_provided(
             "left_out": dict(Counter(title for title, _ in ranked.fragments[n:])),
             "missing": list(ranked.missing),
         }
-        state.metadata["signed"] = retrieval_signature(counter.name, normalizer)
+        state.metadata["signed"] = retrieval_signature(counter.name, normalizer, wiki)
         return state
 
     return solve
@@ -118,18 +122,22 @@ def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequ
     return prompt.filled(documents=documents, question=question)
 
 
-def retrieval_signature(counter: str, normalizer: Normalizer) -> dict[str, str]:
+def retrieval_signature(counter: str, normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
     """The fields of a signature for the retrieval."""
     return {
         "tokenizer": counter,
         "retriever": normalizer.lemmatizer.name,
-        "wikipedia": wikipedia().name,
+        "wikipedia": wikipedia(wiki).name,
         "markdownify": version("markdownify") if find_spec("markdownify") else "none",
     }
 
 
 def rank_evidence(
-    question: str, evidence: Sequence[Mapping[str, Any]], normalizer: Normalizer, official: bool = False
+    question: str,
+    evidence: Sequence[Mapping[str, Any]],
+    normalizer: Normalizer,
+    official: bool = False,
+    wiki: str | None = None,
 ) -> Ranked:
     """The fragments of a question's pages by BM25+. Blocks.
 
@@ -138,17 +146,18 @@ def rank_evidence(
         evidence: rows of ``necessary_evidence``.
         normalizer: the retriever's normalizer.
         official: repeated pages are repeated, and a missing page is an empty one, as upstream.
+        wiki: see ``wikipedia``.
 
     Raises:
         WikiError: a page is not in the cache and cannot be requested.
     """
-    wiki = wikipedia()
+    source = wikipedia(wiki)
     pages = [WikiPage.of(row) for row in evidence]
     contents: dict[int | str, str] = {}
     missing = []
     for page in {page.key: page for page in pages}.values():
         try:
-            contents[page.key] = wiki.content(page)
+            contents[page.key] = source.content(page)
         except PageMissing as error:
             missing.append(str(error))
             if official:

@@ -20,7 +20,7 @@ from inspect_ai.util import concurrency
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
 from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
 from qabench.errors import QabenchError
-from qabench.retrieval.wiki.client import wikipedia
+from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import timeouts_fail
 from qabench.tasks.context_window import how_many_fit
@@ -45,6 +45,7 @@ class OfficialSearch:
         counter: counts tokens.
         normalizer: the retriever's normalizer.
         seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
+        wiki: the Wikipedia that is searched.
     """
 
     strings: SearchPrompts
@@ -53,6 +54,7 @@ class OfficialSearch:
     counter: TokenCounter
     normalizer: Normalizer
     seen: Callable[[str, int, int], None]
+    wiki: Wikipedia
 
     def tool(self) -> Tool:
         """The tool for a model that calls tools; its results are never cut by Inspect."""
@@ -80,7 +82,7 @@ class OfficialSearch:
         return render(n)
 
     def _find(self, query: str) -> _Found | str:
-        wiki = wikipedia()
+        wiki = self.wiki
         try:
             page = wiki.lookup(query)
         except PageMissing:

@@ -15,7 +15,7 @@ from qabench.answers import loads, text_of
 from qabench.benchmarks.fanoutqa import official_prompts, prompts
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.official_prompts import AUTO, OFFICIAL, chosen_prompt, chosen_protocol
-from qabench.benchmarks.fanoutqa.open_book import open_book
+from qabench.benchmarks.fanoutqa.open_book import BM25, open_book
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.prompts.template import Prompt
@@ -84,11 +84,13 @@ def fanoutqa_open_book(
     turns: int = 20,
     context_length: int | None = None,
     tokenizer: str | None = None,
+    wiki: str | None = None,
+    find: str = "title",
 ) -> Task:
     """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
 
-    The environment chooses the Wikipedia (live at the dataset's epoch with a cache, or a Kiwix server): see
-    ``qabench.retrieval.wiki.client``.
+    Without ``wiki``, the environment chooses the Wikipedia (live at the dataset's epoch with a cache, a ZIM file, or a
+    Kiwix server): see ``qabench.retrieval.wiki.client``.
 
     Args:
         config: see ``fanoutqa_closed_book``.
@@ -108,15 +110,22 @@ def fanoutqa_open_book(
         context_length: the model's context window in tokens; by default the one that Inspect knows.
         tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
             Hub; by default the model's tokenizer if it is available, else a documented estimate.
+        wiki: a ZIM file of Wikipedia, or a folder written by ``qabench wiki index``.
+        find: "title": a search finds a page by its title, as the authors' does; "bm25": the best passages of all pages
+            of an index (``wiki``), with prompt and protocol "qabench".
 
     Raises:
         InputError: as ``fanoutqa_closed_book``; an unknown search, ``turns`` below 1, an unknown window.
         SourceError: as ``fanoutqa_closed_book``.
     """
+    if find == BM25 and prompt == AUTO:
+        prompt = "qabench"
     which = chosen_prompt(prompt, official_prompts.OPEN_BOOK)
     how = chosen_protocol(protocol, which)
     strings = official_prompts.open_book() if OFFICIAL in (which, how) else None
     own = {"tools": prompts.OPEN_BOOK, "text": prompts.OPEN_BOOK_TEXT}
+    if find == BM25:
+        own["text"] = prompts.OPEN_BOOK_PASSAGES_TEXT
     by_search = {"tools": strings.tools, "text": strings.text} if strings and which == OFFICIAL else own
     check_window(context_length)
     solver = open_book(
@@ -128,6 +137,8 @@ def fanoutqa_open_book(
         context_length,
         tokenizer,
         lemmatizer,
+        wiki,
+        find,
     )
     first = by_search["text" if search == "text" else "tools"]
     data = _Data(config, questions, ids, category, "open-book", first, how)
@@ -147,6 +158,7 @@ def fanoutqa_evidence_provided(
     protocol: str = AUTO,
     context_length: int | None = None,
     tokenizer: str | None = None,
+    wiki: str | None = None,
 ) -> Task:
     """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
 
@@ -163,6 +175,7 @@ def fanoutqa_evidence_provided(
             without repeated pages, and at most 520 tokens; "auto": the same as the prompt.
         context_length: see ``fanoutqa_open_book``.
         tokenizer: see ``fanoutqa_open_book``.
+        wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
 
     Raises:
         InputError: as ``fanoutqa_closed_book``; an unknown window.
@@ -175,7 +188,9 @@ def fanoutqa_evidence_provided(
         asked, document = official_prompts.evidence_provided().prompt, official_prompts.evidence_provided().document
     check_window(context_length)
     data = _Data(config, questions, ids, category, "evidence-provided", asked, how)
-    solver = evidence_provided(asked, document, how == OFFICIAL, ANSWER_TOKENS, context_length, tokenizer, lemmatizer)
+    solver = evidence_provided(
+        asked, document, how == OFFICIAL, ANSWER_TOKENS, context_length, tokenizer, lemmatizer, wiki
+    )
     return data.task([solver, ask()], metrics, lemmatizer, judge)
 
 

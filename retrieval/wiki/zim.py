@@ -1,0 +1,182 @@
+"""Offline Wikipedia: the pages of a ZIM file of Kiwix, read directly, without a server."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError, MissingExtra
+from qabench.retrieval.wiki.markdown import article_to_markdown
+from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
+
+SUFFIX = ".zim"
+INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
+OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
+HTML = "text/html"
+MAX_REDIRECTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A page of a ZIM file: its title, its path in the file, and its HTML."""
+
+    title: str
+    path: str
+    html: bytes
+
+
+class ZimFile:
+    """A ZIM file as a Wikipedia. Its pages have the date of the file, not of the dataset's epoch. They are not cached.
+
+    Args:
+        path: the file. A file that was split has the name of its parts without the last two letters.
+
+    Raises:
+        InputError: the file does not exist or is not a ZIM file.
+        MissingExtra: libzim is not installed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            from libzim.reader import Archive
+        except ImportError:
+            raise MissingExtra(INSTALL) from None
+        try:
+            self._archive = Archive(self.path)
+        except RuntimeError as error:
+            raise InputError(f"cannot read {self.path} as a ZIM file: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """The name of the file and the start of its unique id, for signatures."""
+        return f"the ZIM file {self.path.stem} ({self.uuid[:8]})"
+
+    @property
+    def uuid(self) -> str:
+        """The unique id of the file's content."""
+        return str(self._archive.uuid)
+
+    @property
+    def size(self) -> int:
+        """The number of entries: articles, redirects, images and others."""
+        return int(self._archive.all_entry_count)
+
+    def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str] | None]:
+        """The entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
+
+        Yields:
+            An article; (path, reason) for an article that cannot be read; None for a redirect or another file.
+        """
+        for number in range(start, end):
+            path = f"entry {number}"
+            try:
+                entry = self._archive._get_entry_by_id(number)
+                path = entry.path
+                yield _article(entry) if self._is_article(entry) else None
+            except (RuntimeError, ValueError, KeyError) as error:  # damaged: libzim reports it in several ways
+                yield path, f"it cannot be read: {error}"
+
+    def lookup(self, title: str) -> WikiPage | list[str]:
+        """The page with this title, after redirects; see ``Wikipedia.lookup``. A disambiguation page is a page."""
+        entry = self._found(WikiPage(title))
+        return WikiPage(entry.title, url=entry.path)
+
+    def content(self, evidence: Any) -> str:
+        """A page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
+        page = WikiPage.of(evidence)
+        entry = self._found(page)
+        text = article_to_markdown(decoded(_article(entry).html))
+        if not text.strip():
+            raise PageMissing(page, f"the page {entry.path!r} of {self.path} is blank")
+        return text
+
+    def search(self, query: str, results: int = 10) -> list[WikiPage]:
+        """The file's own full-text search, or its suggestions of titles if it has no index; see ``wiki_search``."""
+        if not query.strip() or results < 1:
+            raise InputError(f"query {query!r}, results {results}: the query must not be empty, results at least 1")
+        from libzim.search import Query, Searcher
+        from libzim.suggestion import SuggestionSearcher
+
+        try:
+            if self._archive.has_fulltext_index:
+                found = Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
+            else:
+                found = SuggestionSearcher(self._archive).suggest(query).getResults(0, results)
+            entries = [self._archive.get_entry_by_path(path) for path in found]
+        except RuntimeError as error:
+            raise WikiError(f"cannot search {self.path}: {error}") from None
+        return [WikiPage(entry.title, url=entry.path) for entry in entries]
+
+    def _is_article(self, entry: Any) -> bool:
+        if entry.is_redirect or not (self._archive.has_new_namespace_scheme or entry.path.startswith(OLD_ARTICLES)):
+            return False
+        return bool(entry.get_item().mimetype.startswith(HTML))
+
+    def _found(self, page: WikiPage) -> Any:
+        """The entry of a page, after redirects."""
+        for entry in self._candidates(page):
+            target = self._target(page, entry)
+            if self._is_article(target):
+                return target
+        raise PageMissing(page, f"{self.path} has no page with this title")
+
+    def _candidates(self, page: WikiPage) -> Iterator[Any]:
+        for path in ([page.url] if page.url else []) + _paths(page.title):
+            if self._archive.has_entry_by_path(path):
+                yield self._archive.get_entry_by_path(path)
+        for title in _spellings(page.title):
+            if self._archive.has_entry_by_title(title):
+                yield self._archive.get_entry_by_title(title)
+
+    def _target(self, page: WikiPage, entry: Any) -> Any:
+        for _ in range(MAX_REDIRECTS):
+            if not entry.is_redirect:
+                return entry
+            entry = entry.get_redirect_entry()
+        raise PageMissing(page, f"it is the start of more than {MAX_REDIRECTS} redirects in {self.path}")
+
+
+def decoded(html: bytes) -> str:
+    """HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest.
+
+    Raises:
+        PageUnreadable: no encoding fits.
+    """
+    try:
+        return html.decode("utf-8")
+    except UnicodeDecodeError:
+        from bs4.dammit import UnicodeDammit
+
+        text = UnicodeDammit(html, is_html=True).unicode_markup
+    if text is None:
+        raise PageUnreadable("the page's encoding is unknown")
+    return str(text)
+
+
+@functools.lru_cache(maxsize=2)
+def opened(path: Path, process: int) -> ZimFile:
+    """A file that stays open in this process; ``process`` is its id, so that forked processes open their own."""
+    from libzim.reader import set_cluster_cache_max_size
+
+    found = ZimFile(path)
+    set_cluster_cache_max_size(16 << 20)  # pages are read once, in order
+    return found
+
+
+def _article(entry: Any) -> Article:
+    return Article(entry.title, entry.path, bytes(entry.get_item().content))
+
+
+def _spellings(title: str) -> list[str]:
+    """The title, and with a capital first letter, which pages of Wikipedia have."""
+    title = title.strip().replace("_", " ")
+    return list(dict.fromkeys((title, title[:1].upper() + title[1:]))) if title else []
+
+
+def _paths(title: str) -> list[str]:
+    names = [one.replace(" ", "_") for one in _spellings(title)]
+    return [folder + name for name in names for folder in ("", OLD_ARTICLES)]
