@@ -10,8 +10,8 @@ from qabench.retrieval.bm25.tokenizers import FanOutQAWords, Words
 
 if TYPE_CHECKING:
     from qabench.retrieval.bm25.attach import add_bm25_index
-    from qabench.retrieval.chunk import chunk_text
     from qabench.retrieval.corpus import Corpus
+    from qabench.retrieval.wiki.chunk import chunk_text
     from qabench.retrieval.wiki.client import wiki_content, wiki_search
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 _LAZY = {
     "Corpus": "corpus",
     "add_bm25_index": "bm25.attach",
-    "chunk_text": "chunk",
+    "chunk_text": "wiki.chunk",
     "wiki_content": "wiki.client",
     "wiki_search": "wiki.client",
 }

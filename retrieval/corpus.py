@@ -10,7 +10,7 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.retrieval.bm25.index import BM25Index
-from qabench.retrieval.chunk import chunk_text
+from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wiki_content
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.text import Normalizer

@@ -19,7 +19,7 @@ from qabench.files import replacing, sweep, write_json
 from qabench.limits import json_of
 from qabench.processes import iterate_parallel, most_workers
 from qabench.retrieval.bm25.corpus_file import opened_parquet
-from qabench.retrieval.chunk import chunk_text
+from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
 from qabench.retrieval.wiki.zim import Article, ZimFile, decoded, opened

@@ -26,7 +26,7 @@ from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply
 from qabench.predictions import parse_predictions
 from qabench.retrieval.bm25.tokenizers import words
-from qabench.retrieval.chunk import chunk_text
+from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.http import Answer, TryAgain
 from qabench.retrieval.wiki.kiwix import _read_feed
 from qabench.retrieval.wiki.markdown import to_markdown

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qabench.errors import InputError
-from qabench.retrieval.chunk import SEPARATORS, chunk_text
+from qabench.retrieval.wiki.chunk import SEPARATORS, chunk_text
 
 Chunker = Callable[[str, int, Sequence[str]], list[str]]
 

@@ -20,7 +20,7 @@ from qabench.cli import app
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.bm25.corpus_parts import CorpusParts
-from qabench.retrieval.chunk import chunk_text
+from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.page import PageMissing

@@ -1,0 +1,61 @@
+"""Writes a ZIM file with the HTML pages below a folder, such as extracted documentation packages of Debian.
+
+apt-get download rust-doc openjdk-17-doc python-scipy-doc ...
+for deb in *.deb; do dpkg-deb --fsys-tarfile $deb | tar x -C pages --wildcards '*.html'; done
+python performance/wiki_zim.py pages docs.zim
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from libzim.writer import Creator, FileProvider, Hint, Item
+
+TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
+
+
+class Page(Item):
+    """A file as an article; the title is that of the HTML."""
+
+    def __init__(self, root: Path, path: Path) -> None:
+        super().__init__()
+        self.file = path
+        self.path = str(path.relative_to(root))
+        found = TITLE.search(path.read_bytes()[:20_000])
+        title = html.unescape(found[1].decode("utf-8", "replace")) if found else ""
+        self.title = " ".join(title.split())[:200] or self.path
+
+    def get_path(self) -> str:
+        return self.path
+
+    def get_title(self) -> str:
+        return self.title
+
+    def get_mimetype(self) -> str:
+        return "text/html"
+
+    def get_contentprovider(self) -> Any:
+        return FileProvider(self.file)
+
+    def get_hints(self) -> dict[Any, int]:
+        return {Hint.FRONT_ARTICLE: True}
+
+
+def main() -> None:
+    root, output = map(Path, sys.argv[1:])
+    pages = sorted(path for path in root.rglob("*.html") if path.is_file() and not path.is_symlink())
+    with Creator(output).config_indexing(False, "eng") as creator:
+        for path in pages:
+            creator.add_item(Page(root, path))
+        creator.set_mainpath(str(pages[0].relative_to(root)))
+    print(
+        f"{len(pages):,} pages, {sum(path.stat().st_size for path in pages):,} bytes: {output.stat().st_size:,} bytes"
+    )
+
+
+if __name__ == "__main__":
+    main()
