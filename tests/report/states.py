@@ -40,7 +40,11 @@ def shoot(browser: Any, page_file: Path, name: str, folder: Path) -> None:
     with watched_page(browser, viewport={"width": 1280, "height": 900}) as page:
         page.goto(page_file.as_uri())
         page.locator("html.ready").wait_for(state="attached")
-        page.pdf(path=folder / f"{name}-print.pdf", format="A4", margin=dict.fromkeys(("top", "bottom"), "12mm"))
+        page.pdf(
+            path=folder / f"{name}-print.pdf",
+            format="A4",
+            margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"),
+        )
 
 
 def main() -> None:
