@@ -83,7 +83,7 @@ ENVIRONMENT = (
         secret=True,
     ),
     Variable(JUDGE_BASE_URL, "Base URL of an OpenAI-compatible server for judges and evaluators.", "OpenAI"),
-    Variable("QABENCH_MAX_REPLY_MB", "The largest reply of a model to judges and evaluators, in MiB.", "16"),
+    Variable("QABENCH_MAX_REPLY_MB", "The maximum size of a model's reply, in MiB.", "16"),
     Variable("FANOUTQA_JUDGE_MODEL", "Model of FanOutQA's judge.", "gpt-4o-2024-11-20, the official judge"),
     Variable("QABENCH_ZIM", "A ZIM file, or a folder of `qabench wiki index`, to read Wikipedia from.", "MediaWiki"),
     Variable("FANOUTQA_WIKIPEDIA_TYPE", "kiwix: read Wikipedia from a Kiwix server.", "MediaWiki"),

@@ -16,7 +16,7 @@ from fault_harness import Campaign, damaged
 
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
-from qabench.retrieval.bm25.storage import BLOCK, CHECKSUMS, START
+from qabench.retrieval.bm25.storage import CHECKSUMS, START, checksums
 
 ROWS = [{"text": f"w{i % 7} w{i % 31} w{i % 97} w{i * i % 211} é{i}", "kind": i % 3} for i in range(3000)]
 QUERIES = ["w1 w2 w3", "w96 é17", "w5 w5 w210 é2999 nothing", ""]
@@ -115,7 +115,7 @@ def replace(node: Any, chance: random.Random) -> None:
 
 
 def craft_array(header: dict[str, Any], body: bytearray, chance: random.Random) -> None:
-    name = chance.choice([name for name in header["arrays"] if not name.endswith(CHECKSUMS)])
+    name = chance.choice([name for name in header["arrays"] if not name.endswith(tuple(CHECKSUMS))])
     dtype, length, place, _ = header["arrays"][name]
     array = np.frombuffer(body, dtype=dtype, count=length, offset=place)
     extremes = (
@@ -136,10 +136,11 @@ def renew_checksums(header: dict[str, Any], body: bytearray, name: str) -> None:
     if checksum is not None:
         header["arrays"][name][3] = xxhash.xxh3_64_intdigest(data)
         return
-    blocks = [xxhash.xxh3_64_intdigest(data[at : at + BLOCK]) for at in range(0, len(data), BLOCK)]
-    start = header["arrays"][name + CHECKSUMS][2]
-    body[start : start + 8 * len(blocks)] = np.array(blocks, dtype=np.uint64).tobytes()
-    renew_checksums(header, body, name + CHECKSUMS)
+    for suffix, size in CHECKSUMS.items():
+        renewed = checksums(np.frombuffer(data, np.uint8), size).tobytes()
+        start = header["arrays"][name + suffix][2]
+        body[start : start + len(renewed)] = renewed
+        renew_checksums(header, body, name + suffix)
 
 
 CAMPAIGNS = [

@@ -4,7 +4,7 @@ python tests/faults/soak.py [--questions 10000] [--kills 10] [--steps run,judge,
 
 A loopback server answers; every fifth call meets a fault (an error, a lost connection, half a reply). The commands are
 killed with SIGKILL at even distances and started again. Prints a table: answers lost, calls paid twice, whether all
-scores equal those of the same answers without any disturbance, and memory and file handles at the start and the end.
+scores equal those of the same answers without any disturbance, and the memory and open files of the processes.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Watched:
     Attributes:
         calls: how many calls the server got.
         twice: how many were answered in full more than once.
-        memory: resident MiB of the last process, per second.
-        handles: its open files, per second.
+        memory: resident MiB, about 20 times per second, one list per process.
+        handles: open files, likewise.
     """
 
     name: str
@@ -60,21 +60,23 @@ class Watched:
     calls: int = 0
     twice: int = 0
     seconds: float = 0.0
-    memory: list[float] = field(default_factory=list)
-    handles: list[int] = field(default_factory=list)
+    memory: list[list[float]] = field(default_factory=list)
+    handles: list[list[int]] = field(default_factory=list)
 
     def row(self, questions: int) -> str:
-        memory, handles = self._change(self.memory, "MiB"), self._change(self.handles, "")
+        memory, handles = self._change(self.memory, " MiB"), self._change(self.handles)
         counts = f"{self.kills} | {self.calls:,} | {self.twice}"
         return f"| {self.name} | {questions:,} | {counts} | {memory} | {handles} | {self.seconds:.0f} |"
 
-    def _change(self, values: Sequence[float], unit: str) -> str:
-        """The largest value of the second quarter and of the last: the first quarter is the start."""
-        if len(values) < 8:
-            return "too short"
-        quarter = len(values) // 4
-        early, late = max(values[quarter : 2 * quarter]), max(values[-quarter:])
-        return f"{early:.0f} to {late:.0f} {unit}".strip()
+    def _change(self, values: Sequence[Sequence[float]], unit: str = "") -> str:
+        """Of the longest process, the largest value of its second quarter and of its last; and the peak of all."""
+        longest = max(values, key=len)
+        peak = f"peak {max(map(max, filter(None, values)), default=0):.0f}{unit}"
+        if len(longest) < 8:
+            return peak
+        quarter = len(longest) // 4  # the first one is the start
+        early, late = max(longest[quarter : 2 * quarter]), max(longest[-quarter:])
+        return f"{early:.0f} to {late:.0f}{unit}, {peak}"
 
 
 class Soak:
@@ -141,7 +143,8 @@ class Soak:
     def _until(
         self, process: subprocess.Popen[bytes], goal: int | None, done: Callable[[], int], result: Watched
     ) -> None:
-        result.memory, result.handles = [], []
+        result.memory.append([])
+        result.handles.append([])
         while process.poll() is None:
             if goal is not None and done() >= goal:
                 process.kill()
@@ -157,8 +160,8 @@ class Soak:
     def _measure(self, pid: int, result: Watched) -> None:
         try:
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-            result.handles.append(len(os.listdir(f"/proc/{pid}/fd")))
-            result.memory.append(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
+            result.handles[-1].append(len(os.listdir(f"/proc/{pid}/fd")))
+            result.memory[-1].append(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
         except (OSError, IndexError):
             pass
 

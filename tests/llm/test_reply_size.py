@@ -1,7 +1,8 @@
-"""Replies that are too large end while they are read, with or without compression."""
+"""Replies that are too large end while they are read, with or without compression, for judges and in runs."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import threading
@@ -20,10 +21,15 @@ from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.llm.retry import RetryPolicy
 from qabench.llm.running import run_sync
-from qabench.llm.transport import max_reply_bytes
+from qabench.llm.transport import limited_replies, max_reply_bytes
+from qabench.runs.probe import models_at
 
 pytest.importorskip("openai", reason="needs the extra judge")
+
+import httpx2
+
 MEBIBYTE = 1 << 20
+BOMB = gzip.compress(b" " * (50 * MEBIBYTE), 1)
 
 
 class HugeServer:
@@ -34,8 +40,11 @@ class HugeServer:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.do_POST()
+
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(body) * times), **headers}.items():
                     self.send_header(name, value)
@@ -56,21 +65,30 @@ class HugeServer:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Iterator[Any]:
+def served() -> Iterator[Any]:
     servers = []
 
-    def ask(status: int, body: bytes, times: int = 1, **headers: str) -> tuple[HugeServer, Outcome]:
+    def serve(status: int, body: bytes, times: int = 1, **headers: str) -> tuple[HugeServer, str]:
+        """The server and its base URL."""
         server = HugeServer(status, body, times, {name.replace("_", "-"): value for name, value in headers.items()})
         servers.append(server)
-        url = f"http://127.0.0.1:{server.server.server_port}/v1"
+        return server, f"http://127.0.0.1:{server.server.server_port}/v1"
+
+    yield serve
+    for server in servers:
+        server.server.shutdown()
+        server.server.server_close()
+
+
+@pytest.fixture
+def asked(served: Any, tmp_path: Path) -> Any:
+    def ask(*arguments: Any, **headers: str) -> tuple[HugeServer, Outcome]:
+        server, url = served(*arguments, **headers)
         cache = ReplyCache(tmp_path / "replies.sqlite")
         client = ChatClient(Endpoint(url, "k"), cache, retry=RetryPolicy(0), max_reply_bytes=MEBIBYTE)
         return server, run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
-    yield ask
-    for server in servers:
-        server.server.shutdown()
-        server.server.server_close()
+    return ask
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
@@ -82,8 +100,7 @@ def test_a_reply_of_300_mb_is_not_read(asked: Any, status: int) -> None:
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_a_gzip_bomb_is_not_expanded(asked: Any, status: int) -> None:
-    bomb = gzip.compress(b" " * (200 * MEBIBYTE))
-    _, outcome = asked(status, bomb, Content_Encoding="gzip")
+    _, outcome = asked(status, BOMB, Content_Encoding="gzip")
     assert outcome.reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
 
 
@@ -91,6 +108,50 @@ def test_a_compressed_reply_is_read(asked: Any) -> None:
     body = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
     _, outcome = asked(200, body, Content_Encoding="gzip")
     assert outcome.reply is not None and outcome.reply.text == "x" * 500_000
+
+
+def of_inspect(url: str, **options: Any) -> Any:
+    """The reply to Inspect's client, which reads the replies in ``qabench run``."""
+    model = pytest.importorskip("inspect_ai.model", reason="needs the extra run")
+    one = model.get_model("openai-api/qabench/m", base_url=url, api_key="k", memoize=False, **options)
+
+    async def ask() -> Any:
+        try:
+            with limited_replies():
+                return await one.generate("q", config=model.GenerateConfig(max_retries=0))
+        finally:
+            await one.api.aclose()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_run_does_not_read_300_mb(served: Any, status: int, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "1")
+    before = httpx2.AsyncClient.send
+    server, url = served(status, b" " * MEBIBYTE, 300)
+    with pytest.raises(Exception, match=r"larger than 1 MiB \(QABENCH_MAX_REPLY_MB\)"):
+        of_inspect(url, stream=stream)
+    assert server.sent < 40 * MEBIBYTE
+    assert httpx2.AsyncClient.send is before
+
+
+def test_a_run_does_not_expand_a_gzip_bomb(served: Any) -> None:
+    _, url = served(200, BOMB, Content_Encoding="gzip")
+    with pytest.raises(Exception, match="larger than 16 MiB"):
+        of_inspect(url)
+
+
+def test_a_run_reads_a_compressed_reply(served: Any) -> None:
+    body = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
+    assert of_inspect(served(200, body, Content_Encoding="gzip")[1]).completion == "x" * 500_000
+
+
+def test_a_list_of_models_of_300_mb_is_not_read(served: Any) -> None:
+    server, url = served(200, b" " * MEBIBYTE, 300)
+    assert models_at(url) == []
+    assert server.sent < 60 * MEBIBYTE  # 16 MiB, and the buffers
 
 
 def test_the_limit_is_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def test_other_files_and_versions_are_rejected(path: Path) -> None:
     BM25Index(TEXTS).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[:7] + b"\x09" + whole[8:])
-    with pytest.raises(InputError, match="has format 9; this qabench reads 2"):
+    with pytest.raises(InputError, match="has format 9; this qabench reads 3"):
         BM25Index.load(path)
     path.write_text("{}")
     with pytest.raises(InputError, match="is not a BM25 index"):

@@ -371,6 +371,17 @@ def test_a_run_without_answers_prints_no_scores(server: OpenAIServer, tmp_path: 
     assert "none of the 12 questions was answered" in ran.stdout and "12 x failed" in ran.stdout
 
 
+def test_a_huge_reply_fails_only_its_question(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(body=" " * (17 << 20)) if number == PROBE else None
+    arguments = ["--base-url", server.base_url, "--config", "sample", "--log-dir", tmp_path, "--no-cache", "--json"]
+    ran = qabench("run", "fanoutqa", "--model", "m", *arguments, "--limit", 3)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["counts"]["answered"] == 2 and found["counts"]["failed"] == 1
+    assert "HTTP 413: the reply is larger than 16 MiB (QABENCH_MAX_REPLY_MB)" in found["problems"][0]
+    assert len(server.calls) == 3 + PROBE  # it was not asked for again
+
+
 def test_a_log_chooses_no_code_and_no_server(log: Path, tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log, write_eval_log
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from qabench.errors import InputError
@@ -10,7 +13,7 @@ from qabench.limits import MAX_REPLY_CHARACTERS
 from qabench.llm.exchange import UnreadableReply
 
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
-CODINGS = ("content-encoding", "content-length", "transfer-encoding")  # no longer true of a body that was read
+Send = Callable[..., Awaitable[Any]]
 
 
 def max_reply_bytes() -> int:
@@ -33,31 +36,64 @@ def limited_client(most: int) -> Any:
     A larger response, or a compressed one that expands to more, ends the call with ``UnreadableReply`` as soon as the
     limit is passed; the rest is not read.
     """
-    import httpx2
     from openai import DefaultAsyncHttpx2Client
 
     client: Any = DefaultAsyncHttpx2Client()
-    unlimited = client.send
-
-    async def send(request: httpx2.Request, **options: Any) -> httpx2.Response:
-        response = await unlimited(request, **{**options, "stream": True})
-        body = bytearray()
-        try:
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > most:
-                    raise UnreadableReply(f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})")
-        finally:
-            await response.aclose()
-        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in CODINGS]
-        return httpx2.Response(
-            response.status_code,
-            headers=headers,
-            content=bytes(body),
-            request=response.request,
-            extensions=response.extensions,
-            history=response.history,
-        )
-
-    client.send = send  # not a custom transport: with one, httpx2 ignores the proxies of the environment
+    client.send = _limited(client.send, most)  # with a custom transport, httpx2 would ignore the environment's proxies
     return client
+
+
+@contextmanager
+def limited_replies() -> Iterator[None]:
+    """Limits the responses to all asynchronous calls of this process, for clients that other packages create.
+
+    A larger response is replaced by one with status 413 and the limit as its message, because clients repeat a call
+    that ends with an exception. A response that the client reads piece by piece ends with ``UnreadableReply``.
+    """
+    most = max_reply_bytes()
+    with ExitStack() as stack:
+        for name in ("httpx", "httpx2"):
+            with suppress(ImportError):
+                package = import_module(name)
+                client = package.AsyncClient
+                stack.callback(setattr, client, "send", client.send)
+                client.send = _or_refused(_limited(client.send, most), package.Response)
+        yield
+
+
+def _limited(unlimited: Send, most: int) -> Send:
+    """``AsyncClient.send`` with a limit, as a function or as a bound method."""
+
+    async def send(*arguments: Any, stream: bool = False, **options: Any) -> Any:
+        response = await unlimited(*arguments, stream=True, **options)
+        read = response.aiter_bytes
+
+        async def aiter_bytes(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
+            size = 0
+            async with aclosing(read(chunk_size)) as chunks:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > most:
+                        raise UnreadableReply(f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})")
+                    yield chunk
+
+        response.aiter_bytes = aiter_bytes
+        if not stream:
+            try:
+                await response.aread()
+            except BaseException:
+                await response.aclose()
+                raise
+        return response
+
+    return send
+
+
+def _or_refused(send: Send, response: Any) -> Send:
+    async def refusing(client: Any, request: Any, **options: Any) -> Any:
+        try:
+            return await send(client, request, **options)
+        except UnreadableReply as error:
+            return response(413, json={"error": {"message": str(error)}}, request=request)
+
+    return refusing

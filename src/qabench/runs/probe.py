@@ -12,8 +12,10 @@ from inspect import signature
 from typing import Any
 
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.limits import json_of
 from qabench.llm.endpoint import clean_url
 from qabench.llm.reasons import reason_of
+from qabench.llm.transport import limited_replies
 from qabench.predictions import some
 from qabench.terminal import printable
 
@@ -123,7 +125,7 @@ def models_at(url: str) -> list[str]:
 
     key = os.environ.get(KEY_VARIABLE, NO_KEY)
     try:
-        response = httpx2.get(f"{url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=SECONDS)
+        response = asyncio.run(_get(f"{url}/models", {"Authorization": f"Bearer {key}"}))
     except httpx2.HTTPError as error:
         raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).cause}") from error
     if response.status_code in (401, 403):
@@ -131,9 +133,17 @@ def models_at(url: str) -> list[str]:
             f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"
         )
     try:
-        return [str(one["id"]) for one in response.json()["data"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return [str(one["id"]) for one in json_of(response.content)["data"]]
+    except (ValueError, KeyError, TypeError):
         return []
+
+
+async def _get(url: str, headers: Mapping[str, str]) -> Any:
+    import httpx2
+
+    with limited_replies():
+        async with httpx2.AsyncClient(timeout=SECONDS) as client:
+            return await client.get(url, headers=headers)
 
 
 def _reason(error: Exception, place_known: bool) -> str:
@@ -149,7 +159,8 @@ async def _call(model: str, base_url: str | None, model_args: Mapping[str, Any] 
     one = made(model, base_url, model_args, memoize=False)
     config = GenerateConfig(max_tokens=TOKENS, max_retries=1, attempt_timeout=SECONDS, timeout=SECONDS)
     try:
-        output = await one.generate("Reply with the word ready.", config=config)
+        with limited_replies():
+            output = await one.generate("Reply with the word ready.", config=config)
     finally:
         await one.api.aclose()
     if output.error:

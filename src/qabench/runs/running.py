@@ -14,6 +14,7 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.files import check_writable
 from qabench.llm.endpoint import clean_url
+from qabench.llm.transport import limited_replies
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
 from qabench.runs.progress import Watch, watched_by
 from qabench.runs.reply_cache import one_reply_cache
@@ -197,7 +198,7 @@ def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
     watched_by(watch)
     try:
         # Inspect prints the list of hooks on standard output.
-        with redirect_stdout(io.StringIO()), one_reply_cache():
+        with redirect_stdout(io.StringIO()), limited_replies(), one_reply_cache():
             yield stop
     except KeyboardInterrupt:
         raise stop.interrupted() from None
