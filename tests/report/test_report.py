@@ -162,7 +162,7 @@ def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
     ]
     labels = list(sections_of([one, *again])[0].runs)
     assert len(set(labels)) == 4
-    assert all(label.startswith("large · ") for label in labels)
+    assert [label.partition(" · ")[0] for label in labels] == [one.model, one.model, "other/large", one.model]
     assert list(sections_of(three)[0].runs) == ["large", "medium", "small"]
 
 

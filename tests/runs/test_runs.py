@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from qabench.llm.stores import stored_replies
 from qabench.runs import probe
 from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
+from qabench.runs.sources import read_evaluations
 from qabench.runs.task_options import task_options
 
 QUESTIONS = 12
@@ -444,9 +446,26 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     assert sorted((call.body["model"], call.body["seed"]) for call in asked) == sorted(
         (model, seed) for model in "ab" for seed in (0, 1) for _ in range(2)
     )
+    assert (tmp_path / "logs" / "report" / "index.html").exists()
     before = len(asked)
-    qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
+    again = qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--format", "csv")
     assert len([call for call in server.calls if call.body.get("seed") is not None]) == before
+    assert "nothing was asked" in again.stderr
+    rows = [line.partition(",")[0] for line in again.stdout.splitlines()]
+    assert rows == ["system", "a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
+
+
+def test_a_folder_of_logs_gives_those_of_the_benchmark(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "seed-0").mkdir()
+    shutil.copy(log, tmp_path / "seed-0")
+    task_args = {"config": "sample", "prompt": "qabench"}
+    inspect_eval("qabench/felm", model="mockllm/model", task_args=task_args, log_dir=str(tmp_path), display="none")
+    read = read_evaluations([tmp_path], "fanoutqa")
+    assert [one.benchmark for one in read.evaluations] == ["fanoutqa"]
+    assert "1 logs of other benchmarks or configs are left out" in read.notes[0]
+    assert {one.benchmark for one in read_evaluations([tmp_path]).evaluations} == {"fanoutqa", "felm"}
+    with pytest.raises(InputError, match="has no log of expertqa"):
+        read_evaluations([tmp_path], "expertqa")
 
 
 def test_a_wrong_suite_names_what_is_allowed(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,24 +91,21 @@ compare = with_parameters(_compare, parameters())
 
 
 def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
-    """The evaluations by name: the model, with the setting or the path if models are equal.
+    """The evaluations by label; see ``qabench.evaluation.labels``.
 
     Raises:
-        InputError: there are fewer than two.
+        InputError: there are fewer than two, or a file was given twice.
     """
     if len(evaluations) < 2:
         raise InputError(
             "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         )
-    names = [one.model for one in evaluations]
-    full = [f"{one.model} {one.setting}" for one in evaluations]
-    found: dict[str, Evaluation] = {}
-    for one, name, longer in zip(evaluations, names, full, strict=True):
-        unique = name if names.count(name) == 1 else longer if full.count(longer) == 1 else Path(one.path).name
-        if unique in found:
-            raise InputError(f"the file was given twice: {one.path}")
-        found[unique] = one
-    return found
+    paths = [one.path for one in evaluations]
+    if twice := [path for path in paths if paths.count(path) > 1]:
+        raise InputError(f"the file was given twice: {twice[0]}")
+    from qabench.evaluation.labels import labels
+
+    return dict(zip(labels(evaluations), evaluations, strict=True))
 
 
 def _families(metric: Metric | None, allowed: Mapping[str, str]) -> list[str] | None:

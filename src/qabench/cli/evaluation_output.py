@@ -9,6 +9,7 @@ from qabench.benchmarks import benchmark, load
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
+from qabench.evaluation.labels import labels
 from qabench.evaluation.results import cached_note, problems, unscored
 from qabench.evaluation.scores import Score
 from qabench.published import ranks
@@ -27,8 +28,9 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """
     allowed = evaluation.groupings()
     if unknown := [name for name in by if name not in allowed]:
-        title = f"{benchmark(evaluation.benchmark).title} {evaluation.config}"
-        raise InputError(f"{title} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
+        raise InputError(
+            f"{_config(evaluation)} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}"
+        )
     shape = benchmark(evaluation.benchmark).official_shape
     official = {"official": load(shape)(evaluation)} if shape and evaluation.answered else {}
     return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
@@ -47,31 +49,45 @@ def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
 
 
 def print_evaluations(evaluations: Sequence[Evaluation], by: Sequence[str], format: str) -> None:
-    """The scores: one table for one evaluation, one row per evaluation for several; then the groups."""
-    scores = [one.scores() for one in evaluations]
-    if len(evaluations) == 1:
-        tables = [_single(evaluations[0], scores[0])] if scores[0] else []
-    else:
-        tables = [_several(evaluations, scores, format)]
-    for grouping in by:
-        for one in evaluations:
-            tables.append(_groups(one, grouping, named=len(evaluations) > 1))
+    """The scores: per config, a table for one evaluation, or a table with one row per evaluation; then the groups."""
+    tables = []
+    for of in _by_config(evaluations):
+        if len(of) == 1:
+            tables += [_single(one, scores) for one in of if (scores := one.scores())]
+        else:
+            tables.append(_several(of, format))
+        for grouping in by:
+            for label, one in zip(labels(of), of, strict=True):
+                tables.append(_groups(one, grouping, label if len(of) > 1 else ""))
     print_tables(tables, format)
 
 
 def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
     """Prints problems, deviations and signatures; on stderr unless the format is a table."""
-    several = len(evaluations) > 1
-    lines: dict[tuple[str, str], list[str]] = {}
-    for one in evaluations:
-        for text, style in _about(one):
-            lines.setdefault((text, style), []).append(one.model)
     write = say if format == "table" else say_on_stderr
-    for (text, style), models in lines.items():
-        everywhere = len(models) == len(evaluations)
-        write(text if everywhere or not several else f"{', '.join(models)}: {text}", style)
+    configs = _by_config(evaluations)
+    for of in configs:
+        lines: dict[tuple[str, str], list[str]] = {}
+        for label, one in zip(labels(of), of, strict=True):
+            for line in _about(one):
+                lines.setdefault(line, []).append(label)
+        for (text, style), systems in lines.items():
+            where = [_config(of[0])] if len(configs) > 1 else []
+            where += [", ".join(systems)] if len(systems) < len(of) else []
+            write(": ".join([*where, text]), style)
     for note in notes:
         write(note, "yellow")
+
+
+def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
+    found: dict[tuple[str, str], list[Evaluation]] = {}
+    for one in evaluations:
+        found.setdefault((one.benchmark, one.config), []).append(one)
+    return list(found.values())
+
+
+def _config(one: Evaluation) -> str:
+    return f"{benchmark(one.benchmark).title} {one.config}"
 
 
 def _about(one: Evaluation) -> list[tuple[str, str]]:
@@ -101,7 +117,7 @@ def _first(found: list[str]) -> list[str]:
 
 def _title(one: Evaluation) -> str:
     about = "" if one.setting == "predictions" else f", {one.setting}"
-    return f"{benchmark(one.benchmark).title} {one.config}{about}: {one.model}"
+    return f"{_config(one)}{about}: {one.model}"
 
 
 def _single(one: Evaluation, scores: dict[str, Score]) -> Table:
@@ -124,21 +140,20 @@ def _cells(score: Score) -> list[str]:
     return [f"{found.mean:.4f}", f"{found.low:.4f} to {found.high:.4f}", f"{found.standard_error:.4f}"]
 
 
-def _several(evaluations: Sequence[Evaluation], scores: Sequence[dict[str, Score]], format: str) -> Table:
+def _several(evaluations: Sequence[Evaluation], format: str) -> Table:
+    scores = [one.scores() for one in evaluations]
     names = list(dict.fromkeys(name for of in scores for name in of))
     wide = format == "csv"
     columns = ["system", "n"]
     for name in names:
         columns += [name, f"{name} low", f"{name} high"] if wide else [name]
     rows: list[list[Any]] = []
-    for one, of in zip(evaluations, scores, strict=True):
-        row: list[Any] = [one.model, max((score.n for score in of.values()), default=0)]
+    for label, of in zip(labels(evaluations), scores, strict=True):
+        row: list[Any] = [label, max((score.n for score in of.values()), default=0)]
         for name in names:
             row += _wide(of.get(name)) if wide else [_narrow(of.get(name))]
         rows.append(row)
-    first = evaluations[0]
-    title = f"{benchmark(first.benchmark).title} {first.config}, scores with 95% intervals"
-    return Table(title, columns, rows)
+    return Table(f"{_config(evaluations[0])}, scores with 95% intervals", columns, rows)
 
 
 def _wide(score: Score | None) -> list[Any]:
@@ -150,7 +165,7 @@ def _narrow(score: Score | None) -> str | None:
     return None if score is None else f"{score.interval.mean:.4f} ({score.interval.low:.3f}-{score.interval.high:.3f})"
 
 
-def _groups(one: Evaluation, grouping: str, named: bool) -> Table:
+def _groups(one: Evaluation, grouping: str, label: str) -> Table:
     found = {group: (len(records), one.scores(records)) for group, records in one.by_group(grouping).items()}
     metrics = list(dict.fromkeys(name for _, scores in found.values() for name in scores))
     rows: list[list[Any]] = [
@@ -158,4 +173,4 @@ def _groups(one: Evaluation, grouping: str, named: bool) -> Table:
         for group, (size, scores) in found.items()
     ]
     title = f"By {benchmark(one.benchmark).groupings.get(grouping, grouping)}"
-    return Table(f"{title}: {one.model}" if named else title, [grouping, "records", *metrics], rows)
+    return Table(f"{title}: {label}" if label else title, [grouping, "records", *metrics], rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli import evaluation_output
-from qabench.cli.output import plain_warnings, print_json, print_table, progress_bar, warn
+from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, warn
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.files import write_json
 from qabench.limits import yaml_of
@@ -22,6 +22,7 @@ from qabench.terminal import write_line
 
 if TYPE_CHECKING:
     from qabench.benchmarks import Setting
+    from qabench.evaluation import Evaluation
     from qabench.llm.budget import Prices
     from qabench.runs.progress import Watch
 
@@ -57,17 +58,30 @@ def resume(
 
 
 def run_suite(file: Path, log_dir: Path, shown: Shown, sending: Options) -> None:
-    """Runs the suite of a YAML file and prints one row of scores per run."""
+    """Runs the suite of a YAML file, prints one row of scores per run, and writes a report of all runs."""
+    write_line(f"logs: {log_dir}", sys.stderr)
     with watched(log_dir, {}) as watch:
         from qabench.runs.suite import read_suite
         from qabench.runs.suite import run_suite as run
 
         logs, unfinished = run(read_suite(file), log_dir, watch=watch, **sending)
-    report(logs, shown)
+    if not watch.total:
+        hint(f"nothing was asked: {log_dir} has the logs of all runs")
+    evaluations = report(logs, shown)
+    _write_page(evaluations, log_dir / "report")
     for name in unfinished:
         warn(f"{name} is not finished; repeat the command to continue it")
     if unfinished:
         raise typer.Exit(1)
+
+
+def _write_page(evaluations: Sequence[Evaluation], folder: Path) -> None:
+    from qabench.report import build_report
+
+    try:
+        hint(f"report: {build_report(evaluations, folder)}")
+    except MissingExtra as error:
+        hint(f"no report: {error}")
 
 
 def plan(
@@ -116,8 +130,8 @@ def _notes(setting: Setting) -> list[str]:
     return [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
 
 
-def report(logs: list[Path], shown: Shown) -> None:
-    """Prints the scores of logs. Exits with 1 if no question was answered."""
+def report(logs: list[Path], shown: Shown) -> list[Evaluation]:
+    """Prints the scores of logs, and returns their evaluations. Exits with 1 if no question was answered."""
     from qabench.runs.sources import read_evaluations
 
     read = read_evaluations(logs)
@@ -132,6 +146,7 @@ def report(logs: list[Path], shown: Shown) -> None:
         _write(shown.output, document, shown.format)
     if not any(one["scores"] for one in reports) and not all(one.unscored for one in read.evaluations):
         raise typer.Exit(1)
+    return read.evaluations
 
 
 def _write(path: Path, document: dict[str, Any], format: str) -> None:

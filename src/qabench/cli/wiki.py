@@ -100,7 +100,7 @@ def index(
     file: Annotated[Path, typer.Argument(metavar="FILE.zim", help="A ZIM file of Kiwix.")],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
     passage: Annotated[
-        int, typer.Option(min=100, metavar="CHARACTERS", help="The maximum length of a passage; FanOutQA's is 1024.")
+        int, typer.Option(min=100, metavar="CHARACTERS", help="The maximum length of a passage.")
     ] = 1024,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Memory limit for indexing, of all processes together.")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Metric
 from qabench.evaluation.comparison import without_superseded
+from qabench.evaluation.labels import distinct, labels
 from qabench.evaluation.metric import present
-
-LONGEST_LABEL = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +79,8 @@ def _section(key: str, name: str, config: str, runs: Sequence[Evaluation], super
         key,
         descriptor,
         config,
-        runs=dict(zip(_labels(runs), runs, strict=True)),
+        runs=dict(zip(labels(runs), runs, strict=True)),
         metrics=present(descriptor.metrics, list(columns)),
         headline=descriptor.headline_metric(runs),
         superseded=superseded,
     )
-
-
-def _labels(runs: Sequence[Evaluation]) -> list[str]:
-    """The models' names without their providers; with the setting, date or file if needed to distinguish them."""
-    parts: list[Callable[[Evaluation], str]] = [
-        lambda run: run.model.rpartition("/")[2] or run.model,
-        lambda run: run.setting,
-        lambda run: run.created[:16].replace("T", " "),
-        lambda run: re.split(r"[/\\]", run.path)[-1],
-    ]
-    labels = [parts[0](run) or "no name" for run in runs]
-    for part in parts[1:]:
-        # Different settings are shown even if the models already distinguish the runs.
-        if len(set(labels)) < len(runs) or (part is parts[1] and len({part(run) for run in runs}) > 1):
-            labels = [f"{label} · {part(run)}" for label, run in zip(labels, runs, strict=True)]
-    return distinct([label[:LONGEST_LABEL] for label in labels])
-
-
-def distinct(names: Sequence[str]) -> list[str]:
-    """The names, each on one line; repeated names get a number."""
-    given: dict[str, None] = {}
-    for raw in names:
-        name = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", raw).strip()
-        number, free = 1, name
-        while free in given:
-            number += 1
-            free = f"{name} ({number})"
-        given[free] = None
-    return list(given)

@@ -13,7 +13,7 @@ from qabench.evaluate import evaluate_predictions
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.comparison import without_superseded
 from qabench.predictions import STDIN
-from qabench.runs.log import read_run
+from qabench.runs.log import read_header, read_run
 
 LOG = ".eval"
 Progress = Callable[[int, int], None]
@@ -53,7 +53,8 @@ def read_evaluations(
         InputError: a path that does not exist, a folder without logs, predictions without a benchmark.
     """
     evaluations = []
-    for path in [each for given in paths for each in _expanded(given)]:
+    files, notes = _expanded(paths, benchmark, config)
+    for path in files:
         if is_log(path):
             found = read_run(path)
             _check(found, benchmark, config)
@@ -70,7 +71,7 @@ def read_evaluations(
         evaluations.append(found)
     kept, superseded = without_superseded(evaluations)
     newer = {one.origin: one.path for one in kept}
-    notes = [f"{one.path} is left out, because {newer[one.origin]} resumed this run" for one in superseded]
+    notes += [f"{one.path} is left out, because {newer[one.origin]} resumed this run" for one in superseded]
     notes += filter(None, map(incomplete, kept))
     return Found(_told_apart(kept), notes)
 
@@ -88,8 +89,8 @@ def is_log(path: str | Path) -> bool:
 
 
 def logs_in(folder: Path) -> list[Path]:
-    """The logs in a folder, oldest first. Raises InputError if there are none."""
-    if not (logs := sorted(folder.glob(f"*{LOG}"))):
+    """The logs in a folder and its subfolders, oldest first. Raises InputError if there are none."""
+    if not (logs := sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))):
         raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
     return logs
 
@@ -109,8 +110,32 @@ def incomplete(evaluation: Evaluation) -> str | None:
     )
 
 
-def _expanded(path: str | Path) -> list[str | Path]:
-    return list(logs_in(Path(path))) if Path(path).is_dir() else [path]
+def _expanded(
+    paths: Sequence[str | Path], benchmark: str | None, config: str | None
+) -> tuple[list[str | Path], list[str]]:
+    """The paths, with a folder's logs instead of the folder, and notes about logs that are left out."""
+    files: list[str | Path] = []
+    notes = []
+    for path in paths:
+        if not Path(path).is_dir():
+            files.append(path)
+            continue
+        logs, others = _matching(Path(path), benchmark, config)
+        files += logs
+        if others:
+            notes.append(f"{path}: {others} logs of other benchmarks or configs are left out")
+    return files, notes
+
+
+def _matching(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], int]:
+    """The logs in a folder of a benchmark and a config (None for any), and the number of others."""
+    logs = logs_in(folder)
+    wanted = {"benchmark": benchmark and benchmark.removeprefix("qabench/"), "config": config}
+    wanted = {name: value for name, value in wanted.items() if value}
+    found = [path for path in logs if not wanted or wanted.items() <= read_header(path).metadata.items()]
+    if not found:
+        raise InputError(f"the folder {folder} has no log of {' '.join(filter(None, wanted.values()))}")
+    return found, len(logs) - len(found)
 
 
 def _keys(path: Path) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +126,18 @@ def run_suite(
             except Exception as error:
                 raise InputError(f"the suite cannot run: {plain(error)}") from error
         paths = [Path(log.location.removeprefix("file://")) for log in found]
-        logs += paths
+        logs += sorted(paths, key=partial(_place, suite))
         unfinished += [str(path) for path in paths if read_header(path).status != "success"]
     return logs, unfinished
+
+
+def _place(suite: Suite, log: Path) -> tuple[int, int]:
+    """The place of a log in the order of the suite's file: by entry, then by model."""
+    header = read_header(log)
+    tasks = [(entry.benchmark, entry.setting) for entry in suite.entries]
+    return tasks.index((header.metadata["benchmark"], header.metadata["setting"])), suite.models.index(
+        header.eval.model
+    )
 
 
 def _task(entry: Entry) -> Any:
