@@ -50,7 +50,7 @@ def test_each_changed_field_deviates_or_is_irrelevant(mirror: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("options:skip_empty_contexts", "options: skip_empty_contexts, which the official scores do not have"),
+        ("options:skip_empty_contexts", "options: skip_empty_contexts, which official scores do not have"),
         ("config:sample", "config: sample, not the benchmark's questions"),
         ("repair:ftfy-5.9", "text repair: ftfy-5.9 instead of ftfy 6"),
         ("new:1", "new: 1 (the official value is not known)"),
