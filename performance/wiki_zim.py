@@ -7,13 +7,14 @@ python performance/wiki_zim.py pages docs.zim
 
 from __future__ import annotations
 
+import argparse
 import html
+import random
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
-from libzim.writer import Creator, FileProvider, Hint, Item
+from libzim.writer import Compression, Creator, FileProvider, Hint, Item
 
 TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
 
@@ -46,15 +47,24 @@ class Page(Item):
 
 
 def main() -> None:
-    root, output = map(Path, sys.argv[1:])
-    pages = sorted(path for path in root.rglob("*.html") if path.is_file() and not path.is_symlink())
-    with Creator(output).config_indexing(False, "eng") as creator:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--plain", action="store_true", help="without compression")
+    parser.add_argument("--pages", type=int, help="a random sample of this number of pages, seeded")
+    options = parser.parse_args()
+    pages = sorted(path for path in options.folder.rglob("*.html") if path.is_file() and not path.is_symlink())
+    if options.pages:
+        pages = sorted(random.Random(0).sample(pages, options.pages))
+    creator = Creator(options.file).config_indexing(False, "eng")
+    if options.plain:
+        creator.config_compression(Compression.none)
+    with creator:
         for path in pages:
-            creator.add_item(Page(root, path))
-        creator.set_mainpath(str(pages[0].relative_to(root)))
-    print(
-        f"{len(pages):,} pages, {sum(path.stat().st_size for path in pages):,} bytes: {output.stat().st_size:,} bytes"
-    )
+            creator.add_item(Page(options.folder, path))
+        creator.set_mainpath(str(pages[0].relative_to(options.folder)))
+    size = sum(path.stat().st_size for path in pages)
+    print(f"{len(pages):,} pages, {size:,} bytes of HTML: {options.file.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ class CorpusFile:
 
     def texts(self, start: int, end: int) -> Iterator[str]:
         """The documents from ``start`` (included) to ``end`` (excluded). Raises InputError for one without text."""
+        rows: Iterator[Any]
         if self.path.suffix == ".parquet":
             rows = (row[self.column] for row in parquet_rows(self.path, [self.column], start, end))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,10 @@ class CorpusParts:
         starts = np.cumsum([0, *counts], dtype=np.int64)
         return cls(folder, column, int(starts[-1]), starts[:-1], (len(counts), int(starts[-1])))
 
+    @functools.cached_property
+    def _paths(self) -> list[Path]:
+        return _paths(self.folder)
+
     @property
     def source(self) -> str:
         """The folder's name, as ``index.json`` holds it."""
@@ -74,7 +79,7 @@ class CorpusParts:
         return [next(self._rows(position, position + 1, columns)) for position in positions]
 
     def _rows(self, start: int, end: int, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        paths = _paths(self.folder)
+        paths = self._paths
         part = int(np.searchsorted(self.offsets, start, side="right")) - 1
         while part < len(paths) and self.offsets[part] < end:
             first = int(self.offsets[part])

@@ -63,6 +63,13 @@ class QueryPostings(Postings):
         return np.full(len(documents), self.base[term]) if number is None else self.shard.lookup(number, documents)
 
 
+def merged(found: Sequence[tuple[Array, Floats]], k: int) -> Hits:
+    """The k best documents of those that the shards found; equal scores by ascending position."""
+    positions, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.lexsort((positions, -scores))[:k]
+    return Hits(positions[order].tolist(), scores[order].tolist())
+
+
 class ShardedIndex:
     """A BM25 index in a folder, written by ``qabench index build``; scores and ranking are those of a ``BM25Index``.
 
@@ -186,9 +193,7 @@ class ShardedIndex:
                 found = list(threads.map(one, range(len(self._shards))))
         else:
             found = list(map(one, range(len(self._shards))))
-        positions, scores = (np.concatenate(part) for part in zip(*found, strict=True))
-        order = np.lexsort((positions, -scores))[:k]
-        return Hits(positions[order].tolist(), scores[order].tolist())
+        return merged(found, k)
 
     def _known(self, terms: Sequence[str]) -> tuple[list[str], Floats]:
         """The terms that are in the collection, in the query's order, and the base of each; see ``Postings.base``."""

@@ -22,7 +22,7 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.files import sweep, write_json
 from qabench.limits import json_of
-from qabench.processes import map_parallel, most_workers
+from qabench.processes import iterate_parallel, most_workers
 from qabench.retrieval.bm25.arrays import Array, Floats
 from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.building import Content, Origin
@@ -41,8 +41,11 @@ from qabench.retrieval.bm25.vocabulary import StoredVocabulary
 FORMAT = 1
 PLAN, TERMS = "index.json", "terms.bm25"
 SAMPLE = 1000  # documents from which the memory of a shard is estimated
-BYTES_PER_POSTING = 72  # an upper bound, while a shard is counted and weighed
-BYTES_PER_CHARACTER = 2
+# Upper bounds of the memory that a build needs; performance/bm25_sharded.py measures it.
+BYTES_PER_POSTING = 28  # while a shard is counted and weighed
+SHARED = 96 << 20  # the interpreter and the libraries, shared by all processes
+PER_WORKER = 48 << 20  # one block of texts and its terms
+LEAST_PER_WORKER = 64 << 20  # for postings: many small shards are slow to search
 LEAST_PER_SHARD = 1000  # documents
 COUNTS = ("documents", "counts")
 
@@ -125,17 +128,19 @@ def build(
         tokenizer: as for ``BM25Index``.
         dtype: as for ``BM25Index``.
         memory: bytes for all processes together, without the vocabulary of all terms (about 150 bytes per term).
-        workers: processes; None for one per processor.
+            More memory gives fewer, larger shards, which are faster to search.
+        workers: processes; None for one per processor, as far as the memory allows large shards.
         progress: called with the step, the number of shards done, and of all shards.
 
     Raises:
         InputError: a document without text, no terms, or another index in the folder.
         QabenchError: a file cannot be written.
     """
-    workers = workers or most_workers()
+    free = memory - SHARED
+    workers = workers or max(1, min(most_workers(), free // (PER_WORKER + LEAST_PER_WORKER)))
     found = read_plan(folder)
     # A build continues with its shards, also with another number of workers.
-    per_shard = _shard_size(found, folder) if found else _per_shard(corpus, tokenizer, memory // workers)
+    per_shard = _shard_size(found, folder) if found else _per_shard(corpus, tokenizer, free // workers - PER_WORKER)
     job = Build(corpus, parameters, tokenizer, dtype, folder, per_shard)
     if not _begin(job, found):
         return
@@ -189,22 +194,20 @@ def _per_shard(corpus: Corpus, tokenizer: Tokenizer, memory: int) -> int:
     sample = list(corpus.texts(0, min(SAMPLE, corpus.size)))
     counter = TermCounter(tokenizer)
     counter.add(sample)
-    postings = len(counter.counts()[1])
-    per_document = (BYTES_PER_POSTING * postings + BYTES_PER_CHARACTER * sum(map(len, sample))) / len(sample)
-    fixed = 16 * BYTES_PER_CHARACTER * CHARACTERS_A_BLOCK  # one block of texts and its terms
-    return max(LEAST_PER_SHARD, int((memory - fixed) / max(per_document, 1)))
+    per_document = BYTES_PER_POSTING * len(counter.counts()[1]) / len(sample)
+    return max(LEAST_PER_SHARD, int(memory / max(per_document, 1)))
 
 
 def _in_parallel(
     name: str, action: Callable[[int], None], shards: list[int], total: int, workers: int, progress: Progress | None
 ) -> None:
     done = total - len(shards)
-    for start in range(0, len(shards), workers):
-        if progress:
-            progress(name, done + start, total)
-        map_parallel(action, shards[start : start + workers], workers, 1)
     if progress:
-        progress(name, total, total)
+        progress(name, done, total)
+    for _ in iterate_parallel(action, shards, workers, items_per_task=1):
+        done += 1
+        if progress:
+            progress(name, done, total)
 
 
 def _count(job: Build, shard: int) -> None:

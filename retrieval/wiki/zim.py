@@ -74,7 +74,7 @@ class ZimFile:
         for number in range(start, end):
             path = f"entry {number}"
             try:
-                entry = self._archive._get_entry_by_id(number)
+                entry = self._archive._get_entry_by_id(number)  # libzim has no public function that lists entries
                 path = entry.path
                 yield _article(entry) if self._is_article(entry) else None
             except (RuntimeError, ValueError, KeyError) as error:  # damaged: libzim reports it in several ways
@@ -160,11 +160,7 @@ def decoded(html: bytes) -> str:
 @functools.lru_cache(maxsize=2)
 def opened(path: Path, process: int) -> ZimFile:
     """A file that stays open in this process; ``process`` is its id, so that forked processes open their own."""
-    from libzim.reader import set_cluster_cache_max_size
-
-    found = ZimFile(path)
-    set_cluster_cache_max_size(16 << 20)  # pages are read once, in order
-    return found
+    return ZimFile(path)
 
 
 def _article(entry: Any) -> Article:

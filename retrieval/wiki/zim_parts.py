@@ -29,7 +29,7 @@ PLAN = "zim.json"
 FOLDER = "pages"  # of the parts, in the folder of the index
 COUNTS = b"qabench"  # the key of the counts in a Parquet file's metadata
 ENTRIES_PER_PART = 2048
-CHARACTERS_PER_GROUP = 1 << 21  # of passages, in a row group: they are in memory together
+CHARACTERS_PER_GROUP = 1 << 19  # of passages, in a row group, which is read as a whole
 PASSAGE = 1024  # characters, as in FanOutQA's runs
 COLUMNS = ("title", "path", "text")
 
