@@ -34,3 +34,22 @@ def test_a_cache_folder_that_is_a_file(command: str, tmp_path: Path) -> None:
     done = run(command, "fanoutqa", stdout=subprocess.DEVNULL, HF_HOME=home, QABENCH_CACHE=home)
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr and done.stderr.count("qabench:") <= 1
+
+
+def test_loading_with_a_cache_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code = """
+import qabench
+from qabench.errors import QabenchError
+for load, arguments in ((qabench.load_dataset, ("fanoutqa", "sample")), (qabench.load_metric, ("fanoutqa",))):
+    try:
+        load(*arguments)
+    except QabenchError as error:
+        assert "set HF_HOME" in str(error)
+    else:
+        raise AssertionError(load)
+"""
+    home = str(tmp_path / "file")
+    environment = {**os.environ, "HF_HOME": home, "QABENCH_CACHE": home}
+    done = subprocess.run([sys.executable, "-P", "-c", code], stderr=subprocess.PIPE, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

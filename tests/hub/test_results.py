@@ -219,7 +219,7 @@ def test_other_entries_of_a_file_are_kept() -> None:
 
 @pytest.mark.parametrize("old", ["a: b", "- 1", "[", "- value: 1", "text"])
 def test_a_file_without_entries_is_not_changed(old: str) -> None:
-    with pytest.raises(InputError, match="is not a list of entries"):
+    with pytest.raises(InputError, match="exists and is not a list of entries"):
         to_yaml(entries(REPORT, CLOSED), old)
 
 
@@ -252,6 +252,15 @@ def test_files_are_written_and_extended(report: Path, tmp_path: Path) -> None:
     command(report, "--setting=open-book", "--metric=acc.strict", "--output", tmp_path)
     rows = parse_eval_result_entries(yaml.safe_load(path.read_text(encoding="utf-8")))
     assert [row.task_id for row in rows] == ["dev_open_book_acc_loose", "dev_open_book_acc_strict"]
+
+
+@pytest.mark.parametrize("content", [b"- value: [1\n", b"\xff\xfe", b"- a\n"])
+def test_a_file_of_broken_yaml_is_kept(report: Path, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / ".eval_results/fanoutqa_dev_open_book.yaml"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    assert str(path) in failed(report, "--setting=open-book", "--metric=acc.loose", "--output", tmp_path)
+    assert path.read_bytes() == content
 
 
 def ran(folder: Path, **options: Any) -> str:

@@ -27,7 +27,7 @@ from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation
 from qabench.llm.stores import stored_replies
 from qabench.runs import probe
@@ -252,6 +252,21 @@ def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_
         assert result.exit_code == 0, result.output
     assert (tmp_path / "r.jsonl").read_text() == records(done)
     assert [record.id for record in read_run(tmp_path / "l.eval").records] == [str(n + 1) for n in range(QUESTIONS)]
+
+
+@pytest.mark.parametrize("name", ["file/l.eval", "folder.eval"])
+def test_an_export_to_an_unwritable_place(log: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.eval").mkdir()
+    result = CliRunner().invoke(app, ["export", str(log), "--format", "eval", "--output", str(tmp_path / name)])
+    assert isinstance(result.exception, QabenchError) and "cannot write" in str(result.exception)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_export_to_a_full_disk(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "full.eval").symlink_to("/dev/full")
+    result = CliRunner().invoke(app, ["export", str(log), "--format", "eval", "--output", str(tmp_path / "full.eval")])
+    assert isinstance(result.exception, QabenchError) and "cannot write" in str(result.exception)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,11 @@ def _write(files: Files, out: Path) -> list[str]:
     texts = {}
     for name, entries in files.items():
         path = out / name
-        texts[path] = to_yaml(entries, path.read_text(encoding="utf-8") if path.is_file() else "")
+        try:
+            old = path.read_text(encoding="utf-8") if path.is_file() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read {path}: {error}") from None
+        texts[path] = to_yaml(entries, old, path)
     for path, text in texts.items():
         write_text(path, text)
     return [str(path) for path in texts]

@@ -109,12 +109,13 @@ def path(report: Report, about: About) -> str:
     return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
 
 
-def to_yaml(new: Sequence[EvalResultEntry], old: str = "") -> str:
+def to_yaml(new: Sequence[EvalResultEntry], old: str = "", name: object = "the file of results") -> str:
     """The content of a file: the entries of ``old``, with those of the same dataset and task replaced, then new ones.
 
     Args:
         new: see ``entries``.
         old: the current content of the file; entries of other tools are not changed.
+        name: the file, for the error.
 
     Raises:
         InputError: ``old`` is not a list of entries.
@@ -123,12 +124,12 @@ def to_yaml(new: Sequence[EvalResultEntry], old: str = "") -> str:
     from huggingface_hub import eval_result_entries_to_yaml
 
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
-    kept = [added.pop(_key(row), row) for row in _rows(old)]
+    kept = [added.pop(_key(row), row) for row in _rows(old, name)]
     # Notes are not wrapped, so that signatures can be searched.
     return str(yaml.safe_dump([*kept, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")))
 
 
-def _rows(text: str) -> list[dict[str, Any]]:
+def _rows(text: str, name: object) -> list[dict[str, Any]]:
     from huggingface_hub import parse_eval_result_entries
 
     try:
@@ -136,7 +137,7 @@ def _rows(text: str) -> list[dict[str, Any]]:
         parse_eval_result_entries(rows)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"the existing file of results is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
+            f"{name} exists and is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
         ) from None
     return list(rows)
 

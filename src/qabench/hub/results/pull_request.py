@@ -45,7 +45,7 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     try:
         head = api.model_info(model).sha
         old = {path: _text(api, model, path, head) for path in files}
-        new = {path: to_yaml(entries, old[path] or "") for path, entries in files.items()}
+        new = {path: to_yaml(entries, old[path] or "", path) for path, entries in files.items()}
         changed = [CommitOperationAdd(path, new[path].encode()) for path in files if new[path] != old[path]]
         if not changed:
             return None
