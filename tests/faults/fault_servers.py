@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -39,7 +39,7 @@ KEY = "sk-hostile-0123456789"
 LIMIT = 1 << 20  # bytes of a reply or page
 TIMEOUT = 0.4  # seconds of a call to a hostile server
 PATIENCE = 20.0  # seconds of a call where the network is lost: a loaded machine is no fault
-MOST_SECONDS = 20.0  # of a case, on a loaded machine
+MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
 Bytes = Iterator[bytes | float]  # what is sent, and the pauses in between; a negative pause resets the connection
 RESET = -1.0
 
@@ -194,6 +194,8 @@ def check_message(name: str, message: str) -> None:
 
 
 CHAT = json.dumps(completion("the reply")).encode()
+with suppress(ImportError):
+    import openai  # noqa: F401 - before the first case, so that its time does not count
 
 
 def hostile_chat(chance: random.Random, folder: Path) -> str:

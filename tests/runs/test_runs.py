@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -262,11 +263,13 @@ def test_an_export_to_an_unwritable_place(log: Path, tmp_path: Path, name: str) 
     assert isinstance(result.exception, QabenchError) and "cannot write" in str(result.exception)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_an_export_to_a_full_disk(log: Path, tmp_path: Path) -> None:
-    (tmp_path / "full.eval").symlink_to("/dev/full")
-    result = CliRunner().invoke(app, ["export", str(log), "--format", "eval", "--output", str(tmp_path / "full.eval")])
-    assert isinstance(result.exception, QabenchError) and "cannot write" in str(result.exception)
+def test_an_export_to_a_full_disk(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("inspect_ai.log.write_eval_log", full)
+    result = CliRunner().invoke(app, ["export", str(log), "--format", "eval", "--output", str(tmp_path / "l.eval")])
+    assert isinstance(result.exception, QabenchError) and "No space left on device" in str(result.exception)
 
 
 @pytest.mark.parametrize(
