@@ -161,11 +161,13 @@ def test_folders_have_no_hyphens_and_unique_names() -> None:
 def test_help_imports_no_framework() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from qabench.cli import app; "
-        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
+        "asked = [], ['score'], ['run'], ['wiki', 'fetch'], ['fanoutqa', 'submit']; "
+        "assert not any(CliRunner().invoke(app, [*one, '--help']).exit_code for one in asked); "
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"datasets", "evaluate", "numpy", "openai", "pandas", "spacy", "httpx2", "sqlite3", "rich"} & set(loaded)
+    slow = {"datasets", "evaluate", "numpy", "openai", "pandas", "pydantic", "spacy", "httpx2", "sqlite3", "rich"}
+    assert not slow & set(loaded)
 
 
 def test_importing_qabench_is_cheap_and_has_its_names() -> None:

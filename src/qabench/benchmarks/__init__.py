@@ -250,6 +250,11 @@ class Benchmark(Displayed):
 
 def benchmark_names() -> list[str]:
     """The names of all benchmarks, sorted: the packages in this folder."""
+    return list(_packages())
+
+
+@functools.cache
+def _packages() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
 
 

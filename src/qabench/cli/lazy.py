@@ -33,7 +33,18 @@ class Command(TyperCommand):
             raise
 
 
-class LazyGroup(TyperGroup):
+class Group(TyperGroup):
+    """A group of commands whose help does not import pydantic, which takes longer than everything else."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Same as Typer's. It would convert the default None of a flag by pydantic, but does not convert bools."""
+        for parameter in self.get_params(ctx):
+            if getattr(parameter, "is_flag", False) and parameter.default is None:
+                parameter.default = False
+        return super().parse_args(ctx, args)
+
+
+class LazyGroup(Group):
     """The top-level commands of ``sections``, and one group per benchmark with specific commands."""
 
     sections: ClassVar[Sections] = {}
@@ -51,9 +62,12 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Same as click's, but the error for an unknown name lists the valid names."""
-        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+        if args and not args[0].startswith("-") and not self._has(args[0]):
             ctx.fail(unknown_name("command", args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
+
+    def _has(self, name: str) -> bool:
+        return any(name in commands for commands in self.sections.values()) or name in _with_commands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The help's list of commands, by section."""
@@ -68,6 +82,7 @@ class LazyGroup(TyperGroup):
 def command_of(name: str, command: Any) -> Any:
     """The click command of a function or of a Typer application."""
     if isinstance(command, typer.Typer):
+        command.info.cls = Group
         group = typer.main.get_command(command)
         group.name = name
         return group
@@ -118,7 +133,7 @@ def _with_commands() -> dict[str, list[str]]:
 def _benchmark_group(name: str) -> Any:
     found = benchmark(name)
     commands = {command: command_of(command, load(reference)) for command, reference in found.commands.items()}
-    return TyperGroup(
+    return Group(
         name=name,
         commands=commands,
         help=f"Commands of {found.title}.",
