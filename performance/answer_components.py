@@ -1,6 +1,4 @@
-"""Times Answer Component MRR@10 and Recall@10 on the 191 questions: official code and qabench, outputs compared.
-
-    python performance/answer_components.py [--repeat 7]
+"""Answer Component MRR@10 and Recall@10 of the 191 fastbook questions: the official loop and qabench.
 
 The rankings come from full-text search for keywords over chunks of about 500 tokens, as in the source's study. The
 official code repairs both strings for each pair of context and passage, separately for each of the two scores.
@@ -8,17 +6,15 @@ official code repairs both strings for each pair of context and passage, separat
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import ftfy
+from cases import Case, Measured, timed
 
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study
-from qabench.scoring.answer_components import AnswerComponentScores, answer_component_scores
+from qabench.scoring.answer_components import answer_component_scores
 from qabench.text.repaired import RepairedTexts
 
 K = 10
@@ -52,10 +48,9 @@ def official(references: list[Any], rankings: list[list[str]]) -> Scores:
     return [official_mrr(*pair) for pair in pairs], [official_recall(*pair) for pair in pairs]
 
 
-def ours(references: list[Any], rankings: list[list[str]], repaired: RepairedTexts) -> AnswerComponentScores:
+def scores(references: list[Any], rankings: list[list[str]], repaired: RepairedTexts) -> Scores:
     score = answer_component_scores(references, rankings, K, repaired=repaired)
-    score.mrr(K), score.recall(K)
-    return score
+    return score.mrr_per_question(K), score.recall_per_question(K)
 
 
 def copies(rankings: list[list[str]]) -> list[list[str]]:
@@ -63,44 +58,20 @@ def copies(rankings: list[list[str]]) -> list[list[str]]:
     return [[("." + text)[1:] for text in passages] for passages in rankings]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=7, help="rounds; each variant runs once per round")
-    options = parser.parse_args()
+def cases(size: int | None = None) -> Iterator[Case]:
     study = load_study()
     hits = parse_method("fts").rank(study.corpus, study.queries, K, {})
     rankings = [
         [study.corpus[row["chapter"]][position] for position in found.positions]
         for row, found in zip(study.questions, hits, strict=True)
     ]
-    references = study.references
     memory = RepairedTexts()
-    ours(references, rankings, memory)
-    ftfy.fix_text("caf\u00c3\u00a9")  # loads what it needs, so that this is not timed
-    ways: dict[str, Callable[[list[list[str]]], Any]] = {
-        "official": lambda given: official(references, given),
-        "cold: no string repaired before": lambda given: ours(references, given, RepairedTexts()),
-        "warm: the second system over a corpus": lambda given: ours(references, given, memory),
-        "warm, the same strings as new objects": lambda given: ours(references, given, memory),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(options.repeat):
-        for name, way in ways.items():
-            given = copies(rankings) if "new objects" in name else rankings
-            start = time.perf_counter()
-            result = way(given)
-            seconds[name].append(time.perf_counter() - start)
-            if name == "official":
-                expected = result
-            elif (result.mrr_per_question(K), result.recall_per_question(K)) != expected:
-                raise SystemExit("the scores differ")
-    print(f"{len(references)} questions, {sum(map(len, rankings))} passages; every MRR@{K} and Recall@{K} equal")
-    base = statistics.median(seconds.pop("official"))
-    print(f"{'':40}{'official s':>12}{'here s':>10}{'ratio':>9}")
-    for name, values in seconds.items():
-        here = statistics.median(values)
-        print(f"{name:40}{base:12.3f}{here:10.4f}{base / here:8.0f}x")
 
+    def ours(new_objects: bool, repaired: RepairedTexts | None) -> Measured:
+        given = copies(rankings) if new_objects else rankings
+        return timed(lambda: scores(study.references, given, repaired or RepairedTexts()))
 
-if __name__ == "__main__":
-    main()
+    others = {"the authors' loop": lambda: official(study.references, rankings)}
+    yield Case("191 questions, no string repaired before", lambda: ours(False, None), others)
+    yield Case("the second system over a corpus", lambda: ours(False, memory), others)
+    yield Case("the second system, equal strings as new objects", lambda: ours(True, memory), others)

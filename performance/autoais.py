@@ -1,23 +1,22 @@
-"""Labels of ExpertQA's claims by a T5 of random weights: tokens per second against a plain transformers loop.
+"""Labels of ExpertQA's claims by a T5 of random weights, against a plain transformers loop.
 
-    python performance/autoais.py --shape small --claims 100
-    python performance/autoais.py --shape xxl --device cuda --dtype bfloat16 --claims 500
-
-The network has the real architecture (T5 1.1) in the given shape. Its output layer is made so that it says "1" to about
-half of the prompts, and ends after that, as the real model does: the same number of decoder steps is needed.
+The network has the real architecture (T5 1.1) in the shape of ``QABENCH_T5`` (tiny, small, large, xxl; on a GPU with
+bfloat16 if ``QABENCH_DEVICE`` is cuda). Its output layer is made so that it says "1" to about half of the prompts, and ends after that, as
+the real model does: the same number of decoder steps is needed.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import functools
+import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from cases import Case, Measured, timed
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
@@ -34,6 +33,10 @@ SHAPES: dict[str, dict[str, int]] = {
     "large": {"d_model": 1024, "d_ff": 2816, "d_kv": 64, "num_heads": 16, "num_layers": 24},
     "xxl": {"d_model": 4096, "d_ff": 10240, "d_kv": 64, "num_heads": 64, "num_layers": 24},
 }
+SHAPE = os.environ.get("QABENCH_T5", "small")
+DEVICE = os.environ.get("QABENCH_DEVICE", "cpu")
+DTYPE = "float32" if DEVICE == "cpu" else "bfloat16"
+CLAIMS = 36  # with evidence, evenly spread over all
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
@@ -134,53 +137,39 @@ class Plain:
             yield "Y" if self.judge(prompt_of(evidence, text)).entailed else "N"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", choices=SHAPES, default="small")
-    parser.add_argument("--claims", type=int, default=100, help="claims with evidence, evenly spread over all")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--threads", type=int, default=1, help="of torch; CPU time is measured")
-    parser.add_argument("--batch-size", type=int, help="default: 16, on a CPU 2")
-    arguments = parser.parse_args()
+def cases(size: int | None = None) -> Iterator[Case]:
     claims = [claim for claim in annotated_claims() if claim[1]]
-    chosen = claims[:: max(1, len(claims) // arguments.claims)][: arguments.claims]
+    chosen = claims[:: len(claims) // CLAIMS][:CLAIMS]
     prompts = [prompt_of(" ".join(map(clean, pieces)), clean(claim)) for claim, pieces in claims]
     split = sentence_splitter()[1]
-    torch.set_num_threads(arguments.threads)
+    if DEVICE == "cpu":
+        torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        tokenizer = save_tokenizer(prompts, folder)
-        save_network(arguments.shape, tokenizer, prompts[::40], folder, arguments.device, arguments.dtype)
-        model = load_entailment(
-            str(folder), device=arguments.device, dtype=arguments.dtype, batch_size=arguments.batch_size
-        )
+        save_network(SHAPE, save_tokenizer(prompts, folder), prompts[::40], folder, DEVICE, DTYPE)
+        model = load_entailment(str(folder), device=DEVICE, dtype=DTYPE)
+        plain = {
+            "the authors' loop, padded to 512 tokens": Plain(folder, DEVICE, DTYPE, padding=True),
+            "the same loop without padding": Plain(folder, DEVICE, DTYPE, padding=False),
+        }
+        others = {title: functools.partial(_labels_of_loop, loop, chosen, split) for title, loop in plain.items()}
         label_claims(chosen[:2], model, split)  # warms up
-        start = time.process_time()
-        labels = label_claims(chosen, model, split)
-        seconds = time.process_time() - start
-        result: dict[str, Any] = {"claims": len(chosen), "labels Y": labels.count("Y"), "qabench s": round(seconds, 2)}
-        for title, padding in (("plain loop, as the authors'", True), ("plain loop, no padding", False)):
-            plain = Plain(folder, arguments.device, arguments.dtype, padding)
-            list(plain.label(chosen[:1], split))
-            plain.tokens = plain.prompts = 0
-            start = time.process_time()
-            wanted = list(plain.label(chosen, split))
-            slower = time.process_time() - start
-            result |= {
-                "prompts": plain.prompts,
-                "tokens": plain.tokens,
-                "qabench tokens/s": round(plain.tokens / seconds),
-            }
-            different = sum(ours != theirs for ours, theirs in zip(labels, wanted, strict=True))
-            result[title] = {
-                "s": round(slower, 2),
-                "tokens/s": round(plain.tokens / slower),
-                "ratio": round(slower / seconds, 1),
-                "different labels": different,
-            }
-    print(json.dumps(vars(arguments) | result, indent=1))
+        for loop in plain.values():
+            list(loop.label(chosen[:1], split))
+        yield Case(
+            f"labels of {len(chosen)} claims, T5 of the shape {SHAPE}, {DTYPE}, {DEVICE}",
+            lambda: timed(lambda: label_claims(chosen, model, split), _clock()),
+            others,
+            warm=False,
+        )
 
 
-if __name__ == "__main__":
-    main()
+def _labels_of_loop(loop: Plain, claims: Claims, split: Any) -> Measured:
+    before = loop.tokens
+    result = timed(lambda: list(loop.label(claims, split)), _clock())
+    return Measured(result.seconds, result.output, f"{(loop.tokens - before) / result.seconds:.0f} tokens/s")
+
+
+def _clock() -> Callable[[], float]:
+    """CPU time is steadier on a machine with other work, but a GPU's work is not in it."""
+    return time.process_time if DEVICE == "cpu" else time.perf_counter

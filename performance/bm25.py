@@ -1,157 +1,130 @@
-"""Times BM25 over passages: qabench, rank_bm25, bm25s, rank_bm25_rs, tantivy and SQLite FTS5, rankings compared.
-
-    pip install "qabench[retrieval]" rank-bm25-rs tantivy    # and numba, for bm25s's fast path
-    python performance/bm25.py [--passages 100000] [--queries 200] [--source expertqa|zipf] [--only NAME ...]
+"""BM25 over passages: indexing, one query, a batch; qabench, rank_bm25, rank_bm25_rs, bm25s, tantivy, SQLite FTS5.
 
 Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded words of a Zipf
 distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like those of passages. Engines
-that take tokens get those of qabench, and "tokens s" is the time to make them; for qabench, tantivy and FTS5,
-tokenization is part of "index s". Each engine runs in a separate process; "peak MB" is its memory in addition to the
-texts, including tokens. A query is one call for k documents. The ratio is to rank_bm25 on the same queries. At the end,
-rankings are compared: the k scores with those of qabench's index with the same formula (tantivy and FTS5 use other
-formulas), and the documents above the last tie.
+that take tokens get those of qabench; making them is part of indexing, for all engines. An engine indexes in a process
+of its own, which measures its peak memory in addition to the passages. Engines with the same formula must find the same k
+scores (to 1e-6) and the same documents above the last tie. Engines that are not installed are left out.
 """
 
 from __future__ import annotations
 
-import argparse
+import functools
 import importlib.util
 import multiprocessing
 import os
 import resource
-import sys
-import tempfile
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from bm25_engines import ENGINES
 from bm25_passages import corpus
+from cases import Case, Measured, timed
 
-from qabench.retrieval.bm25.tokenizers import words
+from qabench.retrieval.bm25 import ranking
 
-SLOW_QUERIES = 10  # for engines that take half a second per query
-
-
-def measure(name: str, options: argparse.Namespace, texts: list[str], queries: list[str], pipe: Any) -> None:
-    """Runs in the engine's process, which is forked so that it shares the texts."""
-    engine = ENGINES[name]()
-    before = resident()
-    start = time.perf_counter()
-    prepared = engine.tokens(texts)
-    token_seconds = time.perf_counter() - start
-    start = time.perf_counter()
-    engine.index(prepared)
-    result: dict[str, Any] = {"tokens": token_seconds, "index": time.perf_counter() - start}
-    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
-    del prepared
-    some = [engine.query(text) for text in (queries[:SLOW_QUERIES] if engine.slow else queries)]
-    seconds, result["found"] = [], []
-    for query in some:
-        start = time.perf_counter()
-        result["found"].append(engine.search(query, options.k))
-        seconds.append(time.perf_counter() - start)
-    result["p50"], result["p95"] = np.percentile(seconds, [50, 95]).tolist()
-    result["seconds"] = seconds
-    if not engine.slow:
-        many = some * -(-options.batch // len(some))
-        start = time.perf_counter()
-        engine.batch(many, options.k)
-        result["batch"] = len(many) / (time.perf_counter() - start)
-    with tempfile.TemporaryDirectory() as folder:
-        result["load"] = engine.load_seconds(Path(folder))
-    pipe.send(result)
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+K = 10
+QUERIES = 100
+BATCH = 2_000
+SLOW_QUERIES = 5  # for engines that take up to a second per query
+SLOW_UP_TO = 100_000  # passages; with more, these engines are left out
+# Ours -> the engines to compare with.
+RIVALS = {
+    "qabench okapi": ("rank_bm25", "rank_bm25_rs"),
+    "qabench bm25+": ("bm25s numpy, bm25+", "bm25s numba, bm25+"),
+    "qabench lucene": ("bm25s numpy, lucene", "bm25s numba, lucene", "tantivy", "SQLite FTS5"),
+}
 
 
-def resident() -> float:
-    """The resident memory of this process, in megabytes."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+def cases(size: int | None) -> Iterator[Case]:
+    source = "expertqa" if os.environ.get("QABENCH_MIRROR") else "zipf"
+    texts, queries = corpus(source, size or 100_000, QUERIES)
+
+    @functools.cache
+    def engine(name: str) -> tuple[Any, list[Any]]:
+        made = ENGINES[name]()
+        made.index(made.tokens(texts))
+        return made, [made.query(text) for text in queries]
+
+    def one_query(name: str) -> Measured:
+        made, prepared = engine(name)
+        asked = prepared[:SLOW_QUERIES] if made.slow else prepared
+        result = timed(lambda: [made.search(query, K) for query in asked])
+        return Measured(result.seconds / len(asked), result.output)
+
+    def batch(name: str) -> Measured:
+        made, prepared = engine(name)
+        many = prepared * (BATCH // len(prepared))
+        result = timed(lambda: made.batch(many, K))
+        return Measured(result.seconds / len(many))
+
+    names = {ours: [name for name in rivals if usable(name, len(texts))] for ours, rivals in RIVALS.items()}
+    for ours, rivals in names.items():
+        search = functools.partial(one_query, ours)
+        comparable = {name: functools.partial(one_query, name) for name in rivals if ENGINES[name].method}
+        others = {name: functools.partial(one_query, name) for name in rivals if not ENGINES[name].method}
+        yield Case(f"one query, {ours}", search, comparable, equal)
+        yield Case(f"one query, {ours} without numba", without_numba(search), comparable, equal)
+        if others:
+            yield Case(f"one query, {ours}; other formulas", search, others, None)
+    fast = {name: functools.partial(batch, name) for name in names["qabench bm25+"]}
+    yield Case(f"a query of a batch of {BATCH:,}, bm25+", functools.partial(batch, "qabench bm25+"), fast, None)
+    rivals = [name for of in names.values() for name in of if "numba" not in name and "lucene" not in name]
+    index = {name: functools.partial(indexed, name, texts) for name in rivals}
+    yield Case("indexing, bm25+", functools.partial(indexed, "qabench bm25+", texts), index, None, warm=False)
 
 
-def run(name: str, options: argparse.Namespace, texts: list[str], queries: list[str]) -> dict[str, Any] | None:
+def usable(name: str, passages: int) -> bool:
+    """Whether an engine is installed, and fast enough for the passages."""
+    package = ENGINES[name].package
+    return (not package or importlib.util.find_spec(package) is not None) and (
+        not ENGINES[name].slow or passages <= SLOW_UP_TO
+    )
+
+
+def without_numba(search: Callable[[], Measured]) -> Callable[[], Measured]:
+    """The search as it is if numba is not installed."""
+
+    def run() -> Measured:
+        kernel, ranking._kernel = ranking._kernel, lambda: None  # type: ignore[assignment]
+        try:
+            return search()
+        finally:
+            ranking._kernel = kernel
+
+    return run
+
+
+def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
+    """Whether the scores are the same, rank by rank, and the documents above the last tie."""
+    for (positions, scores), (other_positions, other_scores) in zip(ours, theirs, strict=False):
+        last = min(scores) * (1 + 1e-6)
+        above = {position for position, score in zip(positions, scores, strict=True) if score > last}
+        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(other_positions):
+            return False
+    return True
+
+
+def indexed(name: str, texts: list[str]) -> Measured:
+    """The time and the peak of memory of indexing, in a process that is forked so that it shares the passages."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=measure, args=(name, options, texts, queries, sender))
+    process = context.Process(target=_index, args=(name, texts, sender))
     process.start()
     sender.close()
-    try:
-        result: dict[str, Any] | None = receiver.recv()
-    except EOFError:
-        result = None
+    seconds, megabytes = receiver.recv()
     process.join()
-    return result
+    return Measured(seconds, note=f"{megabytes:,.0f} MB")
 
 
-def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
-    """The number of queries with the same scores, rank by rank, and the same documents above the last tie."""
-    pairs = list(zip(ours, theirs, strict=False))
-    good = 0
-    for (positions, scores), (other_positions, other_scores) in pairs:
-        last = min(scores) * (1 + 1e-6)
-        above = {p for p, s in zip(positions, scores, strict=True) if s > last}
-        good += bool(np.allclose(scores, other_scores, rtol=1e-6, atol=0)) and above <= set(other_positions)
-    return f"{good}/{len(pairs)}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--passages", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=2000, help="queries of the batch, repeated if necessary")
-    parser.add_argument("--k", type=int, default=10)
-    parser.add_argument("--source", choices=("expertqa", "zipf"))
-    parser.add_argument("--only", nargs="*", choices=list(ENGINES), default=list(ENGINES))
-    options = parser.parse_args()
-    source = options.source or ("expertqa" if os.environ.get("QABENCH_MIRROR") else "zipf")
-    texts, queries = corpus(source, options.passages, options.queries)
-    megabytes = sum(map(len, texts)) / 1e6
-    terms = sum(len(words(query)) for query in queries) / len(queries)
-    print(
-        f"{len(texts)} passages ({source}, {megabytes:.0f} M characters), {len(queries)} queries of {terms:.1f} terms,"
-    )
-    print(f"k {options.k}, {len(os.sched_getaffinity(0))} processors, load at the start {os.getloadavg()[0]:.1f}")
-    heads = ("tokens s", "index s", "peak MB", "p50 ms", "p95 ms", "mean ms", "ratio", "batch q/s", "load ms")
-    print(f"{'':24}" + "".join(f"{head:>10}" for head in heads))
-    results: dict[str, dict[str, Any]] = {}
-    names = sorted(options.only, key=lambda name: name != "rank_bm25")
-    for name in names:
-        package = ENGINES[name].package
-        if package and importlib.util.find_spec(package) is None:
-            print(f"{name:24}  not installed")
-            continue
-        result = run(name, options, texts, queries)
-        if result is None:
-            print(f"{name:24}  failed (out of memory?)")
-            continue
-        results[name] = result
-        print(line(name, result, results), flush=True)
-    ours = {ENGINES[name].method: results[name]["found"] for name in list(ENGINES)[:2] if name in results}
-    for name, result in results.items():
-        if reference := ours.get(ENGINES[name].method):
-            print(f"{name:24} rankings equal to qabench's: {equal(reference, result['found'])}")
-
-
-def line(name: str, result: dict[str, Any], results: dict[str, dict[str, Any]]) -> str:
-    base = results.get("rank_bm25")
-    count = min(len(result["seconds"]), SLOW_QUERIES)
-    # The same queries for both engines.
-    ratio = sum(base["seconds"][:count]) / sum(result["seconds"][:count]) if base else None
-    cells = [
-        f"{result['tokens']:.2f}",
-        f"{result['index']:.2f}",
-        f"{result['peak']:.0f}",
-        f"{1000 * result['p50']:.2f}",
-        f"{1000 * result['p95']:.2f}",
-        f"{1000 * np.mean(result['seconds']):.2f}",
-        f"{ratio:.0f}x" if ratio else "-",
-        f"{result['batch']:.0f}" if "batch" in result else "-",
-        "-" if result["load"] is None else f"{1000 * result['load']:.1f}",
-    ]
-    return f"{name:24}" + "".join(f"{cell:>10}" for cell in cells)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _index(name: str, texts: list[str], pipe: Any) -> None:
+    with open("/proc/self/statm") as file:
+        before = int(file.read().split()[1]) * resource.getpagesize() / 2**20
+    engine = ENGINES[name]()
+    start = time.perf_counter()
+    engine.index(engine.tokens(texts))
+    seconds = time.perf_counter() - start
+    pipe.send((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before))

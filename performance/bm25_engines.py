@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,19 +38,13 @@ class Engine:
         for query in queries:
             self.search(query, k)
 
-    def load_seconds(self, folder: Path) -> float | None:
-        """Saves the index and returns the time to open it again; None if the engine cannot save it."""
-        return None
-
 
 class Ours(Engine):
-    dtype = "float64"
-
     def tokens(self, texts: Sequence[str]) -> Any:
         return texts
 
     def index(self, prepared: Any) -> None:
-        self.made = BM25Index(prepared, self.method or "okapi", dtype=self.dtype)
+        self.made = BM25Index(prepared, self.method or "okapi")
 
     def query(self, text: str) -> Any:
         return text
@@ -64,19 +56,13 @@ class Ours(Engine):
     def batch(self, queries: Sequence[Any], k: int) -> None:
         self.made.search_batch(queries, k)
 
-    def load_seconds(self, folder: Path) -> float | None:
-        self.made.save(folder / "index")
-        start = time.perf_counter()
-        BM25Index.load(folder / "index")
-        return time.perf_counter() - start
-
 
 class OursPlus(Ours):
     method = "bm25+"
 
 
-class OursFloat32(Ours):
-    dtype = "float32"
+class OursLucene(Ours):
+    method = "lucene"
 
 
 class RankBm25(Engine):
@@ -116,10 +102,8 @@ class Bm25s(Engine):
     def index(self, prepared: Any) -> None:
         import bm25s
 
-        self.made = bm25s.BM25(method="bm25+", delta=1.0, backend=self.backend)
+        self.made = bm25s.BM25(method=self.method, delta=1.0, backend=self.backend)
         self.made.index(prepared, show_progress=False)
-        if self.backend == "numba":
-            self.search(next(iter(prepared)), 10)  # compiles
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
         positions, scores = self.made.retrieve([query], k=k, show_progress=False, n_threads=0)
@@ -128,18 +112,18 @@ class Bm25s(Engine):
     def batch(self, queries: Sequence[Any], k: int) -> None:
         self.made.retrieve(list(queries), k=k, show_progress=False, n_threads=-1)
 
-    def load_seconds(self, folder: Path) -> float | None:
-        import bm25s
 
-        self.made.save(folder / "bm25s", show_progress=False)
-        start = time.perf_counter()
-        bm25s.BM25.load(folder / "bm25s", mmap=True)
-        return time.perf_counter() - start
+class Bm25sLucene(Bm25s):
+    method = "lucene"
 
 
 class Bm25sNumba(Bm25s):
     package = "numba"
     backend = "numba"
+
+
+class Bm25sNumbaLucene(Bm25sNumba):
+    method = "lucene"
 
 
 class Tantivy(Engine):
@@ -195,11 +179,13 @@ class Fts5(Engine):
 ENGINES: dict[str, type[Engine]] = {
     "qabench okapi": Ours,
     "qabench bm25+": OursPlus,
-    "qabench okapi, float32": OursFloat32,
+    "qabench lucene": OursLucene,
     "rank_bm25": RankBm25,
     "rank_bm25_rs": RankBm25Rs,
-    "bm25s, numpy": Bm25s,
-    "bm25s, numba": Bm25sNumba,
+    "bm25s numpy, bm25+": Bm25s,
+    "bm25s numba, bm25+": Bm25sNumba,
+    "bm25s numpy, lucene": Bm25sLucene,
+    "bm25s numba, lucene": Bm25sNumbaLucene,
     "tantivy": Tantivy,
     "SQLite FTS5": Fts5,
 }

@@ -1,24 +1,25 @@
-"""Times loading: FanOutQA dev from a warm cache, and all benchmarks from source files; stock function and qabench.
-
-    python performance/datasets_load.py [--repeat 20]
+"""Loading: FanOutQA dev from cold and warm caches, and all benchmarks from source files; stock function and qabench.
 
 Cold runs are separate processes with empty caches of datasets and qabench; the source files may still be in the
-system's page cache. Times do not include imports unless the row says "with imports".
+system's page cache. Times do not include imports.
 """
 
 from __future__ import annotations
 
-import argparse
+import functools
+import itertools
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cases import Case, Measured
+
+REPEAT = 10  # calls with a warm cache; their median is measured
 PREPARE = """
 import json, sys, time
 import datasets
@@ -68,66 +69,56 @@ for _ in range(repeat + 1):
     seconds.append(time.perf_counter() - start)
 text = json.dumps(rows["validation"].to_list(), ensure_ascii=False)
 digest = hashlib.sha256(text.encode()).hexdigest()
-print(json.dumps({"first": seconds[0], "again": statistics.median(seconds[1:]), "late": late, "rows": digest}))
+print(json.dumps({"first": seconds[0], "again": statistics.median(seconds[1:] or seconds), "late": late, "rows": digest}))
 """
 
 
-def run(code: str, home: Path, *arguments: object) -> tuple[float, dict[str, Any]]:
-    """Runs code in a new process with the caches in ``home``. Returns seconds, and the JSON that it prints."""
+def run(code: str, home: Path, *arguments: object) -> dict[str, Any]:
+    """Runs code in a new process with the caches in ``home``. Returns the JSON that it prints."""
+    home.mkdir(exist_ok=True)
     env = os.environ | {
         "HF_HOME": str(home),
         "QABENCH_CACHE": str(home / "qabench"),
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
     }
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], env=env, cwd=home, stdout=subprocess.PIPE, check=True
-    )
-    return time.perf_counter() - start, json.loads(done.stdout)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, env=env, cwd=home, stdout=subprocess.PIPE, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=20, help="calls with a warm cache; their median is printed")
-    parser.add_argument("--cold", type=int, default=3, help="cold runs; their median is printed")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        homes = (path for path in map(Path(folder).joinpath, map(str, range(1000))) if path.mkdir() is None)
-        prepared = [run(PREPARE, next(homes)) for _ in range(options.cold)]
-        built = [run(BUILD, next(homes), Path(folder) / f"out{i}") for i in range(options.cold)]
-        repository = Path(folder) / "out0" / "fanoutqa"
-        ours, stock, our_next, stock_next = [], [], [], []
-        for _ in range(options.cold):
-            for how, path, cold, warm in (
-                ("qabench", "fanoutqa", ours, our_next),
-                ("stock", repository, stock, stock_next),
-            ):
-                home = next(homes)
-                cold.append(run(LOAD, home, how, path, options.repeat)[1])
-                warm.append(run(LOAD, home, how, path, options.repeat)[1])
-    if len({result["rows"] for result in ours + stock + our_next + stock_next}) != 1:
-        raise SystemExit("the rows of the stock function differ from ours")
-    what = prepared[0][1]
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    print(f"{len(os.sched_getaffinity(0))} cores, load average {load}; rows of dev equal both ways; medians")
-    print(f"all available data: {what['configs']} configs, {what['rows']} rows; {what['missing']} configs missing")
-    lines = [
-        ("all: load_dataset from source files, cold", [result["seconds"] for _, result in prepared]),
-        ("all: the same, with imports", [seconds for seconds, _ in prepared]),
-        ("all: qabench build, cold", [result["seconds"] for _, result in built]),
-        ("all: the same, with imports", [seconds for seconds, _ in built]),
-        ("dev: qabench.load_dataset, cold", [result["first"] for result in ours]),
-        ("dev: stock, on a built repository, cold", [result["first"] for result in stock]),
-        ("dev: qabench.load_dataset, warm, new process", [result["first"] for result in our_next]),
-        ("dev: stock, warm, new process", [result["first"] for result in stock_next]),
-        ("late import of scipy by datasets, not in the lines on dev", [result["late"] for result in our_next]),
-        ("dev: qabench.load_dataset, warm, same process", [result["again"] for result in our_next]),
-        ("dev: stock, warm, same process", [result["again"] for result in stock_next]),
-    ]
-    for name, seconds in lines:
-        print(f"{name:60}{statistics.median(seconds):9.3f} s")
+def cases(size: int | None = None) -> Iterator[Case]:
+    with tempfile.TemporaryDirectory() as name:
+        folder, numbers = Path(name), itertools.count()
 
+        def new_home() -> Path:
+            return folder / f"home{next(numbers)}"
 
-if __name__ == "__main__":
-    main()
+        def everything(code: str, *arguments: object) -> Measured:
+            found = run(code, new_home(), *arguments)
+            return Measured(found["seconds"], note=f"{found['configs']} configs" if "configs" in found else "")
+
+        yield Case("all available data, load_dataset, cold", lambda: everything(PREPARE), warm=False)
+        yield Case(
+            "all available data, qabench build, cold",
+            lambda: everything(BUILD, folder / f"out{next(numbers)}"),
+            warm=False,
+        )
+        run(BUILD, new_home(), folder / "built")
+        paths = {"qabench": "fanoutqa", "stock": folder / "built" / "fanoutqa"}
+        homes = {how: new_home() for how in paths}
+        for how, path in paths.items():
+            run(LOAD, homes[how], how, path, 0)
+
+        def dev(how: str, when: str, cold: bool) -> Measured:
+            found = run(LOAD, new_home() if cold else homes[how], how, paths[how], REPEAT)
+            return Measured(found[when], found["rows"])
+
+        for title, when, cold in (
+            ("FanOutQA dev, cold", "first", True),
+            ("FanOutQA dev, warm, new process", "first", False),
+            ("FanOutQA dev, warm, same process", "again", False),
+        ):
+            ours, stock = (functools.partial(dev, how, when, cold) for how in paths)
+            yield Case(title, ours, {"load_dataset of datasets, from a built repository": stock}, warm=False)

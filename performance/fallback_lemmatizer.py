@@ -1,6 +1,6 @@
 """Compares FanOutQA's accuracy on the dev questions with lemmatizers that need no model and with a spaCy pipeline.
 
-    pip install nltk simplemma spacy && python performance/fallback_lemmatizer.py
+Needs nltk, the extra ``spacy`` and a model, and ``QABENCH_MIRROR``.
 
 The numbers in the docstring of ``qabench.text.lemmatizers.SimplemmaLemmatizer`` come from here.
 """
@@ -10,11 +10,8 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import answer_styles
 from nltk.stem.porter import PorterStemmer
@@ -23,6 +20,7 @@ from nltk.stem.snowball import SnowballStemmer
 from qabench.scoring.accuracy import accuracy
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
+from qabench.tables import Table
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 STYLES = (answer_styles.prose, answer_styles.inflected, answer_styles.numbers)
@@ -41,7 +39,7 @@ class ByWord:
         return [" ".join(map(self.function, SimplemmaLemmatizer.TOKEN.findall(text))) for text in texts]
 
 
-def main() -> None:
+def table() -> Table:
     path = Path(os.environ["QABENCH_MIRROR"]) / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-dev.json"
     dev = json.loads(path.read_text(encoding="utf-8"))
     references = [question["answer"] for question in dev]
@@ -52,20 +50,21 @@ def main() -> None:
         ByWord("porter", PorterStemmer().stem),
         ByWord("snowball", SnowballStemmer("english").stem),
     ]
-    print(f"loose accuracy in points, relative to {pipeline.lemmatizer.name}: change of the mean, mean change by item;")
-    print("and the number of strict verdicts that change")
+    rows = []
     for style in STYLES:
         texts = answer_styles.answers(dev, style)
         base = accuracy(references, texts, pipeline.batch)
-        print(f"{style.__name__}: loose {base.loose:.4f}, strict {base.strict:.4f}")
         for candidate in candidates:
             score = accuracy(references, texts, Normalizer(candidate).batch)
             pairs = list(zip(score.per_question, base.per_question, strict=True))
             moved = sum(abs(a.loose - b.loose) for a, b in pairs) / len(pairs)
             flipped = sum(a.strict != b.strict for a, b in pairs)
             change = 100 * (score.loose - base.loose)
-            print(f"  {candidate.name:18}{change:+7.2f}{100 * moved:7.2f}{flipped:6} of {len(pairs)}")
-
-
-if __name__ == "__main__":
-    main()
+            rows.append([f"{style.__name__}, {candidate.name}", f"{change:+.2f}", f"{100 * moved:.2f}", flipped])
+    columns = [
+        "style of the answers, lemmatizer",
+        "change of the mean",
+        "mean change by item",
+        "strict verdicts changed",
+    ]
+    return Table(f"Loose accuracy in points, relative to {pipeline.lemmatizer.name}", columns, rows)

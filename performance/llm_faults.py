@@ -1,9 +1,7 @@
 """Tests the client for language models under faults: calls made, replies lost, replies paid for twice.
 
 A scripted server on loopback answers 100 questions and injects one kind of fault into each fifth call. A reply
-counts as paid for when a good one has left the server in full. Lost: questions without a reply at the end. Run:
-
-    python performance/llm_faults.py
+counts as paid for when a good one has left the server in full. Lost: questions without a reply at the end.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from openai_server import Fault, OpenAIServer, completion
 
-from qabench.cli.output import print_table
 from qabench.tables import Table
 
 QUESTIONS = 100
@@ -117,15 +113,11 @@ def rows() -> Iterator[list[Any]]:
             yield [name, injected, len(server.calls), QUESTIONS - min(answered), twice, server.max_in_flight]
 
 
-def main() -> None:
+def table() -> Table:
     os.environ["PYTHONWARNINGS"] = "error"
     columns = ["fault", "injected", "calls made", "replies lost", "paid twice", "most in flight"]
     notes = [
         f"{QUESTIONS} questions, 20 calls in flight per process; paid: the server had sent the whole reply",
         "after a kill, only calls that were in flight (at most 20 per kill) are paid again",
     ]
-    print_table(Table("The client under faults", columns, list(rows()), notes))
-
-
-if __name__ == "__main__":
-    main()
+    return Table("The client under faults", columns, list(rows()), notes)

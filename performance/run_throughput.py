@@ -1,28 +1,22 @@
 """A run's overhead: FanOutQA closed-book against a fast server on loopback, next to a minimal Inspect task.
 
-The minimal task has the same prompts, one call per sample, and Inspect's own scorer ``includes``. Both are run for a
-quarter of the samples and for all of them, each in a process of its own. The CPU time per sample is that of the
-additional samples, so that imports and the reading of data do not count; memory is the peak of the process. Samples
-beyond the 310 questions of dev are epochs. Needs the extra ``run`` and FanOutQA's data. Run:
-
-    python performance/run_throughput.py [--samples 1000] [--connections 50] [--delay 0] [--no-cache]
+The minimal task has the same prompts, one call per sample, and Inspect's own scorer ``includes``. For the CPU time per
+sample, both are run for a quarter of the samples and for all of them, each in a process of its own: it is that of the
+additional samples, so that imports and the reading of data do not count. Samples beyond the 310 questions of dev are
+epochs. Needs the extra ``run`` and FanOutQA's data.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+from cases import Case, Measured
 from openai_server import OpenAIServer
-
-from qabench.cli.output import print_table
-from qabench.tables import Table
 
 QUESTIONS = 250  # of dev; more samples are epochs of these
 # Executed in a separate process, whose CPU time and peak memory are those of the run.
@@ -50,45 +44,35 @@ report = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - u
 report["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps(report))
 """
-KINDS = ("qabench run", "minimal Inspect task")
+OURS, MINIMAL = "qabench run", "minimal Inspect task"
+SAMPLES = 1000
+CONNECTIONS = 50
 
 
-def main() -> None:
-    """Measures both kinds of runs and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=1000)
-    parser.add_argument("--connections", type=int, default=50)
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each reply")
-    parser.add_argument("--cache", action=argparse.BooleanOptionalAction, default=True)
-    given = parser.parse_args()
-    few, many = given.samples // 4, given.samples
-    found = {kind: [measured(kind, samples, given) for samples in (few, many)] for kind in KINDS}
-    rows = []
-    for kind, (first, second) in found.items():
-        more = many - few
-        cpu = 1000 * (second["cpu"] - first["cpu"]) / more
-        memory = 1024 * (second["megabytes"] - first["megabytes"]) / more
-        rows.append([kind, f"{second['seconds']:.1f}", f"{cpu:.2f}", f"{second['megabytes']:.0f}", f"{memory:.1f}"])
-    columns = ["run", "seconds", "CPU ms per sample", "peak MB", "KB per additional sample"]
-    ratio = found[KINDS[0]][1]["seconds"] / found[KINDS[1]][1]["seconds"]
-    title = f"{many} samples, {given.connections} connections, {given.delay} s per reply"
-    print_table(Table(title, columns, rows, [f"qabench run takes {ratio:.2f} times as long"]))
+def cases(size: int | None = None) -> Iterator[Case]:
+    others = {MINIMAL: lambda: more_samples(MINIMAL)}
+    yield Case("CPU time per sample", lambda: more_samples(OURS), others, warm=False)
+    whole = {MINIMAL: lambda: Measured(measured(MINIMAL, SAMPLES)["seconds"])}
+    yield Case(f"a run of {SAMPLES} samples", lambda: Measured(measured(OURS, SAMPLES)["seconds"]), whole, warm=False)
 
 
-def measured(kind: str, samples: int, given: argparse.Namespace) -> dict[str, Any]:
+def more_samples(kind: str) -> Measured:
+    """The CPU time of each of the last three quarters of the samples, and their memory."""
+    first, second = (measured(kind, samples) for samples in (SAMPLES // 4, SAMPLES))
+    more = SAMPLES - SAMPLES // 4
+    kilobytes = 1024 * (second["megabytes"] - first["megabytes"]) / more
+    return Measured((second["cpu"] - first["cpu"]) / more, note=f"{kilobytes:.1f} KB per sample")
+
+
+def measured(kind: str, samples: int) -> dict[str, Any]:
     """Seconds, CPU seconds and peak megabytes of one run."""
     epochs = max(1, samples // QUESTIONS)
     with OpenAIServer() as server, tempfile.TemporaryDirectory() as folder:
-        server.delay = given.delay
         server.reply = lambda body: "Paris: 1998\nLima: 2004\nOslo: 1,234,567"
-        sizes = [samples // epochs, epochs, given.connections, "yes" if given.cache else "no"]
+        sizes = [samples // epochs, epochs, CONNECTIONS, "yes"]
         command = [sys.executable, "-P", "-c", RUN, kind, server.base_url, folder, *map(str, sizes)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         if len(server.calls) < samples // epochs * epochs:
             raise SystemExit(f"{len(server.calls)} calls for {samples} samples")
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return report
-
-
-if __name__ == "__main__":
-    main()

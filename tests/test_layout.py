@@ -161,7 +161,7 @@ def test_folders_have_no_hyphens_and_unique_names() -> None:
 def test_help_imports_no_framework() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from qabench.cli import app; "
-        "asked = [], ['score'], ['run'], ['wiki', 'fetch'], ['fanoutqa', 'submit']; "
+        "asked = [], ['score'], ['run'], ['wiki', 'prefetch'], ['fanoutqa', 'submit']; "
         "assert not any(CliRunner().invoke(app, [*one, '--help']).exit_code for one in asked); "
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )

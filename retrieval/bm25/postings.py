@@ -48,9 +48,13 @@ class Postings:
     def check_source(self) -> None:
         """Raises InputError if the arrays are in a file that changed and can no longer be read."""
 
+    def span(self, term: int) -> tuple[int, int]:
+        """The start and the end of the term's postings."""
+        return int(self.starts[term]), int(self.starts[term + 1])
+
     def of(self, term: int) -> tuple[Positions, Array]:
         """The documents that contain ``term``, and its weights in them."""
-        start, end = self.starts[term], self.starts[term + 1]
+        start, end = self.span(term)
         return self.documents[start:end], self.weights[start:end]
 
     def lookup(self, term: int, documents: Positions) -> Floats:

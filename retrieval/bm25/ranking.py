@@ -1,13 +1,15 @@
 """Finds the best documents of a query without scoring all documents, but with exactly the same ranking.
 
-In a large collection, only few documents are candidates (see ``pruning``). Only these are scored, term by term in the
-order of the query.
+In a large collection, only few documents are candidates (see ``pruning``, and ``kernel`` if numba is installed). Only
+these are scored, term by term in the order of the query.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +39,26 @@ def top(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = No
         best = best_of(scores, k)
         return candidates[best].astype(np.int64), scores[best]
     times = Counter(terms)
-    if allowed <= SMALL or 4 * k >= allowed or any(postings.highest[term] < 0 for term in times):
+    if allowed <= SMALL or 4 * k >= allowed:
+        return top_of(postings.scores(terms), k, mask)
+    if (kernel := _kernel()) is not None:
+        return kernel.search(postings, terms, k, mask) or top_of(postings.scores(terms), k, mask)
+    if any(postings.highest[term] < 0 for term in times):
         return top_of(postings.scores(terms), k, mask)
     candidates = Search(postings, times, k, mask).candidates()
     scores = postings.scores_of(terms, candidates)
     order = np.lexsort((candidates, -scores))[:k]
     return candidates[order].astype(np.int64), scores[order]
+
+
+@functools.cache
+def _kernel() -> Any:
+    """The compiled search, or None without numba, whose import takes half a second."""
+    try:
+        from qabench.retrieval.bm25 import kernel
+    except ImportError:
+        return None
+    return kernel
 
 
 def best_of(scores: Floats, k: int) -> Array:

@@ -52,10 +52,10 @@ class QueryPostings(Postings):
         number = self.numbers[term]
         return 0 if number is None else self.shard.frequency(number)
 
-    def of(self, term: int) -> tuple[Positions, Array]:
-        """The documents that contain ``term``, and its weights in them."""
+    def span(self, term: int) -> tuple[int, int]:
+        """The start and the end of the term's postings in the shard."""
         number = self.numbers[term]
-        return (self.documents[:0], self.weights[:0]) if number is None else self.shard.of(number)
+        return (0, 0) if number is None else self.shard.span(number)
 
     def lookup(self, term: int, documents: Positions) -> Floats:
         """The addend of ``term`` to the score of each of ``documents``."""

@@ -43,13 +43,13 @@ class StoredPostings(Postings):
         """Raises InputError if the file was truncated after it was opened."""
         self.stored.check_size()
 
-    def of(self, term: int) -> tuple[Positions, Array]:
-        """The documents that contain ``term``, and its weights in them. Raises InputError if they have changed."""
+    def span(self, term: int) -> tuple[int, int]:
+        """The start and the end of the term's postings. Raises InputError if they have changed."""
         start, end = int(self.starts[term]), int(self.starts[term + 1])
         if term not in self.checked:
             self._check(start, end)
             self.checked.add(term)
-        return self.documents[start:end], self.weights[start:end]
+        return start, end
 
     def lookup(self, term: int, documents: Positions) -> Floats:
         """See ``Postings.lookup``. For a long list of postings, only the blocks that are read are checked."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
 from qabench.answers import UNANSWERED, dumps, loads
@@ -126,7 +127,7 @@ def decoded(
     Returns:
         The predictions, with ``UNANSWERED`` for None, and the references.
     """
-    given = [UNANSWERED if prediction is None else prediction for prediction in map(json.loads, predictions)]
+    given = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
     return given, decode_references(references, references_format)
 
 
@@ -142,7 +143,7 @@ def decode_references(column: Iterable[str], references_format: str = "auto") ->
     Raises:
         InputError: an unknown format, or with "json" a reference that is not JSON.
     """
-    references = [json.loads(text) for text in column]
+    references = _loaded(column)
     if references_format not in FORMATS:
         raise InputError(f"unknown references_format {references_format!r}; allowed: {', '.join(FORMATS)}")
     if references_format == "python":
@@ -158,12 +159,29 @@ def decode_references(column: Iterable[str], references_format: str = "auto") ->
 def _encode(name: str, column: Any) -> list[str]:
     if isinstance(column, str | dict) or not isinstance(column, Iterable):
         raise InputError(f"{name} is a {type(column).__name__}; it must be a list with one item per question")
-    return [_text(item, f"{name}[{i}]") for i, item in enumerate(column)]
+    items = list(column)
+    if set(map(type, items)) == {str} and _is_utf8("".join(items)):
+        return list(map(encode_basestring_ascii, items))  # the same as below, in a tenth of the time
+    return [_text(item, f"{name}[{i}]") for i, item in enumerate(items)]
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return False
+    return True
 
 
 def _text(item: Any, where: str) -> str:
     try:
-        # dumps checks the types; its escaped text can represent what Arrow cannot.
-        return json.dumps(json.loads(dumps(item)), ensure_ascii=True)
+        text = dumps(item)  # checks the types
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+    # Escaped text can represent what Arrow cannot.
+    return text if text.isascii() else json.dumps(json.loads(text))
+
+
+def _loaded(column: Iterable[str]) -> list[Any]:
+    found: list[Any] = json.loads(f"[{','.join(column)}]")  # one call, because a call takes longer than a short text
+    return found

@@ -1,0 +1,160 @@
+"""Finds slowdowns: runs performance scripts with this checkout and with another revision, in turns.
+
+    python performance/compare.py REV [NAME ...] [--pairs 15] [--size 10000]
+
+Each revision has a process per script, with the package of that revision and the scripts of this checkout. They take
+turns as A B B A, so that a drift of the machine's speed affects both. The ratio (this checkout to REV) is the geometric mean over
+these groups of four, with a bootstrap interval. A case is slower if the ratio is at least 1.1 and the whole interval is
+above 1; the exit code is then 1. ``--slowdown 20`` makes this checkout 20% slower, to try the comparison itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cases import HERE, cases_of, cpu_seconds, script_names, timed
+
+ROOT = HERE.parent
+LEAST = 1.1
+CLOCKS = {"cpu": cpu_seconds, "wall": time.perf_counter}
+
+
+class Worker:
+    """A process with the package of one checkout, which runs a case when it is asked to."""
+
+    def __init__(self, checkout: Path, folder: Path, given: argparse.Namespace, script: str, slowdown: float) -> None:
+        environment = os.environ | {"PYTHONPATH": str(link_package(checkout, folder))}
+        command = [sys.executable, __file__, "--serve", script, "--size", str(given.size), "--clock", given.clock]
+        self.process = subprocess.Popen(
+            [*command, "--slowdown", str(slowdown)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.cases: list[str] = json.loads(self._read())
+
+    def seconds(self, case: int) -> float:
+        """Runs a case once."""
+        assert self.process.stdin
+        self.process.stdin.write(f"{case}\n")
+        self.process.stdin.flush()
+        return float(self._read())
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.communicate()
+
+    def _read(self) -> str:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(
+                "a process has failed; the script may need functions that the other revision does not have"
+            )
+        return line
+
+
+def link_package(checkout: Path, folder: Path) -> Path:
+    """A folder for PYTHONPATH with the package ``qabench`` of a checkout, as setup.py assembles it."""
+    package = folder / "qabench"
+    if not package.exists():
+        package.mkdir(parents=True)
+        for name, source in runpy.run_path(str(checkout / "setup.py"), run_name="roots")["ROOTS"].items():
+            children = (checkout / source).iterdir() if name == "qabench" else [checkout / source]
+            for child in children:
+                (package / child.name).symlink_to(child)
+    return folder
+
+
+def serve(given: argparse.Namespace) -> None:
+    """The loop of a worker: reads numbers of cases, writes seconds."""
+    output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the work prints is not an answer
+    size = given.size
+    found = [case for at, case in cases_of(given.serve, size) if at in (None, largest_size(given.serve, size))]
+    for case in found:
+        case.ours()  # imports, compiles and builds what it needs
+    print(json.dumps([case.name for case in found]), file=output, flush=True)
+    clock = CLOCKS[given.clock]
+    for line in sys.stdin:
+        seconds = timed(found[int(line)].ours, clock).seconds
+        end = clock() + seconds * given.slowdown / 100
+        while clock() < end:
+            pass
+        print(seconds * (1 + given.slowdown / 100), file=output, flush=True)
+
+
+def largest_size(script: str, size: int) -> int | None:
+    """The largest size of a script up to ``size``."""
+    return max((one for one in getattr(importlib.import_module(script), "SIZES", ()) if one <= size), default=None)
+
+
+def compared(old: Worker, new: Worker, case: int, pairs: int) -> tuple[float, float, float]:
+    """The ratio of the new seconds to the old ones, and the bounds of its 95% interval."""
+    from qabench.stats import bootstrap_mean
+
+    logs = []
+    for number in range(pairs):
+        first, second = (new, old) if number % 2 else (old, new)
+        times: dict[Worker, float] = {old: 0.0, new: 0.0}
+        for worker in (first, second, second, first):
+            times[worker] += worker.seconds(case)
+        logs.append(math.log(times[new] / times[old]))
+    interval = bootstrap_mean(logs)
+    middle = sum(logs) / len(logs)
+    return math.exp(middle), math.exp(interval.low), math.exp(interval.high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("revision", nargs="?", default="HEAD", metavar="REV")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all")
+    parser.add_argument("--pairs", type=int, default=15, help="groups of four runs per case")
+    parser.add_argument("--size", type=int, default=10_000, help="of scripts with sizes")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="cpu", help="cpu: of the process and of its processes that have ended"
+    )
+    parser.add_argument("--slowdown", type=float, default=0.0, metavar="PERCENT")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        serve(given)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        other = Path(name) / "checkout"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", other, given.revision], cwd=ROOT, check=True)
+        try:
+            slower = sum(show(script, other, Path(name), given) for script in given.names or script_names())
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", other], cwd=ROOT, check=True)
+    sys.exit(slower > 0)
+
+
+def show(script: str, other: Path, folder: Path, given: argparse.Namespace) -> int:
+    """Prints the ratios of a script's cases; returns the number of cases that are slower."""
+    old = Worker(other, folder / "old", given, script, 0.0)
+    new = Worker(ROOT, folder / "new", given, script, given.slowdown)
+    slower = 0
+    for number, case in enumerate(new.cases):
+        ratio, low, high = compared(old, new, number, given.pairs)
+        is_slower = ratio >= LEAST and low > 1
+        slower += is_slower
+        print(f"{script}: {case:50} {ratio:.3f} ({low:.3f} to {high:.3f}){'  SLOWER' if is_slower else ''}", flush=True)
+    for worker in (old, new):
+        worker.close()
+    return slower
+
+
+if __name__ == "__main__":
+    main()
