@@ -1,8 +1,9 @@
 """Labels of ExpertQA's claims by a T5 of random weights, against a plain transformers loop.
 
-The network has the real architecture (T5 1.1) in the shape of ``QABENCH_T5`` (tiny, small, large, xxl; on a GPU with
-bfloat16 if ``QABENCH_DEVICE`` is cuda). Its output layer is made so that it says "1" to about half of the prompts, and ends after that, as
-the real model does: the same number of decoder steps is needed.
+The network has the real architecture (T5 1.1) in the shape that the environment variable ``QABENCH_T5`` names: tiny,
+small, large or xxl. With ``QABENCH_DEVICE=cuda`` it runs on a GPU in bfloat16. Its output layer is made so that it
+says "1" to about half of the prompts, and ends after that, as the real model does: the same number of decoder steps is
+needed.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded words of a Zipf
 distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like those of passages. Engines
 that take tokens get those of qabench; making them is part of indexing, for all engines. An engine indexes in a process
-of its own, which measures its peak memory in addition to the passages. Engines with the same formula must find the same k
-scores (to 1e-6) and the same documents above the last tie. Engines that are not installed are left out.
+of its own, which measures its peak memory in addition to the passages. Engines with the same formula must find the same
+k scores (to 1e-6) and the same documents above the last tie. Engines that are not installed are left out.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python performance/compare.py REV [NAME ...] [--pairs 15] [--size 10000]
 
 Each revision has a process per script, with the package of that revision and the scripts of this checkout. They take
-turns as A B B A, so that a drift of the machine's speed affects both. The ratio (this checkout to REV) is the geometric mean over
-these groups of four, with a bootstrap interval. A case is slower if the ratio is at least 1.1 and the whole interval is
-above 1; the exit code is then 1. ``--slowdown 20`` makes this checkout 20% slower, to try the comparison itself.
+turns as A B B A, so that a drift of the machine's speed affects both. The ratio (this checkout to REV) is the geometric
+mean over these groups of four, with a bootstrap interval. A case is slower if the ratio is at least 1.1 and the whole
+interval is above 1; the exit code is then 1. ``--slowdown 20`` makes this checkout 20% slower, to try the comparison.
 """
 
 from __future__ import annotations

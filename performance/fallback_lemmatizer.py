@@ -18,9 +18,9 @@ from nltk.stem.porter import PorterStemmer
 from nltk.stem.snowball import SnowballStemmer
 
 from qabench.scoring.accuracy import accuracy
+from qabench.tables import Table
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
-from qabench.tables import Table
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 STYLES = (answer_styles.prose, answer_styles.inflected, answer_styles.numbers)

@@ -2,9 +2,9 @@
 
     python performance/run.py [NAME ...] [--rounds 5] [--largest 100000]
 
-A script runs in a process of its own. Its alternatives take turns: each round runs every one of them once, so that other
-work on the machine slows all of them. Outputs are compared in each round, and a difference is an error. The results of
-scripts that are not named are kept.
+A script runs in a process of its own. Its alternatives take turns: each round runs every one of them once, so that
+other work on the machine slows all of them. Outputs are compared in each round, and a difference is an error. The
+results of scripts that are not named are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from cases import HERE, Case, cases_of, script_names, timed
@@ -116,8 +115,8 @@ def _version(package: str) -> str:
 def document(found: dict[str, Any]) -> str:
     """RESULTS.md."""
     parts = [
-        "# Results\n\nWritten by `python performance/run.py`; [README.md](README.md) describes the scripts. Times are medians "
-        "with quartiles over rounds in which all ways take turns. A ratio is the median over rounds of the "
+        "# Results\n\nWritten by `python performance/run.py`; [README.md](README.md) describes the scripts. Times are "
+        "medians with quartiles over rounds in which all ways take turns. A ratio is the median over rounds of the "
         "alternative's time divided by that of qabench.\n"
     ]
     for name, of in sorted(found.items()):

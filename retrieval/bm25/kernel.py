@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,172 +24,171 @@ compiled: Any = numba.njit(cache=True, nogil=True)
 _threads = threading.local()
 
 
+class Query(NamedTuple):
+    """A query and the postings: ``documents`` and ``weights`` of ``Postings``, and arrays of its distinct terms.
+
+    Attributes:
+        documents: see ``Postings``.
+        weights: see ``Postings``.
+        starts: the start of the term's postings.
+        ends: their end.
+        base: see ``Postings``.
+        times: how often the query has the term.
+        gains: the highest gain from the term: what it can add to the score of a document without it.
+        sequence: the terms of the query in order, as places in these arrays.
+        allowed: the documents that may be returned; an array of length 0 allows all.
+    """
+
+    documents: Positions
+    weights: Array
+    starts: Array
+    ends: Array
+    base: Floats
+    times: Array
+    gains: Floats
+    sequence: Array
+    allowed: Mask
+
+
+class Memory(NamedTuple):
+    """Arrays with one element per document, reused by each thread: allocating them takes longer than a search.
+
+    Attributes:
+        sums: the gains so far; zeros between searches.
+        seen: whether the document has a term that was read; all false between searches.
+        touched: the documents that were seen, in the order in which they were.
+    """
+
+    sums: Floats
+    seen: Mask
+    touched: Positions
+
+
 def search(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None) -> tuple[Array, Floats] | None:
     """The positions and scores of the k best documents; None if fewer than k have a term that raises their score.
 
     The arguments are those of ``ranking.top``, where k is at most the number of documents that may be returned.
     """
-    distinct = {term: number for number, term in enumerate(dict.fromkeys(terms))}
-    if not distinct:
+    places = {term: place for place, term in enumerate(dict.fromkeys(terms))}
+    if not places:
         return None
-    sequence = np.array([distinct[term] for term in terms])
-    numbers = np.array(list(distinct))
-    starts, ends = np.array([postings.span(term) for term in distinct]).T.copy()
+    distinct = np.array(list(places))
+    spans = np.array([postings.span(term) for term in places])
+    sequence = np.array([places[term] for term in terms])
     times = np.bincount(sequence)
-    base, highest = postings.base[numbers], postings.highest[numbers]
-    allowed = np.empty(0, dtype=bool) if mask is None else mask
-    query = starts, ends, base, highest, times, sequence
-    positions, scores = best(postings.documents, postings.weights, *query, allowed, k, *_memory(postings.size))
+    query = Query(
+        postings.documents,
+        postings.weights,
+        spans[:, 0].copy(),
+        spans[:, 1].copy(),
+        postings.base[distinct],
+        times,
+        times * postings.highest[distinct],
+        sequence,
+        np.empty(0, dtype=bool) if mask is None else mask,
+    )
+    positions, scores = best(query, k, _memory(postings.size))
     return (positions.astype(np.int64), scores) if len(positions) else None
 
 
-def _memory(size: int) -> tuple[Floats, Positions, Mask]:
-    """Arrays for a search, reused by each thread: allocating them takes longer than a search."""
-    memory: tuple[Floats, Positions, Mask] | None = getattr(_threads, "memory", None)
-    if memory is None or len(memory[0]) < size:
-        memory = _threads.memory = np.zeros(size), np.empty(size, dtype=np.int32), np.zeros(size, dtype=bool)
+def _memory(size: int) -> Memory:
+    memory: Memory | None = getattr(_threads, "memory", None)
+    if memory is None or len(memory.sums) < size:
+        memory = Memory(np.zeros(size), np.zeros(size, dtype=np.bool_), np.empty(size, dtype=np.int32))
+        _threads.memory = memory
     return memory
 
 
 @compiled
-def best(
-    documents: Positions,
-    weights: Array,
-    starts: Array,
-    ends: Array,
-    base: Floats,
-    highest: Floats,
-    times: Array,
-    sequence: Array,
-    allowed: Mask,
-    k: int,
-    sums: Floats,
-    touched: Positions,
-    seen: Mask,
-) -> tuple[Positions, Floats]:
-    """The positions and scores of the k best documents; empty if fewer than k have a term that raises the score.
-
-    Args:
-        documents: of ``Postings``.
-        weights: of ``Postings``.
-        starts: the start of the postings of each distinct term of the query.
-        ends: their end.
-        base: see ``Postings``, for each of these terms.
-        highest: see ``Postings``, for each of these terms.
-        times: how often the query has each of these terms.
-        sequence: the query, as numbers of these terms.
-        allowed: the documents that may be returned; an array of length 0 allows all.
-        k: the number of documents, at most the number of allowed ones.
-        sums: memory with one element per document, all zero before and afterward.
-        touched: memory with one element per document.
-        seen: memory with one element per document, all false before and afterward.
-    """
-    gains = times * highest
-    order = np.argsort(-gains)
+def best(query: Query, k: int, memory: Memory) -> tuple[Positions, Floats]:
+    """The positions and scores of the k best documents; empty if fewer than k have a term that raises their score."""
+    order = np.argsort(-query.gains)
     left = np.zeros(len(order) + 1)  # the most that each term in this order and those after it can add
     for i in range(len(order) - 1, -1, -1):
-        left[i] = left[i + 1] + max(gains[order[i]], 0.0)
+        left[i] = left[i + 1] + max(query.gains[order[i]], 0.0)
     # n numbers added up in two orders differ by less than n units in the last place of the largest sum.
-    eps = 2.3e-16 if weights.itemsize == 8 else 1.2e-7
-    slack = 8 * (len(sequence) + 2) * eps * (np.abs(gains).sum() + np.abs(times * base).sum())
-    bound = -np.inf  # at least k documents have this gain
-    promising = np.empty(k, dtype=np.int32)
-    count = 0
-    for i in range(len(order) - 1, -1, -1):
-        t = order[i]
-        if gains[t] >= 0:
-            break
-        count, _ = _read(
-            documents,
-            weights,
-            starts[t],
-            ends[t],
-            base[t],
-            times[t],
-            allowed,
-            sums,
-            touched,
-            seen,
-            count,
-            promising[:0],
-        )
-    unread = 0
-    for i in range(len(order)):
-        t = order[i]
-        if gains[t] <= 0:
-            break
-        length = ends[t] - starts[t]
-        if i and length > count // 2:
-            # All terms of the most promising documents are added up, which gives a better bound.
-            if bound > -np.inf:
-                bound = max(bound, _least(documents, weights, starts, ends, base, times, order, i, promising, sums))
-            least = bound - left[i] - slack
-            if least > 0:
-                near = 0
-                for j in range(count):
-                    near += sums[touched[j]] >= least
-                if near * LOOKUP_COST < length:
-                    break
-        found = np.empty(k, dtype=np.int32)
-        count, lowest = _read(
-            documents, weights, starts[t], ends[t], base[t], times[t], allowed, sums, touched, seen, count, found
-        )
-        unread = i + 1
-        if lowest > bound:
-            bound, promising = lowest, found
-    near = _reaching(sums, touched[:count], bound - left[unread] - slack)
-    gained = sums[near]
+    largest = np.abs(query.gains).sum() + np.abs(query.times * query.base).sum()
+    slack = 8 * (len(query.sequence) + 2) * (2.3e-16 if query.weights.itemsize == 8 else 1.2e-7) * largest
+    first, count, bound = _read_terms(query, k, memory, order, left, slack)
+    near = _reaching(memory.sums, memory.touched[:count], bound - left[first] - slack)
+    gained = memory.sums[near]
     for i in range(count):
-        sums[touched[i]] = 0
-        seen[touched[i]] = False
+        memory.sums[memory.touched[i]] = 0
+        memory.seen[memory.touched[i]] = False
     if bound <= slack:
         return near[:0], gained[:0]
-    for i in range(unread, len(order)):
-        t = order[i]
-        if gains[t] <= 0 or len(near) <= 2 * k:
+    for i in range(first, len(order)):
+        if query.gains[order[i]] <= 0 or len(near) <= 2 * k:
             break
-        place = starts[t]
-        for j in range(len(near)):
-            place = _place(documents, place, ends[t], near[j])
-            if place < ends[t] and documents[place] == near[j]:
-                gained[j] += times[t] * (weights[place] - base[t])
-        bound = max(bound, _kth(gained, k))
+        _add(query, order[i], near, gained)
+        bound = max(bound, _largest(gained, k))
         kept = gained >= bound - left[i + 1] - slack
         near, gained = near[kept], gained[kept]
-    return _ranked(documents, weights, starts, ends, base, sequence, near, k)
+    scores = _scores(query, near)
+    ranking = np.argsort(-scores, kind="mergesort")[:k]  # stable: equal scores by ascending position
+    return near[ranking], scores[ranking]
 
 
 @compiled
-def _read(
-    documents: Positions, weights: Array, start: int, end: int, base: float, times: int, allowed: Mask,
-    sums: Floats, touched: Positions, seen: Mask, count: int, found: Positions,
-) -> tuple[int, float]:  # fmt: skip
+def _read_terms(
+    query: Query, k: int, memory: Memory, order: Array, left: Floats, slack: float
+) -> tuple[int, int, float]:
+    """Reads terms until it is cheaper to look up the others for the documents that can still be among the k best.
+
+    Returns:
+        The place in ``order`` of the first term that was not read, the number of documents seen, and a bound: at least
+        k documents have this gain.
+    """
+    count, bound = 0, -np.inf
+    promising, found = np.empty(0, dtype=np.int32), np.empty(k, dtype=np.int32)
+    for i in range(len(order) - 1, -1, -1):
+        if query.gains[order[i]] >= 0:
+            break
+        count, _ = _read(query, order[i], memory, count, promising)
+    for i in range(len(order)):
+        t = order[i]
+        if query.gains[t] <= 0:
+            return i, count, bound
+        length = query.ends[t] - query.starts[t]
+        if len(promising) and length > count // 2:
+            bound = max(bound, _least(query, order[i:], promising, memory.sums))
+            least, near = bound - left[i] - slack, 0
+            if least > 0:  # otherwise, a document without any of the terms read could reach the bound
+                for j in range(count):
+                    near += memory.sums[memory.touched[j]] >= least
+                if near * LOOKUP_COST < length:
+                    return i, count, bound
+        count, lowest = _read(query, t, memory, count, found)
+        if lowest > bound:
+            bound, promising = lowest, found.copy()
+    return len(order), count, bound
+
+
+@compiled
+def _read(query: Query, t: int, memory: Memory, count: int, found: Positions) -> tuple[int, float]:
     """Adds a term to the sums of its documents. Finds those with the highest sums, and the lowest of these sums."""
-    k = len(found)
-    heap = np.full(k, -np.inf)
-    for place in range(start, end):
-        document = documents[place]
-        if len(allowed) and not allowed[document]:
+    heap = np.full(len(found), -np.inf)
+    for place in range(query.starts[t], query.ends[t]):
+        document = query.documents[place]
+        if len(query.allowed) and not query.allowed[document]:
             continue
-        if not seen[document]:
-            seen[document] = True
-            touched[count] = document
+        if not memory.seen[document]:
+            memory.seen[document] = True
+            memory.touched[count] = document
             count += 1
-        total = sums[document] + times * (weights[place] - base)
-        sums[document] = total
-        if k and total > heap[0]:
+        total = memory.sums[document] + query.times[t] * (query.weights[place] - query.base[t])
+        memory.sums[document] = total
+        if len(heap) and total > heap[0]:
             _replace_lowest(heap, found, total, document)
-    return count, heap[0] if k else -np.inf
+    return count, heap[0] if len(heap) else -np.inf
 
 
 @compiled
 def _replace_lowest(heap: Floats, items: Positions, value: float, item: int) -> None:
     """Replaces the first element of a heap with the lowest value at the top."""
     i, size = 0, len(heap)
-    while True:
+    while 2 * i + 1 < size:
         child = 2 * i + 1
-        if child >= size:
-            break
         if child + 1 < size and heap[child + 1] < heap[child]:
             child += 1
         if heap[child] >= value:
@@ -200,7 +199,7 @@ def _replace_lowest(heap: Floats, items: Positions, value: float, item: int) -> 
 
 
 @compiled
-def _kth(values: Floats, k: int) -> float:
+def _largest(values: Floats, k: int) -> float:
     """The k-th largest value; minus infinity if there are fewer."""
     heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int32)
     for value in values:
@@ -227,19 +226,15 @@ def _place(documents: Positions, start: int, end: int, document: int) -> int:
 
 
 @compiled
-def _least(
-    documents: Positions, weights: Array, starts: Array, ends: Array, base: Floats, times: Array, order: Array, first: int,
-    promising: Positions, sums: Floats,
-) -> float:  # fmt: skip
-    """The lowest gain of the promising documents after all terms."""
+def _least(query: Query, terms: Array, promising: Positions, sums: Floats) -> float:
+    """The lowest sum of the promising documents, with terms added that were not read."""
     lowest = np.inf
     for document in promising:
         total = sums[document]
-        for i in range(first, len(order)):
-            t = order[i]
-            place = _place(documents, starts[t], ends[t], document)
-            if times[t] and place < ends[t] and documents[place] == document:
-                total += max(times[t] * (weights[place] - base[t]), 0.0)
+        for t in terms:
+            place = _place(query.documents, query.starts[t], query.ends[t], document)
+            if place < query.ends[t] and query.documents[place] == document:
+                total += max(query.times[t] * (query.weights[place] - query.base[t]), 0.0)
         lowest = min(lowest, total)
     return lowest
 
@@ -247,41 +242,32 @@ def _least(
 @compiled
 def _reaching(sums: Floats, touched: Positions, least: float) -> Positions:
     """The documents with sums of at least ``least``, ascending."""
-    count = 0
-    for document in touched:
-        count += sums[document] >= least
-    found = np.empty(count, dtype=np.int32)
-    count = 0
-    for document in touched:
-        if sums[document] >= least:
-            found[count] = document
-            count += 1
+    found = touched[sums[touched] >= least]
     found.sort()
     return found
 
 
 @compiled
-def _ranked(
-    documents: Positions,
-    weights: Array,
-    starts: Array,
-    ends: Array,
-    base: Floats,
-    sequence: Array,
-    near: Positions,
-    k: int,
-) -> tuple[Positions, Floats]:
-    """The k best of a few documents by their scores, in which the terms are added in the order of the query."""
-    added = np.empty((len(starts), len(near)))
-    for t in range(len(starts)):
-        place = starts[t]
+def _add(query: Query, t: int, near: Positions, gained: Floats) -> None:
+    """Adds the gains of a few documents (ascending) from a term."""
+    place = query.starts[t]
+    for j in range(len(near)):
+        place = _place(query.documents, place, query.ends[t], near[j])
+        if place < query.ends[t] and query.documents[place] == near[j]:
+            gained[j] += query.times[t] * (query.weights[place] - query.base[t])
+
+
+@compiled
+def _scores(query: Query, near: Positions) -> Floats:
+    """The scores of a few documents (ascending), in which the terms are added in the order of the query."""
+    added = np.empty((len(query.starts), len(near)))
+    for t in range(len(query.starts)):
+        place = query.starts[t]
         for j in range(len(near)):
-            place = _place(documents, place, ends[t], near[j])
-            has = place < ends[t] and documents[place] == near[j]
-            added[t, j] = weights[place] if has else base[t]
+            place = _place(query.documents, place, query.ends[t], near[j])
+            has = place < query.ends[t] and query.documents[place] == near[j]
+            added[t, j] = query.weights[place] if has else query.base[t]
     scores = np.zeros(len(near))
-    for t in sequence:
-        for j in range(len(near)):
-            scores[j] += added[t, j]
-    ranking = np.argsort(-scores, kind="mergesort")[:k]  # stable: equal scores by ascending position
-    return near[ranking], scores[ranking]
+    for t in query.sequence:
+        scores += added[t]
+    return scores
