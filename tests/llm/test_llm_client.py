@@ -134,6 +134,17 @@ def test_permanent_failures_stop_the_run(server: OpenAIServer, tmp_path: Path, f
     assert sum("not sent: the endpoint refuses all calls" in str(outcome.reason) for outcome in outcomes) >= 36
 
 
+def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
+    with OpenAIServer() as server:
+        client = client_for(server, tmp_path, concurrency=2, retry=RetryPolicy(base=0.01))
+        assert all(outcome.reply for outcome in complete(client, requests_for("first")))
+    (answered_before,) = complete(client, requests_for("it may come back"))
+    assert answered_before.calls == 6 and "connection refused: http://127.0.0.1" in str(answered_before.reason)
+    outcomes = complete(client_for(server, tmp_path, concurrency=2), requests_for(*map(str, range(9))))
+    assert sum(outcome.calls for outcome in outcomes) <= 2
+    assert str(outcomes[-1].reason).startswith("not sent: the endpoint refuses all calls (connection refused: http")
+
+
 def test_retry_after_delays_all_calls(server: OpenAIServer, tmp_path: Path) -> None:
     wait = 0.6
     server.fault = lambda number, body: Fault(429, {"Retry-After": str(wait)}, {}) if number == 0 else None

@@ -61,6 +61,7 @@ class ChatClient:
         self.max_reply_bytes = most_bytes() if max_reply_bytes is None else max_reply_bytes
         self.retried = 0
         self._fatal: str | None = None
+        self._reached = False  # the server has answered a call, possibly with an error
         self._not_before = 0.0
 
     def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
@@ -168,20 +169,23 @@ class ChatClient:
         reply, may_cost = None, True
         try:
             reply = self.cache.settle(key, request, await self._call(session, request))
+            self._reached = True
             return reply
         except Exception as error:
             failure = failure_of(error, self.timeout)
             if failure is None:
                 raise
             may_cost = failure.may_cost
+            self._reached = self._reached or not failure.unreachable
             return failure
         finally:
             self.meter.end(request, reply, may_cost)
 
     async def _worth_another(self, failure: Failure, calls: int) -> bool:
         """Whether to call again after ``calls`` calls; if so, waits first."""
-        if failure.fatal:
+        if failure.fatal or (failure.unreachable and not self._reached):
             self._fatal = failure.reason
+            return False
         wait = self.retry.delay(calls - 1) if failure.wait is None else failure.wait
         if not failure.retry or calls > self.retry.retries or wait > self.retry.longest_wait:
             return False

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.llm.retry import FATAL
 from qabench.terminal import printable
 
+# Wrong key, no credit, or unknown model: every further call would fail in the same way.
+FATAL = {401, 402, 404}
 LONGEST = 300  # characters of a server's message
 _NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")

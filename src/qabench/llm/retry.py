@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from qabench.errors import InputError
 from qabench.http import retry_after
 from qabench.llm.exchange import UnreadableReply
+from qabench.llm.reasons import FATAL, reason_of
 
 # 408 request timeout, 409 lock timeout, 425 too early, 429 too many requests; and every 5xx.
 RETRIED = {408, 409, 425, 429}
-# Wrong key, no credit, or unknown model: every further call would fail in the same way.
-FATAL = {401, 402, 404}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,7 @@ class Failure:
     Attributes:
         retry: whether another call may succeed.
         fatal: whether every call to this endpoint will fail.
+        unreachable: whether there is no server at the address; a server that has answered before may come back.
         wait: seconds that the server asked to wait; None if it did not.
         may_cost: whether the call may be billed nevertheless, because the model may have run.
     """
@@ -55,6 +55,7 @@ class Failure:
     reason: str
     retry: bool
     fatal: bool = False
+    unreachable: bool = False
     wait: float | None = None
     may_cost: bool = False
 
@@ -73,7 +74,8 @@ def failure_of(error: Exception, timeout: float) -> Failure | None:
         if isinstance(error.__cause__, UnreadableReply):
             return Failure(str(error.__cause__), retry=True, may_cost=True)
         never_sent = "Connect" in type(error.__cause__).__name__
-        return Failure(f"the connection failed: {error.__cause__ or error!r}", retry=True, may_cost=not never_sent)
+        why = reason_of(error)
+        return Failure(why.text, retry=True, unreachable=why.permanent, may_cost=not never_sent)
     if isinstance(error, openai.OpenAIError):
         return Failure(f"{type(error).__name__}: {error}", retry=False)
     return None

@@ -84,7 +84,7 @@ class Judged:
 
     Attributes:
         judge: the judge.
-        score: the scores; None if calls are needed and cannot be made.
+        score: the scores; None if calls are needed and cannot be made, or all failed.
         absent: the reason why the official score could not be computed; None if it was.
         shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
@@ -226,10 +226,11 @@ def judge_answers(
     outcomes = run_sync(client.complete(list(requests.values()), progress)) if requests else []
     judgments = dict(zip(requests, map(_judgment, outcomes), strict=True))
     score = judge_score([judgments.get(i, NOT_ANSWERED) for i in range(len(questions))])
+    failed = bool(outcomes) and not any(outcome.reply for outcome in outcomes)
     return Judged(
         judge,
-        score,
-        absent=f"all calls failed; the first: {score.unreadable[0][1]}" if score.gpt is None else None,
+        None if failed else score,
+        absent=f"all {len(outcomes)} calls failed: {outcomes[0].reason}" if failed else None,
         shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
         usage=usage_of(judge.caller, client, outcomes),
         models=tuple(models_of(outcomes)),

@@ -98,11 +98,12 @@ def judge_problems(scores: Scores, ids: Sequence[str]) -> list[str]:
     """Sentences about a missing judge score, failed calls, and replies without a readable verdict."""
     if scores.absent:
         return [f"{name} is absent: {why}" for name, why in scores.absent.items()]
-    rows = list(zip(ids, scores.details, scores.rows, strict=True))
-    failed = [f"{id}: {d['judge_problem']}" for id, d, row in rows if d.get("judge_problem") and "gpt" not in row]
-    unread = [f"{id}: {d['judge_problem']}" for id, d, row in rows if d.get("judge_problem") and "gpt" in row]
-    kinds = (("judge calls that failed", failed), ("judge replies without a readable verdict", unread))
-    return [f"{kind}: {len(items)} ({some(items)})" for kind, items in kinds if items]
+    found: dict[str, list[str]] = {}
+    for id, detail, row in zip(ids, scores.details, scores.rows, strict=True):
+        if why := detail.get("judge_problem"):
+            kind = "no readable verdict of the judge" if "gpt" in row else "the call of the judge failed"
+            found.setdefault(f"{kind}: {why}", []).append(id)
+    return [f"{len(affected)} x {problem} ({some(affected)})" for problem, affected in found.items()]
 
 
 def _join(questions: Questions, predictions: Predictions, only_score_answered: bool, ignore_unknown: bool) -> Joined:
