@@ -215,6 +215,9 @@ def small_indexes() -> tuple[bytes, bytes]:
     return found[0], found[1]
 
 
+_kept: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
+
+
 def sharded_child(folder: Path) -> Child:
     source = corpus()  # before the fork, so that all children have the same
 
@@ -229,7 +232,8 @@ def sharded_child(folder: Path) -> Child:
 
 @functools.cache
 def corpus() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="qabench-corpus-")) / "texts.jsonl"
+    _kept.append(tempfile.TemporaryDirectory(prefix="qabench-corpus-"))
+    path = Path(_kept[-1].name) / "texts.jsonl"
     path.write_text("\n".join(json.dumps({"text": text}) for text in TEXTS), encoding="utf-8")
     return path
 

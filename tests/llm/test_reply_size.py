@@ -125,6 +125,7 @@ def of_inspect(url: str, **options: Any) -> Any:
     return asyncio.run(ask())
 
 
+@pytest.mark.slow  # imports Inspect, as the next two
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_run_does_not_read_300_mb(served: Any, status: int, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,12 +138,14 @@ def test_a_run_does_not_read_300_mb(served: Any, status: int, stream: bool, monk
     assert httpx2.AsyncClient.send is before
 
 
+@pytest.mark.slow
 def test_a_run_does_not_expand_a_gzip_bomb(served: Any) -> None:
     _, url = served(200, BOMB, Content_Encoding="gzip")
     with pytest.raises(Exception, match="larger than 16 MiB"):
         of_inspect(url)
 
 
+@pytest.mark.slow
 def test_a_run_reads_a_compressed_reply(served: Any) -> None:
     body = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
     assert of_inspect(served(200, body, Content_Encoding="gzip")[1]).completion == "x" * 500_000
