@@ -64,7 +64,7 @@ def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_p
 def test_no_more_calls_than_allowed_are_in_flight(server: OpenAIServer, tmp_path: Path) -> None:
     server.delay = 0.03
     complete(client_for(server, tmp_path, concurrency=7), requests_for(*map(str, range(50))))
-    assert server.max_in_flight == 7
+    assert 1 < server.max_in_flight <= 7
 
 
 FAULTS = {
