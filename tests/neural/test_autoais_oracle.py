@@ -42,18 +42,19 @@ def check(mirror: Path, folder: Path, claims: Claims) -> tuple[list[str], int]:
     from qabench.neural.seq2seq import load_entailment
 
     prompts = [prompt_of(" ".join(map(clean, evidence)), clean(text)) for text, evidence in claims]
-    save_tiny_t5(folder / "t5", prompts)
+    save_tiny_t5(folder / "t5", prompts[:: max(1, len(prompts) // 64)])
     theirs = labeled(mirror, folder / "t5", claims, folder / "labels.jsonl")
     model = load_entailment(str(folder / "t5"), device="cpu", batch_size=8)
     assert label_claims(claims, model, punctuation_splitter) == theirs
-    assert {"Y", "N"} == set(theirs)
+    labeled_by_model = [label for label, (_, evidence) in zip(theirs, claims, strict=True) if evidence]
+    assert 0.2 <= labeled_by_model.count("Y") / len(labeled_by_model) <= 0.8  # of both labels, enough to compare
     return theirs, sum(n > 512 for n in model.n_tokens(prompts))
 
 
 def test_labels_are_those_of_the_script(mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
-    claims = chosen(claims_of(mirror), 32)
+    claims = chosen(claims_of(mirror), 48)
     theirs, n_long = check(mirror, tmp_path, claims)
-    assert n_long >= 8
+    assert n_long >= 12
     compared(f"{len(claims)} labels, {theirs.count('Y')} of them Y, {n_long} of long evidence")
 
 
