@@ -6,7 +6,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.metric_module import MetricModule, decode_references, decoded
+from qabench.metric_module import MetricModule, decoded_strings
 from qabench.scoring.lfqa import lfqa_rouge
 
 _DESCRIPTION = """
@@ -58,9 +58,7 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, answers = decoded(predictions, references, references_format)
-        if references_format == "auto" and not all(isinstance(answer, str) for answer in answers):
-            answers = decode_references(references, "python")  # answers such as "42" are JSON only by chance
+        given, answers = decoded_strings(predictions, references, references_format)
         score = lfqa_rouge(answers, given, backend=backend, seed=seed)
         result = score.as_dict()
         result |= self.provenance(answers, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)

@@ -56,6 +56,11 @@ ENVIRONMENT = (
     ),
     Variable("QABENCH_TEXT_CACHE", "0: do not cache normalized strings on disk.", "they are cached"),
     Variable(
+        "QABENCH_NLI_MODEL",
+        "Name or folder of the NLI model that labels claims. Only google/t5_xxl_true_nli_mixture is official.",
+        "google/t5_xxl_true_nli_mixture",
+    ),
+    Variable(
         "QABENCH_BLEURT_MODEL",
         "Name or folder of the BLEURT weights. Only BLEURT-20 is official.",
         "lucadiliello/BLEURT-20",

@@ -131,6 +131,16 @@ def decoded(
     return given, decode_references(references, references_format)
 
 
+def decoded_strings(
+    predictions: Iterable[str], references: Iterable[str], references_format: str = "auto"
+) -> tuple[list[Any], list[Any]]:
+    """As ``decoded``, for metrics whose references are strings: "42" is JSON only by chance."""
+    given, found = decoded(predictions, references := list(references), references_format)
+    if references_format == "auto" and not all(isinstance(reference, str) for reference in found):
+        found = decode_references(references, "python")
+    return given, found
+
+
 def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
     """References from either of the two formats that users have.
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from only_the_sample import only_the_sample
 from tiny_bleurt import write_tiny_bleurt
+from tiny_t5 import save_tiny_t5
 
 from qabench.errors import InputError, QabenchError
 from qabench.files import write_json
@@ -29,6 +30,7 @@ from qabench.hub.publish.gate import check_dataset, check_space
 from qabench.hub.publish.staging import stage_dataset, stage_space
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
 from qabench.metrics import metric_names
+from qabench.neural.nli import prompt_of
 from qabench.signature import version
 
 OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
@@ -39,9 +41,14 @@ OPEN = [name for name in benchmark_names() if not dataset_table(name).restrictio
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A network with random weights for the metric whose example needs gigabytes of weights."""
+    """Networks with random weights for the metrics whose examples need gigabytes of weights."""
 
     def provide(name: str) -> None:
+        if name == "expertqa_faithfulness":
+            for package in ("torch", "transformers"):
+                pytest.importorskip(package, reason="needs the extra autoais")
+            prompts = [prompt_of(sentence, sentence) for sentence in ("Water boils.", "Ice melts.", "The Sun shines.")]
+            monkeypatch.setenv("QABENCH_NLI_MODEL", str(save_tiny_t5(tmp_path / "t5", prompts)))
         if name == "fanout_bleurt":
             for package in ("sentencepiece", "torch", "transformers"):
                 pytest.importorskip(package, reason="needs the extra bleurt")

@@ -12,12 +12,12 @@ import evaluate
 import numpy as np
 import pytest
 import yaml
+from stand_ins import no_weights
 
 import qabench
 from qabench import answers, metrics
 from qabench.benchmarks import benchmark_names
 from qabench.errors import InputError
-from qabench.neural.bleurt import Scorer
 from qabench.official import IRRELEVANT, Field
 from qabench.space.app import score
 
@@ -45,16 +45,18 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "expertqa_autoais_agreement": (ROWS, [["Y", "N"], None, ROWS[2]]),
     "expertqa_factscore_agreement": (ROWS, [[0.1, 1], None, ROWS[2]]),
     "fanout_judge": (ANSWERS, [None] * len(ANSWERS)),  # unanswered: no call is made; test_judge.py has the others
+    "expertqa_faithfulness": (
+        ["caf\u00e9 \ud800 x", "1998", "b\nc"],
+        ["cafe\u0301 x. And \ud800 y.", None, "\ud800 c is d"],
+    ),
     "expertqa_lfqa": (["caf\u00e9 \ud800 x", "1998", "b\nc"], ["cafe\u0301 x", None, "\ud800 c"]),
     "felm_factuality": ([[True, False], [True], [False]], [[True, True], None, ["Answer: 1", "\ud800"]]),
 }
 
 
 @pytest.fixture(autouse=True)
-def _bleurt_without_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fanout_bleurt has gigabytes of weights: a stand-in is used here, a network in test_bleurt.py."""
-    scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
-    monkeypatch.setattr("qabench.neural.bleurt._torch_scorer", lambda *args: scorer)
+def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_weights(monkeypatch)
 
 
 @pytest.fixture(params=metrics.metric_names())

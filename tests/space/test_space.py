@@ -22,11 +22,11 @@ from browser import chromium, watched_page
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import OpenAIServer
+from stand_ins import no_weights
 
 import qabench
 from qabench import metrics
 from qabench.errors import InputError
-from qabench.neural.bleurt import Scorer
 from qabench.space import result as space_result
 from qabench.space.app import answer
 from qabench.space.inputs import MAX_BYTES, read_file, read_text
@@ -62,10 +62,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def stand_in_for_bleurt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its weights are gigabytes."""
-    scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
-    monkeypatch.setattr("qabench.neural.bleurt._torch_scorer", lambda *args: scorer)
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_weights(monkeypatch)
 
 
 # Reading
@@ -242,7 +240,7 @@ def by_library(metric: str, **options: Any) -> Any:
     return qabench.load_metric(metric).compute(**given, **options)
 
 
-def test_the_example_scores_as_by_the_library(name: str, stand_in_for_bleurt: None) -> None:
+def test_the_example_scores_as_by_the_library(name: str, stand_ins: None) -> None:
     html, result = answer(name, example(name) | {"per_question": True})
     assert result == by_library(name, per_question=True)
     deviates = bool(result.get("deviations"))

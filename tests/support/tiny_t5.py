@@ -1,4 +1,4 @@
-"""A T5 of two layers with random weights whose output layer replies "1" to half of the given prompts, "0" to the rest."""
+"""A T5 of two layers with random weights that replies "1" to half of the given prompts, and "0" to the rest."""
 
 from __future__ import annotations
 

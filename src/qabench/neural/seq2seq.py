@@ -7,8 +7,10 @@ answer is generated. The encoder, which does nearly all the work, gets batches o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from qabench.errors import MissingExtra
@@ -17,6 +19,7 @@ from qabench.neural.models import ModelSource, cannot_load, devices_of, locate, 
 from qabench.neural.nli import MAX_LENGTH, MODEL, Judgment
 from qabench.neural.workers import Workers
 
+MODEL_VARIABLE = "QABENCH_NLI_MODEL"
 MAX_NEW_TOKENS = 20
 Encoded = list[list[int]]
 """The token ids of the prompts of a batch."""
@@ -129,7 +132,7 @@ class Judge:
 
 
 def load_entailment(
-    model: str = MODEL,
+    model: str | None = None,
     revision: str | None = None,
     *,
     batch_size: int | None = None,
@@ -139,8 +142,9 @@ def load_entailment(
     """A model that judges whether evidence entails a claim.
 
     Args:
-        model: a name on the Hub, or a folder. The default, from TRUE, has 11 billion parameters: 45 GB in float32.
-            Other models must have safetensors; see ``qabench.neural.models.locate``.
+        model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from TRUE, which has 11
+            billion parameters: 45 GB in float32. Other models must have safetensors; see
+            ``qabench.neural.models.locate``.
         revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
         batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger. Default: 16 on
             a GPU; 2 on a CPU, which has no use for large ones.
@@ -161,6 +165,7 @@ def load_entailment(
         from transformers import AutoModelForSeq2SeqLM
     except ImportError as error:
         raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
+    model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     devices = devices_of(device)
     # The authors of the official weights publish them as a pickle only.
     pickled = True if model == MODEL else None
@@ -176,6 +181,14 @@ def load_entailment(
         return Seq2SeqEntailment(*common, lambda batches: map(judge, batches))
     workers = Workers(Judge, source, devices)
     return Seq2SeqEntailment(*common, workers.map, workers.close)
+
+
+@cache
+def shared_entailment(
+    model: str | None = None, revision: str | None = None, device: str | None = None, dtype: str | None = None
+) -> Seq2SeqEntailment:
+    """As ``load_entailment``, loaded once per process: for metrics and scorers, which are called many times."""
+    return load_entailment(model, revision, device=device, dtype=dtype)
 
 
 def _fused(network: Any) -> Any:

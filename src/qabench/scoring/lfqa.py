@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from qabench.answers import UNANSWERED
 from qabench.errors import InputError
-from qabench.scoring.pairs import check_pairs
+from qabench.scoring.pairs import text_pairs
 from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
 from qabench.versions import package_version
 
@@ -72,13 +71,13 @@ def lfqa_rouge(
         InputError: no questions, lists of different lengths, an item that is not a string, an unknown backend or seed.
         MissingExtra: the backend is not installed.
     """
-    check_pairs(references, predictions)
-    targets = [_text(text, f"references[{i}]") for i, text in enumerate(references)]
-    answers = [None if text is None or text is UNANSWERED else text for text in predictions]
-    texts = ["" if text is None else _text(text, f"predictions[{i}]") for i, text in enumerate(answers)]
+    targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)
     scorer = import_module(f"{name}.rouge_scorer").RougeScorer(LFQA_ROUGE_TYPES)
-    scores = [scorer.score(target, text) for target, text in zip(targets, texts, strict=True)]
+    # Rust strings cannot contain lone surrogates; for ROUGE they separate words, as spaces do.
+    columns = (targets, [answer or "" for answer in answers])
+    cleaned = ([SURROGATE.sub(" ", text) for text in column] for column in columns)
+    scores = [scorer.score(target, text) for target, text in zip(*cleaned, strict=True)]
     aggregator = import_module(f"{name}.scoring").BootstrapAggregator()
     for score in scores:
         # The order matters: all types are resampled from one stream of random numbers.
@@ -112,13 +111,6 @@ def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> flo
         aggregator.add_scores(dict.fromkeys(before, Score(value, value, value)))
     with _seeded(seed):
         return float(aggregator.aggregate()[kind].mid.fmeasure)
-
-
-def _text(text: Any, where: str) -> str:
-    if not isinstance(text, str):
-        raise InputError(f"{where} is {text!r:.80}; allowed: a string")
-    # Rust strings cannot contain lone surrogates; for ROUGE they separate words, as spaces do.
-    return SURROGATE.sub(" ", text)
 
 
 @contextmanager

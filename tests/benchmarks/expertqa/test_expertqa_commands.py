@@ -11,33 +11,12 @@ from unittest import mock
 
 import pytest
 from openai_server import OpenAIServer
+from stand_ins import Labeler, no_weights
 
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
-from qabench.neural.nli import Judgment
 
 Row = dict[str, Any]
-
-
-class Labeler:
-    """Replies "1" if the evidence has the first word of the claim; counts the prompts."""
-
-    name = "tiny@0:float32"
-    devices = "float32 on cpu"
-    asked = 0
-
-    def __enter__(self) -> Labeler:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
-    def n_tokens(self, prompts: list[str]) -> list[int]:
-        return [len(prompt.split()) for prompt in prompts]
-
-    def judge(self, prompts: list[str]) -> list[Judgment]:
-        Labeler.asked += len(prompts)
-        return [Judgment(len(prompt) % 2 == 1, 0.0, 0.0) for prompt in prompts]
 
 
 def command(*arguments: object) -> int:
@@ -55,7 +34,7 @@ def lines(path: Path) -> list[Row]:
 
 @pytest.fixture
 def labeler(monkeypatch: pytest.MonkeyPatch) -> type[Labeler]:
-    monkeypatch.setattr("qabench.neural.seq2seq.load_entailment", lambda *args, **kwargs: Labeler())
+    no_weights(monkeypatch)
     Labeler.asked = 0
     return Labeler
 

@@ -6,34 +6,38 @@ import numpy as np
 import pytest
 
 from qabench.benchmarks.expertqa.claims_comparison import annotated_answers, compared
-from qabench.benchmarks.expertqa.faithfulness import annotated_to_check, claims_to_check, scored, table, validation
+from qabench.benchmarks.expertqa.faithfulness import annotated_to_check, claims_to_check
 from qabench.benchmarks.expertqa.items import split_predictions
 from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.errors import InputError
 from qabench.predictions import Prediction, Predictions
+from qabench.scoring.faithfulness import contains, correlation, faithfulness
 
-
-def item(name: str, labels: str, judgments: str = "") -> dict[str, object]:
-    """Claims with labels Y or N, and judgments c (correct), i (incorrect), - (none)."""
-    words = {"c": "Probably correct", "i": "Definitely incorrect", "-": None}
-    pairs = zip(labels, judgments or "-" * len(labels), strict=True)
-    return {"id": name, "claims": [{"label": label, "correctness": words[judged]} for label, judged in pairs]}
+JUDGMENTS = {"c": "Probably correct", "i": "Definitely incorrect", "-": None}
 
 
 def test_shares_of_entailed_claims() -> None:
-    found = scored([item("a", "YYN"), item("b", "N"), item("c", "")])
-    assert found.macro.mean == pytest.approx(2 / 9) and found.micro is not None
-    assert (found.micro.mean, found.answers, found.claims) == (0.5, 3, 4)
-    assert scored([item("a", "")]).micro is None
+    found = faithfulness(["YYN", "N", ""])
+    micro = found.micro()
+    assert found.macro().mean == pytest.approx(2 / 9) and micro is not None
+    assert (micro.mean, found.claims, found.per_answer) == (0.5, 4, ((2, 3), (0, 1), (0, 0)))
+    assert faithfulness([""]).micro() is None
+    with pytest.raises(InputError, match="no answers"):
+        faithfulness([])
 
 
 def test_the_correlation_is_numpys() -> None:
-    items = [item("a", "YYNN", "ccic"), item("b", "NYY", "i-c"), item("c", "YN", "ii")]
+    judgments = [[JUDGMENTS[one] for one in answer] for answer in ("ccic", "i-c", "ii")]
     labels, judged = [1, 1, 0, 0, 0, 1, 1, 0], [1, 1, 0, 1, 0, 1, 0, 0]
-    found = validation(items)
+    found = correlation(["YYNN", "NYY", "YN"], judgments)
     assert found is not None and found.mean == pytest.approx(np.corrcoef(labels, judged)[0, 1])
     assert found.low <= found.mean <= found.high
-    assert validation([item("a", "YYY", "cic")]) is None and validation([]) is None
-    assert len(table("t", scored(items), found).rows) == 3
+    assert correlation(["YYY"], [judgments[0][:3]]) is None and correlation([], []) is None
+
+
+def test_contains_whole_words_in_order() -> None:
+    assert contains("So: light takes 8 minutes, at most.", "Light takes 8 minutes!")
+    assert not contains("lighter takes", "light takes") and not contains("takes light", "light takes")
 
 
 def test_claims_meet_the_reference() -> None:

@@ -200,7 +200,7 @@ def test_pages_are_split_at_spaces(text: str, size: int, overlap: int, chunks: l
 
 
 def test_the_splitter_is_langchains() -> None:
-    splitters = pytest.importorskip("langchain_text_splitters", reason="needs langchain-text-splitters")
+    splitters = pytest.importorskip("langchain_text_splitters", reason="needs the extra parity")
     rng = random.Random(0)
     for _ in range(500):
         text = "".join(rng.choices(["a", "bb", "ccccc", " ", "  ", "\n", " \n"], k=rng.randint(0, 60)))

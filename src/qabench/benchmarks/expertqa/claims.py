@@ -14,6 +14,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
+from qabench.errors import InputError
+from qabench.neural.nli import punkt
 from qabench.scoring.factscore import is_void
 
 LONGEST_ABBREVIATION = 16  # characters, including the required character before it
@@ -137,6 +139,17 @@ def sentence_splitter() -> tuple[str, Splitter]:
     if find_spec("spacy") is None:
         return "qabench", sentences
     return f"spacy-{metadata.version('spacy')}", _by_sentencizer
+
+
+def splitter_of(name: str) -> Splitter:
+    """The sentence splitter for long evidence: "punkt" (NLTK's, as upstream) or "spacy" (``sentence_splitter``).
+
+    Raises:
+        InputError: an unknown name.
+    """
+    if name not in ("punkt", "spacy"):
+        raise InputError(f"unknown sentences {name!r}; allowed: punkt, spacy")
+    return punkt if name == "punkt" else sentence_splitter()[1]
 
 
 def sentences(text: str) -> list[str]:

@@ -1,47 +1,48 @@
-"""Faithfulness of answers to reference answers: the share of an answer's claims that the reference answer entails.
+"""Faithfulness on ExpertQA: the claims of answers, each with the reference answer as its evidence, and the validation.
 
-This project's own score, in place of QAFactEval, which the authors used for long-form answers: its package needs
-torch 1.6, which cannot be installed any more. The model is the one of AutoAIS; see ``qabench.neural.nli``.
+The score is ``qabench.scoring.faithfulness``; the model is the one of AutoAIS, see ``qabench.neural.nli``.
 
 It is validated on ExpertQA's own labels: experts judged the correctness of each claim of the annotated answers, and
-revised the answers. A claim that the revised answer entails should be correct. The revised answer was made from the
-answer, so that claims which the expert left as they were are entailed by a copy of themselves.
+revised the answers. A claim that the revised answer entails should be correct. Most claims are still in the revised
+answer word for word, so the validation also shows the correlation of that alone: a model should exceed it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from qabench.benchmarks.expertqa.claims import split_claims, without_marks
 from qabench.benchmarks.expertqa.items import Item
 from qabench.benchmarks.expertqa.questions import Questions
+from qabench.neural.nli import Entailment, Splitter, label_claims
 from qabench.predictions import Predictions
-from qabench.scoring.factscore import CORRECT
-from qabench.stats import Interval, bootstrap
+from qabench.scoring.faithfulness import Faithfulness, contains, correlation, faithfulness
+from qabench.stats import Interval
 from qabench.tables import Table
 
-MINIMUM = 3  # claims: of fewer, no correlation is computed
+
+def claims_of(answer: str | None, reference: str) -> list[dict[str, Any]]:
+    """{"claim", "evidence"} for each claim of an answer; the evidence is the reference answer. [] without an answer."""
+    split = split_claims(answer, []).claims if answer else []
+    return [_to_check(claim["claim_string"], reference) for claim in split]
 
 
-@dataclass(frozen=True, slots=True)
-class Faithfulness:
-    """Scores with 95% intervals, from whole answers drawn with replacement.
+def labels_of(
+    answers: Sequence[str | None], references: Sequence[str], model: Entailment, split: Splitter | None = None
+) -> list[list[dict[str, Any]]]:
+    """{"claim", "label"} for each claim of each answer, in order.
 
-    Attributes:
-        macro: the mean over answers of the share of their claims that are entailed; an answer without claims is 0.
-        micro: the share of all claims that are entailed; None without claims.
-        answers: the number of answers.
-        claims: the number of claims.
+    Args:
+        answers: None for an unanswered question, which has no claims.
+        references: one reference answer per answer.
+        model: the model from ``qabench.neural.seq2seq.load_entailment``.
+        split: splits references of more than 512 tokens into sentences; see ``label_claims``.
     """
-
-    macro: Interval
-    micro: Interval | None
-    answers: int
-    claims: int
+    claims = [claims_of(answer, reference) for answer, reference in zip(answers, references, strict=True)]
+    pairs = [(claim["claim"], claim["evidence"]) for own in claims for claim in own]
+    labels = iter(label_claims(pairs, model, split))
+    return [[{"claim": claim["claim"], "label": next(labels)} for claim in own] for own in claims]
 
 
 def claims_to_check(predictions: Predictions, questions: Questions) -> list[Item]:
@@ -56,14 +57,13 @@ def claims_to_check(predictions: Predictions, questions: Questions) -> list[Item
     for row in predictions.rows:
         if row.id in references:
             answer = row.fields.get("answer")
-            split = split_claims(answer, []).claims if isinstance(answer, str) else []
-            claims = [_to_check(claim["claim_string"], references[row.id]) for claim in split]
+            claims = claims_of(answer if isinstance(answer, str) else None, references[row.id])
             found.append({"id": row.id, "answer": answer, "claims": claims})
     return found
 
 
 def annotated_to_check(questions: Questions) -> list[Item]:
-    """The annotated claims with the revised answer as their evidence; see ``validation``."""
+    """The annotated claims with the revised answer as their evidence, and with ``correctness``; see ``validation``."""
     return [
         {
             "id": question.id,
@@ -84,40 +84,34 @@ def scored(items: Sequence[Item]) -> Faithfulness:
     Raises:
         InputError: there are no items.
     """
-    counts = [(sum(claim["label"] == "Y" for claim in item["claims"]), len(item["claims"])) for item in items]
-    shares = [[yes / n if n else 0.0, 1.0] for yes, n in counts]
-    n_claims = sum(n for _, n in counts)
-    micro = bootstrap(np.array(counts, dtype=float), _ratio) if n_claims else None
-    return Faithfulness(bootstrap(np.array(shares), _ratio), micro, len(items), n_claims)
+    return faithfulness([[claim["label"] for claim in item["claims"]] for item in items])
 
 
-def validation(items: Sequence[Item]) -> Interval | None:
-    """Pearson's correlation (phi) over claims between the label Y and the experts' judgment that a claim is correct.
-
-    Correct is Definitely or Probably correct, as in the agreement of fact scores; claims without a judgment are left
-    out. The interval draws whole answers. None if there are too few claims, or all have the same label or judgment.
+def validation(items: Sequence[Item]) -> dict[str, Interval | None]:
+    """The correlation of labels with the experts' correctness, and that of containment; see ``correlation``.
 
     Args:
         items: labeled, from ``annotated_to_check``.
     """
-    rows, clusters = [], []
-    for item in items:
-        for claim in item["claims"]:
-            if claim["correctness"] is not None:
-                x, y = float(claim["label"] == "Y"), float(claim["correctness"] in CORRECT)
-                rows.append([1.0, x, y, x * x, y * y, x * y])
-                clusters.append(item["id"])
-    if len(rows) < MINIMUM or not np.ptp(np.array(rows)[:, 1:3], axis=0).all():
-        return None
-    return bootstrap(np.array(rows), _pearson, clusters=clusters)
+    judged = [[claim["correctness"] for claim in item["claims"]] for item in items]
+    labels = [[claim["label"] for claim in item["claims"]] for item in items]
+    contained = [
+        ["Y" if any(contains(text, claim["claim"]) for text in claim["evidence"]) else "N" for claim in item["claims"]]
+        for item in items
+    ]
+    return {
+        "correlation of labels with the experts' correctness": correlation(labels, judged),
+        "the same, if Y means that the reference contains the claim": correlation(contained, judged),
+    }
 
 
-def table(title: str, score: Faithfulness, correlation: Interval | None, judged: int = 0) -> Table:
-    """The scores, and the correlation over the judged claims if there is one."""
-    named: Mapping[str, tuple[Interval | None, int, str]] = {
-        "faithfulness (mean over answers)": (score.macro, score.answers, "answers"),
-        "faithfulness (over all claims)": (score.micro, score.claims, "claims"),
-        "correlation with the experts' correctness": (correlation, judged, "claims"),
+def table(title: str, score: Faithfulness, correlations: Mapping[str, Interval | None], judged: int = 0) -> Table:
+    """The scores, and the correlations over the judged claims if there are any."""
+    answers = (score.macro(), len(score.per_answer), "answers")
+    named = {
+        "faithfulness (mean over answers)": answers,
+        "faithfulness (over all claims)": (score.micro(), score.claims, "claims"),
+        **{name: (value, judged, "claims") for name, value in correlations.items()},
     }
     rows: list[list[Any]] = [
         [name, *(f"{value:.4f}" for value in (one.mean, one.low, one.high)), n, unit]
@@ -129,13 +123,3 @@ def table(title: str, score: Faithfulness, correlation: Interval | None, judged:
 
 def _to_check(claim: str, reference: str | None) -> dict[str, Any]:
     return {"claim": without_marks(claim), "evidence": [reference] if reference else []}
-
-
-def _ratio(part: Any, whole: Any) -> Any:
-    return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
-
-
-def _pearson(n: Any, x: Any, y: Any, xx: Any, yy: Any, xy: Any) -> Any:
-    """0 where one of the variables is constant, as in some resamples."""
-    square = (n * xx - x * x) * (n * yy - y * y)
-    return np.where(square > 0, (n * xy - x * y) / np.sqrt(np.maximum(square, 1e-12)), 0.0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
 from threading import Lock
-from typing import Any
 
 import anyio
 from inspect_ai.model import get_model
@@ -69,12 +67,7 @@ async def _by_model(claims: Sequence[Claim]) -> Labels:
 
 def _by_nli(name: str, claims: Sequence[Claim]) -> Labels:
     with _lock:  # samples are scored concurrently, and share one model
-        model = _entailment(name)
+        from qabench.neural.seq2seq import shared_entailment
+
+        model = shared_entailment(name)
         return list(label_claims(claims, model)), model.name
-
-
-@cache
-def _entailment(name: str) -> Any:
-    from qabench.neural.seq2seq import load_entailment
-
-    return load_entailment(name)

@@ -126,6 +126,12 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "labels": _LABELS,
     },
     "expertqa_autoais_agreement": _ANNOTATED | {"unlabeled": _UNLABELED, "labels": _LABELS},
+    "expertqa_faithfulness": {
+        "references": IRRELEVANT,
+        "labels": Field((), "this score is this project's own, not QAFactEval, which the authors report"),
+        "claims": IRRELEVANT,
+        "sentences": IRRELEVANT,
+    },
     "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
     "expertqa_factscore_agreement": _ANNOTATED
     | {"threshold": Field(("0.5",), "threshold: {value} instead of {official}"), "fact_scores": _FACT_SCORES},

@@ -18,7 +18,6 @@ from qabench.benchmarks.expertqa.commands.parts import (
     Split,
     label_items,
     questions_of,
-    splitter,
 )
 from qabench.cli.options import ConfigName
 
@@ -42,19 +41,20 @@ def faithfulness(
 ) -> None:
     """Label claims of answers by the reference answers: Y if the reference answer entails the claim, else N.
 
-    This score is this project's own; the authors used QAFactEval, which cannot be installed. Without FILE, the
-    annotated claims of --config are labeled, and the labels' correlation with the experts' correctness judgments is
-    printed.
+    This score is this project's own; the authors used QAFactEval, which cannot be installed. Without FILE, it is
+    validated: the annotated claims of --config are labeled by the experts' revised answers, and the labels' correlation
+    with the experts' correctness judgments is printed, next to the correlation of plain containment.
     Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it.
     """
     from qabench.benchmarks.expertqa import faithfulness as measure
+    from qabench.benchmarks.expertqa.claims import splitter_of
     from qabench.cli.output import print_table, progress_bar, say, say_on_stderr
     from qabench.errors import InputError
-    from qabench.neural.nli import MODEL, label_claims
+    from qabench.neural.nli import label_claims
     from qabench.neural.seq2seq import load_entailment
     from qabench.predictions import read_predictions
 
-    split_with = splitter(sentences)
+    split_with = splitter_of(sentences)
     questions = questions_of(config, split, needed=True)
     if questions is None or (file is None and not questions.annotated):
         raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
@@ -62,7 +62,7 @@ def faithfulness(
     items = measure.annotated_to_check(questions) if given is None else measure.claims_to_check(given, questions)
     if not items:
         raise InputError(f"no answer has a reference answer in {questions.config} {questions.split}")
-    with load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
+    with load_entailment(model, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
         labels_by = chosen.name + ":spacy" * (sentences == "spacy")
         say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
         label = partial(label_claims, model=chosen, split=split_with)
@@ -72,10 +72,16 @@ def faithfulness(
         except KeyboardInterrupt:
             say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
             raise typer.Exit(INTERRUPTED) from None
-    correlation = measure.validation(labeled) if given is None else None
+    correlations = measure.validation(labeled) if given is None else {}
     title = f"expertqa_faithfulness, {questions.config} {questions.split}"
     judged = sum(claim.get("correctness") is not None for item in labeled for claim in item["claims"])
-    print_table(measure.table(title, measure.scored(labeled), correlation, judged))
-    if given is None and correlation is None:
-        say("no correlation: all claims have the same label, or the same judgment", "yellow")
-    say(f"not official: this score is this project's own; labels by {labels_by}", "yellow")
+    print_table(measure.table(title, measure.scored(labeled), correlations, judged))
+    if given is not None and (absent := len(questions.rows) - len(items)):
+        say(
+            f"{absent} of {len(questions.rows)} questions have no answer in {file}, or no reference: not scored",
+            "yellow",
+        )
+    for name, value in correlations.items():
+        if value is None:
+            say(f"{name}: not defined, all claims have the same label, or the same judgment", "yellow")
+    say(f"not official: this score is this project's own, not QAFactEval; labels by {labels_by}", "yellow")

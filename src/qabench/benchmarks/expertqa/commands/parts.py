@@ -24,7 +24,11 @@ ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller
 
 Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
 Model = Annotated[
-    str | None, typer.Option(metavar="NAME|FOLDER", help="The NLI model; default: google/t5_xxl_true_nli_mixture.")
+    str | None,
+    typer.Option(
+        metavar="NAME|FOLDER",
+        help="The NLI model; default: QABENCH_NLI_MODEL, or else google/t5_xxl_true_nli_mixture.",
+    ),
 ]
 Revision = Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")]
 Dtype = Annotated[
@@ -43,16 +47,6 @@ def questions_of(config: str | None, split: str | None, *, needed: bool) -> Ques
     from qabench.benchmarks.expertqa.questions import load_questions
 
     return load_questions(config, split) if config or needed else None
-
-
-def splitter(name: str) -> Any:
-    from qabench.benchmarks.expertqa.claims import sentence_splitter
-    from qabench.errors import InputError
-    from qabench.neural.nli import punkt
-
-    if name not in ("punkt", "spacy"):
-        raise InputError(f"unknown sentences {name!r}; allowed: punkt, spacy")
-    return punkt if name == "punkt" else sentence_splitter()[1]
 
 
 def label_items(

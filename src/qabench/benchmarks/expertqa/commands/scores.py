@@ -19,7 +19,6 @@ from qabench.benchmarks.expertqa.commands.parts import (
     label_items,
     print_scores,
     questions_of,
-    splitter,
 )
 from qabench.cli.options import AsJson, ConfigName
 
@@ -52,15 +51,16 @@ def attribute(
     Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With --config and the annotated
     claims of that config, the agreement with the experts is printed for both classes.
     """
+    from qabench.benchmarks.expertqa.claims import splitter_of
     from qabench.benchmarks.expertqa.items import read_items
     from qabench.cli.output import progress_bar, say_on_stderr
-    from qabench.neural.nli import MODEL, label_claims
+    from qabench.neural.nli import label_claims
     from qabench.neural.seq2seq import load_entailment
 
-    split_with = splitter(sentences)
+    split_with = splitter_of(sentences)
     questions = questions_of(config, split, needed=file is None)
     items = read_items(file, questions)
-    with load_entailment(model or MODEL, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
+    with load_entailment(model, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
         labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
         say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
         label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
@@ -107,6 +107,7 @@ def facts(
     Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
     annotated claims of that config, the agreement with the experts is printed.
     """
+    from qabench.benchmarks.expertqa.claims import splitter_of
     from qabench.benchmarks.expertqa.fact_scorer import fact_scorer
     from qabench.benchmarks.expertqa.facts import passages_for, plan_facts, score_facts
     from qabench.benchmarks.expertqa.items import as_row, read_items, write_items
@@ -128,7 +129,7 @@ def facts(
         prompt=prompt,
         prices=prices,
         atomic_model=atomic_model,
-        sentences=(sentences, splitter(sentences)),
+        sentences=(sentences, splitter_of(sentences)),
         post_processing=post_processing,
         **limits,
     )

@@ -1,0 +1,104 @@
+"""The faithfulness of long-form answers to ExpertQA's reference answers as an ``evaluate`` metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import evaluate
+
+from qabench.benchmarks.expertqa.claims import sentence_splitter, splitter_of
+from qabench.benchmarks.expertqa.faithfulness import labels_of
+from qabench.metric_module import MetricModule, decoded_strings
+from qabench.neural import seq2seq
+from qabench.scoring.faithfulness import faithfulness
+from qabench.scoring.pairs import text_pairs
+
+_DESCRIPTION = """
+Faithfulness of long-form answers: the share of an answer's claims that the reference answer entails, according to the
+NLI model of AutoAIS. This project's own metric; the authors report QAFactEval, which cannot be installed any more.
+"""
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: a list with the text of the answer to each question; None for an unanswered question.
+    references: the column `answer` of the config `lfqa_random` or `lfqa_domain`, or other reference answers.
+    model: a sequence-to-sequence model that writes 1 or 0: a name on the Hub, or a folder;
+        google/t5_xxl_true_nli_mixture if neither this nor QABENCH_NLI_MODEL is given.
+    revision: a revision of the model on the Hub.
+    device: a device name of torch, several separated by commas, or "all"; default: a GPU if there is one.
+    dtype: "float32", "bfloat16" or "float16"; default: bfloat16 for a large model on a GPU, otherwise float32.
+    sentences: how references that are too long for the model are split: "punkt" (NLTK's) or "spacy".
+    per_question: also return the claims of each answer with their labels.
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON strings.
+Returns:
+    faithfulness: a float in [0, 1]: the mean over answers of the share of their claims that are entailed; an answer
+        without claims, such as an unanswered question, is 0.
+    micro: a float in [0, 1]: the share of all claims that are entailed; None if there are no claims.
+    interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
+    claims, unanswered: the number of claims, and of unanswered questions.
+    signature: everything the scores depend on, in one line.
+    deviations: sentences that say that the metric is unofficial, and why.
+    per_question: with per_question=True, for each answer a list of {"claim", "label"}, the label being "Y" or "N".
+Raises:
+    InputError (a ValueError): nothing to score, lists of different lengths, an item that is not a string.
+    MissingExtra: torch or transformers is not installed, or NLTK for a long reference.
+    QabenchError: the model cannot be loaded.
+Examples:
+    >>> import qabench
+    >>> metric = qabench.load_metric("expertqa_faithfulness")
+    >>> result = metric.compute(predictions=["Water boils. Ice melts."], references=["Water boils, and ice melts."])
+    >>> result["claims"], 0 <= result["faithfulness"] <= 1
+    (2, True)
+"""
+_CITATION = """
+@inproceedings{honovich-etal-2022-true,
+  title = {{TRUE}: Re-evaluating Factual Consistency Evaluation},
+  author = {Honovich, Or and Aharoni, Roee and Herzig, Jonathan and Taitelbaum, Hagai and Kukliansy, Doron and Cohen,
+    Vered and Scialom, Thomas and Szpektor, Idan and Hassidim, Avinatan and Matias, Yossi},
+  booktitle = {Proceedings of the 2022 Conference of the North American Chapter of the Association for Computational
+    Linguistics},
+  year = {2022},
+  url = {https://arxiv.org/abs/2204.04991},
+}
+"""
+
+
+class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
+    """See ``DESCRIPTION`` and ``INPUTS``."""
+
+    BENCHMARK = "expertqa"
+    DESCRIPTION = _DESCRIPTION
+    INPUTS = _KWARGS_DESCRIPTION
+    URLS = ("https://arxiv.org/abs/2309.07852", "https://arxiv.org/abs/2204.04991")
+    CITATION = _CITATION
+
+    def _compute(
+        self,
+        predictions: list[str],
+        references: list[str],
+        model: str | None = None,
+        revision: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        sentences: str = "punkt",
+        per_question: bool = False,
+        references_format: str = "auto",
+    ) -> dict[str, Any]:
+        given, found = decoded_strings(predictions, references, references_format)
+        targets, answers = text_pairs(found, given)
+        split = splitter_of(sentences)
+        chosen = seq2seq.shared_entailment(model, revision, device, dtype)
+        labeled = labels_of(answers, targets, chosen, split)
+        score = faithfulness([[claim["label"] for claim in own] for own in labeled])
+        macro, micro = score.macro(), score.micro()
+        result: dict[str, Any] = {
+            "faithfulness": macro.mean,
+            "micro": None if micro is None else micro.mean,
+            "interval": [macro.low, macro.high],
+            "claims": score.claims,
+            "unanswered": answers.count(None),
+        }
+        fields = {"labels": chosen.name, "claims": sentence_splitter()[0], "sentences": sentences}
+        result |= self.provenance(targets, **fields)
+        if per_question:
+            result["per_question"] = labeled
+        return result

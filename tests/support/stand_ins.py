@@ -1,0 +1,39 @@
+"""Stand-ins for the models of metrics, whose weights are gigabytes; tests of ``neural`` use networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from qabench.neural.bleurt import Scorer
+from qabench.neural.nli import Judgment
+
+
+class Labeler:
+    """Labels a claim by the length of its prompt, odd or even; counts the prompts."""
+
+    name = "tiny@0:float32"
+    devices = "float32 on cpu"
+    asked = 0
+
+    def __enter__(self) -> Labeler:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
+        return [len(prompt.split()) for prompt in prompts]
+
+    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
+        Labeler.asked += len(prompts)
+        return [Judgment(len(prompt) % 2 == 1, 0.0, 0.0) for prompt in prompts]
+
+
+def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metrics expertqa_faithfulness and fanout_bleurt work without weights."""
+    scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
+    monkeypatch.setattr("qabench.neural.bleurt._torch_scorer", lambda *args: scorer)
+    for name in ("load_entailment", "shared_entailment"):
+        monkeypatch.setattr(f"qabench.neural.seq2seq.{name}", lambda *args, **kwargs: Labeler())
