@@ -122,7 +122,7 @@ def test_claims_by_a_model(
     assert [claim["claim"] for claim in first["claims"]] == texts * 2 and second["claims"] == []
     assert [claim["evidence"] for claim in first["claims"]] == [["[1] x"]] * 2 + [[]] * 2
     assert server.calls[0].body["max_tokens"] == 200 and "temperature" not in server.calls[0].body
-    assert "Answer: It is wet and cold [1].\nFacts:" in server.calls[0].asked
+    assert any("Answer: It is wet and cold [1].\nFacts:" in call.asked for call in server.calls)
     assert first["claims_by"].startswith("m/official-")
     assert command("claims", file, "-o", out, "--by", "model") == command("claims", file, "--by", "words") == 2
 
