@@ -24,6 +24,7 @@ LAYERS = [
         "errors",
         "limits",
         "processes",
+        "threads",
         "terminal",
         "http",
         "paths",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from qabench.retrieval.web.cache import WebCache
@@ -12,6 +11,7 @@ from qabench.retrieval.web.extract import extractor, main_text
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher
 from qabench.retrieval.web.provider import SearchProvider
 from qabench.retrieval.web.search import Searcher
+from qabench.threads import DaemonPool
 
 NO_TEXT = "no text"
 
@@ -43,7 +43,7 @@ class Web:
         self.cache = cache or WebCache()
         self._searcher = Searcher(provider, self.cache)
         self._fetcher = PageFetcher(self.cache, provider.pages)
-        self._threads = ThreadPoolExecutor(provider.pages.at_once, thread_name_prefix="qabench-web")
+        self._threads = DaemonPool(provider.pages.at_once, "qabench-web")
 
     def search(self, query: str) -> list[str]:
         """Addresses of pages, best first. Raises SearchFailed."""
@@ -51,11 +51,11 @@ class Web:
 
     def read(self, urls: Sequence[str]) -> list[WebPage]:
         """One result per URL, in order."""
-        return list(self._threads.map(self._read, urls))
+        return self._threads.map(self._read, urls)
 
     def close(self) -> None:
-        """Closes all connections, after the pages in progress."""
-        self._threads.shutdown(cancel_futures=True)
+        """Closes all connections. Pages in progress fail."""
+        self._threads.close()
         self._searcher.close()
         self._fetcher.close()
 

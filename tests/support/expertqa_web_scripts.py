@@ -50,8 +50,10 @@ class Scripts:
         arguments = [name, "--input_file", str(given), "--output_file", str(output)]
         environment = {"OPENAI_API_KEY": "none", "CUSTOM_SEARCH_API_KEY": "none", "CUSTOM_SEARCH_CX": "none"}
         with mock.patch.object(sys, "argv", arguments), mock.patch.dict("os.environ", environment):
-            space = executed(self.mirror, f"modeling/response_collection/{name}", self._modules(), "__main__")
-            space["f"].close()
+            folder_of = "fact_score" if name == "retrieve_evidence_for_claims.py" else "response_collection"
+            space = executed(self.mirror, f"modeling/{folder_of}/{name}", self._modules(), "__main__")
+            if "f" in space:
+                space["f"].close()
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
     def _modules(self) -> dict[str, Any]:

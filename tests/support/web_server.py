@@ -46,6 +46,7 @@ class WebServer:
     def __init__(self) -> None:
         self.pages: dict[str, Reply] = {}
         self.found: Callable[[str], list[str]] = lambda query: []
+        self.failing: Callable[[str], bool] = lambda query: False  # a search for it has the status 403
         self.engines: list[Any] = []
         self.posted: Callable[[str], Reply] | None = None
         self.requests: list[tuple[str, dict[str, str]]] = []
@@ -79,7 +80,8 @@ class WebServer:
         if parts.path in self.pages:
             return self.pages[parts.path]
         if parts.path == "/search":
-            return self._search(parse_qs(parts.query)["q"][0])
+            query = parse_qs(parts.query)["q"][0]
+            return Reply(status=403) if self.failing(query) else self._search(query)
         return Reply(b"<p>not here</p>", 404)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from unittest import mock
 import pytest
 from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
+from web_server import Reply, WebServer, page
 
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
@@ -101,6 +103,36 @@ def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.
     assert rows[0]["fact_scores_by"].startswith("m/qabench-")
     calls = len(server.calls)
     assert command(*arguments, "-o", out) == 0 and len(server.calls) == calls
+
+
+def test_facts_with_evidence_of_the_web(
+    server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("trafilatura", reason="needs the extra web")
+    file, out, search = tmp_path / "claims.jsonl", tmp_path / "facts.jsonl", tmp_path / "search.toml"
+    claims = [{"claim": f"Light {word}.", "evidence": []} for word in ("is fast", "fails", "is lost")]
+    file.write_text(json.dumps({"id": "a", "claims": claims}) + "\n")
+    server.reply = lambda body: "- " + re.findall(r"Light [a-z ]+\.", body["messages"][-1]["content"])[-1]
+    with WebServer() as web:
+        web.pages |= {"/robots.txt": Reply(b""), "/light": page("Light", "Light is fast, " * 40)}
+        web.found = lambda query: ["/light"] if "fast" in query else []
+        web.failing = lambda query: "fails" in query
+        pages = "[pages]\ndelay = 0\nprivate_addresses = true\n"
+        search.write_text(f'preset = "searxng"\nurl = "{web.url}/search"\n{pages}')
+        arguments = ("facts", file, "--model", "m", "--base-url", server.base_url, "--prompt", "qabench", "-o", out)
+        assert command(*arguments, "--search", search, "--corpus", file) == command(*arguments, "--ranker", "bm25") == 2
+        assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
+        (row,) = lines(out)
+        fast, failed, lost = row["claims"]
+        assert fast["atomic_evidences"][0].startswith("Passage ID 1: Light is fast, Light is fast")
+        assert failed["fact_score"] is None and lost["atomic_evidences"] == [""] and lost["fact_score"] == 1.0
+        assert row["fact_scores_by"].endswith("/searxng:bm25")
+        assert "no score for claim 2 of a: its evidence: " in capsys.readouterr().out
+        asked, calls = len(web.requests), len(server.calls)
+        web.failing = lambda query: False
+        assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
+        assert {path.partition("?")[0] for path, _ in web.requests[asked:]} == {"/search"}
+        assert len(server.calls) == calls + 1 and lines(out)[0]["claims"][1]["fact_score"] == 1.0
 
 
 def test_claims_by_a_model(

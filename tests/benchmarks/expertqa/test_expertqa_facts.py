@@ -16,11 +16,13 @@ from openai_server import Fault, OpenAIServer, completion
 import qabench
 from qabench import loading_scripts
 from qabench.benchmarks.expertqa.fact_entities import entities_of, is_date
+from qabench.benchmarks.expertqa.fact_evidence import passages_for
 from qabench.benchmarks.expertqa.fact_post_processing import post_processed
 from qabench.benchmarks.expertqa.fact_prompts import atomic_prompt, official_list, read_list, verdict_prompt
 from qabench.benchmarks.expertqa.fact_scorer import fact_scorer
 from qabench.benchmarks.expertqa.fact_sentences import first_sentence, states_facts
-from qabench.benchmarks.expertqa.facts import FactScoreRun, passages_for, score_facts
+from qabench.benchmarks.expertqa.facts import FactScoreRun, score_facts
+from qabench.benchmarks.expertqa.passages import Found
 from qabench.errors import InputError
 from qabench.loading_scripts.expertqa.parse import parse_annotated
 from qabench.rows import read_json_lines
@@ -293,8 +295,11 @@ def test_replies_of_an_assistant_state_no_facts() -> None:
 
 def test_passages_are_written_as_by_the_authors() -> None:
     found = [SimpleNamespace(text="a\nb"), SimpleNamespace(text="c")]
-    assert passages_for(lambda query, k: found[:k])("x") == "Passage ID 1: ab\n\nPassage ID 2: c"
-    assert passages_for(lambda query, k: [])("x") == ""
+    source: Any = SimpleNamespace(
+        find=lambda query, ranked_by, k: Found(found[:k] if query == ranked_by == "x" else [])
+    )
+    assert passages_for(source)("x") == "Passage ID 1: ab\n\nPassage ID 2: c"
+    assert passages_for(source)("y") == ""
 
 
 def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared: Callable[[str], None]) -> None:

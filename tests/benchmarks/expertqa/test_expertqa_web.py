@@ -21,6 +21,8 @@ from expertqa_web_scripts import Scripts
 from qabench.benchmarks.expertqa import official_prompts, prompts
 from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer
+from qabench.benchmarks.expertqa.fact_evidence import found_for as found_for_claims
+from qabench.benchmarks.expertqa.fact_evidence import passages_for
 from qabench.benchmarks.expertqa.passages import Found
 from qabench.benchmarks.expertqa.web import WebPassages, official_urls, split_page
 from qabench.errors import InputError
@@ -161,6 +163,22 @@ def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callabl
     assert [bool(claim["evidence"]) for claim in claimed.claims] == [True, True, False, True]
     assert [search["query"] for search in found.searches] == [one for one in claims if len(one) > 5]
     compared(f"{len(claims)} claims of post_hoc_cite.py")
+
+
+def test_evidence_of_atomic_claims_is_the_authors(
+    mirror: Path, tmp_path: Path, compared: Callable[[str], None]
+) -> None:
+    texts = ["The tide rises.", "The moon and the sun.", "Nobody knows of nothing.", "Sea water is salty."]
+    claims = [{"claim_string": "...", "atomic_claims": texts[:1]}, {"claim_string": "...", "atomic_claims": texts[1:]}]
+    row = {"question": "Why?", "annotator_id": "1", "metadata": {"field": "Geography"}}
+    row["answers"] = {"gpt4": {"answer_string": "...", "attribution": [], "claims": claims}}
+    (theirs,) = Scripts(mirror, found_for, pages_of(1), split_page, HashEncoder().score).run(
+        "retrieve_evidence_for_claims.py", [row], tmp_path
+    )
+    wanted = [text for claim in theirs["answers"]["gpt4"]["claims"] for text in claim["atomic_evidences"]]
+    found = found_for_claims(texts, passages_for(evidence(tmp_path / "web", 1)))
+    assert [found[text] for text in texts] == wanted and wanted.count("") == 1
+    compared(f"{len(texts)} pieces of evidence of retrieve_evidence_for_claims.py")
 
 
 def test_all_pages_are_recorded(tmp_path: Path) -> None:

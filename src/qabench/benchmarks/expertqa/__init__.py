@@ -97,8 +97,8 @@ BENCHMARK = Benchmark(
     prediction_fields=("answer", "claims"),
     commands={
         "claims": "qabench.benchmarks.expertqa.commands.claims:claims",
-        "attribute": "qabench.benchmarks.expertqa.commands.scores:attribute",
-        "facts": "qabench.benchmarks.expertqa.commands.scores:facts",
+        "attribute": "qabench.benchmarks.expertqa.commands.attribute:attribute",
+        "facts": "qabench.benchmarks.expertqa.commands.facts:facts",
         "faithfulness": "qabench.benchmarks.expertqa.commands.faithfulness:faithfulness",
     },
 )

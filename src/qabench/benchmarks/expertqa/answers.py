@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import anyio
 from inspect_ai.model import ChatMessageAssistant, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -29,6 +28,7 @@ from qabench.benchmarks.expertqa.web import NOT_KNOWN, load_web, record
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
 from qabench.tasks.common import answer_of, note_problem
+from qabench.tasks.daemon_thread import in_daemon_thread
 from qabench.tasks.replies import ask_model, chat
 
 STORE = "expertqa"
@@ -215,7 +215,7 @@ def answer_with_citations(how: Answering) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         question, field = state.metadata["question"], state.metadata.get("field")
-        read = await anyio.to_thread.run_sync(how.to_read, question, field, abandon_on_cancel=True)
+        read = await in_daemon_thread(how.to_read, question, field)
         _note_searches(state, read)
         if how.reads and how.from_web and not read.passages:
             _answer_not_known(state, question)
@@ -225,7 +225,7 @@ def answer_with_citations(how: Answering) -> Solver:
             state.messages += [choice.message for choice in state.output.choices[:1]]
         reply = answer_of(state)
         if reply is not None:
-            found, shown = await anyio.to_thread.run_sync(how.claimed, reply, read, abandon_on_cancel=True)
+            found, shown = await in_daemon_thread(how.claimed, reply, read)
             _note_searches(state, shown)
             state.store.set(STORE, _stored(found, shown.passages))
         return state

@@ -7,13 +7,14 @@ See ``qabench.scoring.factscore`` for how replies are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from qabench.benchmarks.expertqa.fact_evidence import Find, found_for
 from qabench.benchmarks.expertqa.fact_scorer import FactScorer
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache
 from qabench.llm.caller import Answered, Usage, answered, models_of, usage_of
@@ -24,8 +25,6 @@ from qabench.scoring.factscore import fact_score, reply_is_true
 
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
 POSITION = ("row", "answer", "claim")
-Evidence = Callable[[str], str]
-"""Finds evidence for an atomic claim."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +48,6 @@ class FactScoreRun:
     models: list[str]
 
 
-def passages_for(search: Callable[[str, int], Sequence[Any]], k: int = 5) -> Evidence:
-    """Evidence as the authors wrote it: "Passage ID 1: ..." without line breaks, joined by blank lines; "" if none.
-
-    Args:
-        search: from a query and a number to passages with a ``text``, best first.
-        k: the number of passages; the authors retrieved 5, of which the verdict's prompt shows 3.
-    """
-
-    def find(claim: str) -> str:
-        found = enumerate(search(claim, k), start=1)
-        return "\n\n".join(f"Passage ID {n}: " + passage.text.replace("\n", "") for n, passage in found)
-
-    return find
-
-
 @dataclass
 class _Part:
     """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
@@ -79,7 +63,7 @@ def score_facts(
     scorer: FactScorer,
     cache: ReplyCache | None = None,
     progress: Progress | None = None,
-    evidence: Evidence | None = None,
+    evidence: Find | None = None,
 ) -> FactScoreRun:
     """Gives each claim of dataset rows its fact score, the share of its atomic claims that a model finds true.
 
@@ -94,8 +78,9 @@ def score_facts(
         rows: rows with ``answers`` (a list, as in the dataset) and metadata.
         scorer: see ``fact_scorer``.
         cache: the cache of replies; default: the user's.
-        progress: called with the number of replies received and the total, in each of the two steps.
-        evidence: finds the evidence of an atomic claim, such as passages of a corpus; see ``passages_for``.
+        progress: called with the number done and the total, in each step: atomic claims, evidence, verdicts.
+        evidence: finds the evidence of an atomic claim in a corpus or on the web; see ``evidence_from``. It is called
+            from several threads. A claim whose evidence it cannot find, with a QabenchError, is unscored.
 
     Raises:
         InputError: no rows, or a row in another format.
@@ -127,7 +112,7 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: Rep
         if atomic is None and (sentence := scorer.sentence(part.claim["claim_string"])):
             requests.append(scorer.break_down(sentence))
             atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
-        evidences = _evidences(part.claim, atomic or (), None)
+        evidences = _evidences(part.claim, atomic or (), {})
         requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic or (), evidences, strict=True)]
     return scorer.caller.client(cache).plan(requests, scorer.caller.prices)
 
@@ -169,16 +154,15 @@ def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, prog
 
 
 def _judge(
-    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None, evidence: Evidence | None
+    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None, evidence: Find | None
 ) -> list[Outcome]:
+    _find_evidence(parts, evidence, progress)
     requests: list[ChatRequest] = []
     for part in parts:
         part.claim["fact_score"] = None
-        atomic = part.claim["atomic_claims"] or []
-        evidences = _evidences(part.claim, atomic, evidence)
-        if atomic and not part.reason:
-            part.claim["atomic_evidences"] = evidences
-            requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic, evidences, strict=True)]
+        if part.claim["atomic_claims"] and not part.reason:
+            shown = zip(part.claim["atomic_claims"], part.claim["atomic_evidences"], strict=True)
+            requests += [scorer.judge(text, evidence, part.field) for text, evidence in shown]
     outcomes = _complete(client, requests, progress)
     remaining = iter(outcomes)
     for part in parts:
@@ -187,11 +171,29 @@ def _judge(
     return outcomes
 
 
-def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], find: Evidence | None) -> list[str]:
+def _find_evidence(parts: list[_Part], evidence: Find | None, progress: Progress | None) -> None:
+    """Sets atomic_evidences, or the reason why there are none."""
+    parts = [part for part in parts if part.claim["atomic_claims"] and not part.reason]
+    without = [text for part in parts if not _has_evidence(part.claim) for text in part.claim["atomic_claims"]]
+    found = found_for(without, evidence, progress) if evidence else {}
+    for part in parts:
+        failed = [one for text in part.claim["atomic_claims"] if isinstance(one := found.get(text), QabenchError)]
+        if failed and not _has_evidence(part.claim):
+            part.reason = f"its evidence: {failed[0]}"
+        else:
+            part.claim["atomic_evidences"] = _evidences(part.claim, part.claim["atomic_claims"], found)
+
+
+def _has_evidence(claim: Mapping[str, Any]) -> bool:
+    return len(claim.get("atomic_evidences") or []) == len(claim["atomic_claims"])
+
+
+def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], found: Mapping[str, Any]) -> list[str]:
+    """Those that the claim has, else those that were found, else all the evidence of the claim for each."""
     own = claim.get("atomic_evidences") or []
     if len(own) == len(atomic):
         return list(own)
-    return list(map(find, atomic)) if find else ["\n\n".join(claim["evidence"] or ())] * len(atomic)
+    return [found.get(text, "\n\n".join(claim["evidence"] or ())) for text in atomic]
 
 
 def _score(part: _Part, replies: list[Answered]) -> None:

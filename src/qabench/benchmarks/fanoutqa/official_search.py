@@ -24,6 +24,7 @@ from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import timeouts_fail
 from qabench.tasks.context_window import how_many_fit
+from qabench.tasks.daemon_thread import in_daemon_thread
 from qabench.tasks.token_counting import TokenCounter
 from qabench.text import Normalizer
 
@@ -68,7 +69,7 @@ class OfficialSearch:
     async def search(self, query: str) -> str:
         """The best fragments of the page with this title, or the titles of other pages."""
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            found = await anyio.to_thread.run_sync(self._find, query, abandon_on_cancel=True)
+            found = await in_daemon_thread(self._find, query)
         if isinstance(found, str):
             self.seen(query, 0, 0)
             return found

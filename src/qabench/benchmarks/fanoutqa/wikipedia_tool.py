@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import anyio
 from inspect_ai.tool import Tool, ToolDef
 from inspect_ai.util import concurrency
 
@@ -16,6 +15,7 @@ from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.retrieval.wiki.zim_index import IndexedZim
 from qabench.tasks.context_window import how_many_fit
+from qabench.tasks.daemon_thread import in_daemon_thread
 from qabench.tasks.token_counting import TokenCounter
 from qabench.text import Normalizer
 
@@ -71,7 +71,7 @@ class WikipediaTool:
         if not query:
             return prompts.NO_QUERY
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            found = await anyio.to_thread.run_sync(self._find, query, wanted, abandon_on_cancel=True)
+            found = await in_daemon_thread(self._find, query, wanted)
         if isinstance(found, _Similar):
             self.seen(query, 0, 0)
             return prompts.similar_titles(query, found.titles)

@@ -22,6 +22,11 @@ BY_SYSTEM = (
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
 
+Claims = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'),
+]
+Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")]
 Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
 Model = Annotated[
     str | None,
