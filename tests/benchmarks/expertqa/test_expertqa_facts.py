@@ -295,9 +295,8 @@ def test_replies_of_an_assistant_state_no_facts() -> None:
 
 def test_passages_are_written_as_by_the_authors() -> None:
     found = [SimpleNamespace(text="a\nb"), SimpleNamespace(text="c")]
-    source: Any = SimpleNamespace(
-        find=lambda query, ranked_by, k: Found(found[:k] if query == ranked_by == "x" else [])
-    )
+    by_query = {"x": found, "y": []}
+    source: Any = SimpleNamespace(find=lambda query, ranked_by, k: Found(by_query[query][:k]))
     assert passages_for(source)("x") == "Passage ID 1: ab\n\nPassage ID 2: c"
     assert passages_for(source)("y") == ""
 
