@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -53,8 +54,9 @@ def interrupted(process: subprocess.Popen[str], web: WebServer, number: int) -> 
     before, asked = len(web.requests), -1
     while asked != len(web.requests) or not any(map(is_silent, web.paths()[before:])):
         asked = len(web.requests)
-        with pytest.raises(subprocess.TimeoutExpired):  # the process runs on
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=3)
+            pytest.fail(f"the process ended before the signal: {process.communicate()[0]}")
     process.send_signal(number)
     return process.wait(timeout=SECONDS)
 
@@ -75,13 +77,13 @@ def test_an_interrupted_run_over_the_web(web: WebServer, released: threading.Eve
         first = start(["expertqa", "--config", "sample", *options, *model], tmp_path / "cache")
         assert interrupted(first, web, signal.SIGINT) == 128 + signal.SIGINT
         (log,) = (tmp_path / "logs").glob("*.eval")
-        second = start(["--resume", str(log)], tmp_path / "cache")
+        second = start(["--resume", str(log), "--base-url", chat.base_url], tmp_path / "cache")
         assert interrupted(second, web, signal.SIGTERM) == 128 + signal.SIGTERM
         before = Counter(path for path in web.paths() if not is_silent(path))
         assert before["/search"] and set(before.values()) == {1} | {before["/search"]}
         released.set()
         newest = max((tmp_path / "logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
-        third = start(["--resume", str(newest)], tmp_path / "cache")
+        third = start(["--resume", str(newest), "--base-url", chat.base_url], tmp_path / "cache")
         assert third.wait(timeout=SECONDS) == 0, third.communicate()[0]
         after = Counter(path for path in web.paths() if path != "/search")
         searches = Counter(path for path, _ in web.requests if path.startswith("/search"))
