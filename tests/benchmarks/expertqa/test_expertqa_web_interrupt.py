@@ -43,20 +43,22 @@ def web(released: threading.Event) -> Iterator[WebServer]:
         released.set()
 
 
-def start(arguments: list[str], cache: Path) -> subprocess.Popen[str]:
+def start(arguments: list[str], cache: Path) -> subprocess.Popen[bytes]:
+    """The command in a child process, whose output is appended to the file ``output`` next to the cache."""
     environment = os.environ | {"QABENCH_CACHE": str(cache), "QABENCH_API_KEY": "none"}
     command = [sys.executable, "-P", "-W", "ignore", "-m", "qabench", "run", *arguments]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with (cache.parent / "output").open("ab") as output:
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
-def interrupted(process: subprocess.Popen[str], web: WebServer, number: int) -> int:
+def interrupted(process: subprocess.Popen[bytes], web: WebServer, number: int) -> int:
     """The exit code after a signal that is sent when all threads wait for silent pages."""
     before, asked = len(web.requests), -1
     while asked != len(web.requests) or not any(map(is_silent, web.paths()[before:])):
         asked = len(web.requests)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=3)
-            pytest.fail(f"the process ended before the signal: {process.communicate()[0]}")
+            pytest.fail("the process ended before the signal; see the file output")
     process.send_signal(number)
     return process.wait(timeout=SECONDS)
 
@@ -84,7 +86,7 @@ def test_an_interrupted_run_over_the_web(web: WebServer, released: threading.Eve
         released.set()
         newest = max((tmp_path / "logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
         third = start(["--resume", str(newest), "--base-url", chat.base_url], tmp_path / "cache")
-        assert third.wait(timeout=SECONDS) == 0, third.communicate()[0]
+        assert third.wait(timeout=SECONDS) == 0, (tmp_path / "output").read_text()
         after = Counter(path for path in web.paths() if path != "/search")
         searches = Counter(path for path, _ in web.requests if path.startswith("/search"))
         assert {path for path, n in after.items() if n > 1} <= {path for path in after if is_silent(path)}
