@@ -65,6 +65,11 @@ class ZimFile:
         """The number of entries: articles, redirects, images and others."""
         return int(self._archive.all_entry_count)
 
+    def verify(self) -> None:
+        """Reads the whole file and raises InputError if its checksum differs: libzim does not notice all damage."""
+        if self._archive.has_checksum and not self._archive.check():
+            raise InputError(f"{self.path} is damaged: its content does not match its checksum; download it again")
+
     def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str] | None]:
         """The entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
 
@@ -89,7 +94,11 @@ class ZimFile:
         """A page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
         page = WikiPage.of(evidence)
         entry = self._found(page)
-        text = article_to_markdown(decoded(_article(entry).html))
+        try:
+            html = _article(entry).html
+        except RuntimeError as error:
+            raise PageUnreadable(f"{self.path} is damaged: {entry.path!r} cannot be read ({error})") from None
+        text = article_to_markdown(decoded(html))
         if not text.strip():
             raise PageMissing(page, f"the page {entry.path!r} of {self.path} is blank")
         return text

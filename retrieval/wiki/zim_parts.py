@@ -89,7 +89,7 @@ def parse_zim(
         progress: called with "parse", the number of parts done, and of all parts.
 
     Raises:
-        InputError: not a ZIM file, or the folder has the parts of another file or of other options.
+        InputError: not a ZIM file, a damaged one, or the folder has the parts of another file or of other options.
         MissingExtra: libzim or markdownify is not installed.
         QabenchError: a part cannot be written.
     """
@@ -169,6 +169,8 @@ def _begin(job: Parsing, file: ZimFile) -> None:
             f"{job.folder} has the pages of another ZIM file or of other options, which differ in "
             f"{', '.join(differing)}: use another folder, or delete this one"
         )
+    if found is None:
+        file.verify()
     write_json(job.folder / PLAN, plan | {"zim": str(job.zim.absolute())})
     sweep(job.folder, "*")
 

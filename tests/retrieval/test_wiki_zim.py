@@ -98,6 +98,18 @@ def test_files_that_are_not_zim_files(tmp_path: Path) -> None:
             ZimFile(tmp_path / name)
 
 
+def test_damaged_files(zim: Path, tmp_path: Path) -> None:
+    data = bytearray(zim.read_bytes())
+    (tmp_path / "cut.zim").write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match=r"cut\.zim as a ZIM file"):
+        ZimFile(tmp_path / "cut.zim")
+    data[-1] ^= 1  # of the checksum: libzim opens the file, and reads all pages
+    (tmp_path / "changed.zim").write_bytes(data)
+    with pytest.raises(InputError, match=r"changed\.zim is damaged: its content does not match its checksum"):
+        index_zim(tmp_path / "changed.zim", tmp_path / "index")
+    assert not (tmp_path / "index" / "pages" / "zim.json").exists()
+
+
 def test_all_entries_are_counted(zim: Path, tmp_path: Path) -> None:
     job = Parsing(zim, tmp_path / "pages", entries_per_part=7)
     steps: list[tuple[str, int, int]] = []
