@@ -79,21 +79,21 @@ def measure_steps(path: Path, count: int) -> None:
         )
 
 
-def children() -> tuple[float, float]:
-    """CPU seconds of ended child processes, and the largest memory of one of them in MiB."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+def used_so_far() -> tuple[float, float]:
+    """CPU seconds of this process and its ended children, and the largest memory of one of them in MiB."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both), max(one.ru_maxrss for one in both) / 1024
 
 
 def measure_build(path: Path, folder: Path, parts: int | None, workers: int, memory: int) -> None:
     job = Parsing(path, folder / "pages")
     total = -(-ZimFile(path).size // job.entries_per_part)
-    cpu, _ = children()
+    cpu, _ = used_so_far()
     start = time.perf_counter()
     count = min(parts or total, total)
     chosen = [total * number // count for number in range(count)]
     map_parallel(partial(parse_part, job), chosen, workers, items_per_task=1)
-    parsing, peak = children()
+    parsing, peak = used_so_far()
     counts = counts_of(job.folder)
     size = sum(file.stat().st_size for file in job.folder.glob("*.parquet"))
     used, megabytes = parsing - cpu, counts.html / 1e6
@@ -111,8 +111,8 @@ def measure_build(path: Path, folder: Path, parts: int | None, workers: int, mem
     sharded_build.build(
         corpus, folder, Parameters.of("bm25+", 1.5, 0.75, None, 0.25), words, memory=memory, workers=workers
     )
-    cpu, peak = children()
-    used = cpu - parsing + time.process_time() - own
+    cpu, peak = used_so_far()
+    used = cpu - parsing
     about, main_cpu = ShardedIndex(folder).info(), time.process_time() - own
     mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"indexed: {about['shards']} shards, {about['terms']:,} terms, {about['bytes'] / 1e6:,.0f} MB")
