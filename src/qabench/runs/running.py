@@ -145,6 +145,8 @@ def resume(
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except (QabenchError, KeyboardInterrupt, PermissionError):
             raise
+        except IndexError:  # Inspect takes the first log of an interrupted run, of which it has none
+            raise stop.interrupted() from None
         except Exception as error:
             raise InputError(f"the run of {log} cannot be resumed: {plain(error)}") from error
         return stop.finished(logs)
