@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from cases import Case, Measured
 
 COMMANDS = ((), ("score",), ("run",), ("report",), ("wiki", "prefetch"), ("fanoutqa", "submit"))
-RUNS = 5  # the fastest counts: what slows a process down is other work on the machine
+RUNS = 3  # the fastest counts: what slows a process down is other work on the machine
 
 
 def cases(size: int | None = None) -> Iterator[Case]:
@@ -25,6 +25,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
             functools.partial(started, "-m", "qabench", *command, "--help"),
             bare,
             None,
+            warm=False,
         )
 
 

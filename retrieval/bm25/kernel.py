@@ -9,8 +9,8 @@ numba's cache on the disk.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -18,9 +18,11 @@ import numpy as np
 from qabench.retrieval.bm25.arrays import Array, Floats, Mask, Positions
 from qabench.retrieval.bm25.postings import Postings
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 LOOKUP_COST = 12  # the cost of looking up a document in a term's postings, in postings read
 
-compiled: Any = numba.njit(cache=True, nogil=True)
+compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
 _threads = threading.local()
 
 
@@ -77,18 +79,25 @@ def search(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None) 
     sequence = np.array([places[term] for term in terms])
     times = np.bincount(sequence)
     query = Query(
-        postings.documents,
-        postings.weights,
+        _read_only(postings.documents),
+        _read_only(postings.weights),
         spans[:, 0].copy(),
         spans[:, 1].copy(),
         postings.base[distinct],
         times,
         times * postings.highest[distinct],
         sequence,
-        np.empty(0, dtype=bool) if mask is None else mask,
+        _read_only(np.empty(0, dtype=bool) if mask is None else mask),
     )
     positions, scores = best(query, k, _memory(postings.size))
     return (positions.astype(np.int64), scores) if len(positions) else None
+
+
+def _read_only(array: Array) -> Array:
+    """A read-only view: numba would compile everything a second time for arrays that can be written."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _memory(size: int) -> Memory:
@@ -205,7 +214,7 @@ def _largest(values: Floats, k: int) -> float:
     for value in values:
         if value > heap[0]:
             _replace_lowest(heap, items, value, 0)
-    return heap[0]
+    return float(heap[0])
 
 
 @compiled
