@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import math
 import os
 import runpy
@@ -20,9 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from cases import HERE, cases_of, cpu_seconds, script_names, timed
+from cases import HERE, Case, cases_of, cpu_seconds, script_names, timed
 
 ROOT = HERE.parent
 LEAST = 1.1
@@ -42,21 +42,23 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.cases: list[str] = json.loads(self._read())
 
-    def seconds(self, case: int) -> float:
-        """Runs a case once."""
-        assert self.process.stdin
-        self.process.stdin.write(f"{case}\n")
-        self.process.stdin.flush()
-        return float(self._read())
+    def next_case(self) -> str:
+        """Goes on to the next case and returns its name; "" after the last."""
+        return self._asked("next").strip()
+
+    def seconds(self) -> float:
+        """Runs the case once."""
+        return float(self._asked("run"))
 
     def close(self) -> None:
         """Ends the process."""
         self.process.communicate()
 
-    def _read(self) -> str:
-        assert self.process.stdout
+    def _asked(self, what: str) -> str:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(
@@ -78,21 +80,30 @@ def link_package(checkout: Path, folder: Path) -> Path:
 
 
 def serve(given: argparse.Namespace) -> None:
-    """The loop of a worker: reads numbers of cases, writes seconds."""
+    """The loop of a worker: answers "next" with the name of the next case, and "run" with seconds."""
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the work prints is not an answer
-    size = given.size
-    found = [case for at, case in cases_of(given.serve, size) if at in (None, largest_size(given.serve, size))]
-    for case in found:
-        case.ours()  # imports, compiles and builds what it needs
-    print(json.dumps([case.name for case in found]), file=output, flush=True)
-    clock = CLOCKS[given.clock]
+    size = largest_size(given.serve, given.size)
+    cases = (case for at, case in cases_of(given.serve, given.size) if at in (None, size))
+    case: Case | None = None
     for line in sys.stdin:
-        seconds = timed(found[int(line)].ours, clock).seconds
-        end = clock() + seconds * given.slowdown / 100
-        while clock() < end:
-            pass
-        print(seconds * (1 + given.slowdown / 100), file=output, flush=True)
+        if case and line == "run\n":
+            answer = str(slowed(case, CLOCKS[given.clock], 1 + given.slowdown / 100))
+        elif case := next(cases, None):
+            case.ours()  # imports, compiles and builds what it needs
+            answer = case.name
+        else:
+            answer = ""
+        print(answer, file=output, flush=True)
+
+
+def slowed(case: Case, clock: Callable[[], float], factor: float) -> float:
+    """The seconds of a case, made longer by a factor."""
+    seconds = timed(case.ours, clock).seconds
+    end = clock() + seconds * (factor - 1)
+    while clock() < end:
+        pass
+    return seconds * factor
 
 
 def largest_size(script: str, size: int) -> int | None:
@@ -100,7 +111,7 @@ def largest_size(script: str, size: int) -> int | None:
     return max((one for one in getattr(importlib.import_module(script), "SIZES", ()) if one <= size), default=None)
 
 
-def compared(old: Worker, new: Worker, case: int, pairs: int) -> tuple[float, float, float]:
+def compared(old: Worker, new: Worker, pairs: int) -> tuple[float, float, float]:
     """The ratio of the new seconds to the old ones, and the bounds of its 95% interval."""
     from qabench.stats import bootstrap_mean
 
@@ -109,7 +120,7 @@ def compared(old: Worker, new: Worker, case: int, pairs: int) -> tuple[float, fl
         first, second = (new, old) if number % 2 else (old, new)
         times: dict[Worker, float] = {old: 0.0, new: 0.0}
         for worker in (first, second, second, first):
-            times[worker] += worker.seconds(case)
+            times[worker] += worker.seconds()
         logs.append(math.log(times[new] / times[old]))
     interval = bootstrap_mean(logs)
     middle = sum(logs) / len(logs)
@@ -146,8 +157,9 @@ def show(script: str, other: Path, folder: Path, given: argparse.Namespace) -> i
     old = Worker(other, folder / "old", given, script, 0.0)
     new = Worker(ROOT, folder / "new", given, script, given.slowdown)
     slower = 0
-    for number, case in enumerate(new.cases):
-        ratio, low, high = compared(old, new, number, given.pairs)
+    while case := new.next_case():
+        old.next_case()
+        ratio, low, high = compared(old, new, given.pairs)
         is_slower = ratio >= LEAST and low > 1
         slower += is_slower
         print(f"{script}: {case:50} {ratio:.3f} ({low:.3f} to {high:.3f}){'  SLOWER' if is_slower else ''}", flush=True)

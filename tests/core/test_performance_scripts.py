@@ -26,7 +26,7 @@ class Fake:
     def __init__(self, seconds: float, seed: int) -> None:
         self.base, self.noise = seconds, random.Random(seed)
 
-    def seconds(self, case: int) -> float:
+    def seconds(self) -> float:
         Fake.drift *= 1.01
         return self.base * Fake.drift * self.noise.uniform(0.9, 1.3)
 
@@ -38,7 +38,7 @@ def test_compare_finds_a_slowdown_of_20_percent(slowdown: float, found: bool) ->
     verdicts = set()
     for seed in range(20):
         old, new = Fake(0.1, seed), Fake(0.1 * slowdown, -seed - 1)
-        ratio, low, _ = compare.compared(old, new, 0, 15)  # type: ignore[arg-type]
+        ratio, low, _ = compare.compared(old, new, 15)  # type: ignore[arg-type]
         verdicts.add(ratio >= compare.LEAST and low > 1)
     assert verdicts == {found}
 
