@@ -146,18 +146,22 @@ def _lines(rows: list[dict[str, Any]]) -> list[str]:
             ratio = statistics.median(other / own_seconds for other, own_seconds in pairs)
             equal = "equal" if row["compared"] else ""
             theirs = _shown(values, row["notes"].get(name, ""))
-            lines.append(f"| {row['case']} | {size} | {own} | {name} | {theirs} | {ratio:.3g}x | {equal} |")
+            lines.append(f"| {row['case']} | {size} | {own} | {name} | {theirs} | {_number(ratio)}x | {equal} |")
     return lines
 
 
 def _shown(values: list[float], note: str) -> str:
     middle = statistics.median(values)
     scale, unit = next(((scale, unit) for scale, unit in UNITS if middle >= scale), UNITS[-1])
-    text = f"{middle / scale:.3g} {unit}"
+    text = f"{_number(middle / scale)} {unit}"
     if len(values) > 1:
         low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-        text += f" ({low / scale:.3g} to {high / scale:.3g})"
+        text += f" ({_number(low / scale)} to {_number(high / scale)})"
     return f"{text}, {note}" if note else text
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def plot(script: str, rows: list[dict[str, Any]]) -> bool:
