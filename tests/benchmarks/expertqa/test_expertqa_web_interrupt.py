@@ -90,4 +90,5 @@ def test_an_interrupted_run_over_the_web(web: WebServer, released: threading.Eve
         after = Counter(path for path in web.paths() if path != "/search")
         searches = Counter(path for path, _ in web.requests if path.startswith("/search"))
         assert {path for path, n in after.items() if n > 1} <= {path for path in after if is_silent(path)}
-        assert set(searches.values()) == {1} and set(chat.paid.values()) == {1}
+        paid = [n for prompt, n in chat.paid.items() if TEXT[:20] in prompt]  # without the first call of each process
+        assert set(searches.values()) == set(paid) == {1}
