@@ -21,10 +21,16 @@ SECONDS_UNTIL_ABANDONED = 3600.0
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A temporary file that is renamed to ``path`` when the block ends without an error. Creates folders as needed.
 
+    A device or a pipe, such as /dev/stdout, is written to instead.
+
     Raises:
         QabenchError: the file cannot be written (no space, no permission); an existing file is not changed.
     """
     try:
+        if _is_special(path):
+            with path.open("wb") as file:
+                yield file
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=_prefix(path), delete=False) as file:
             try:
@@ -60,12 +66,19 @@ def check_writable(path: Path) -> None:
     """
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
+    if _is_special(path):
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path)):
             pass
     except OSError as error:
         raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is a device, a pipe or a socket, which must not be replaced by a file."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def sweep(folder: Path, pattern: str) -> int:
