@@ -56,7 +56,7 @@ def _kernel() -> Any:
     """The compiled search, or None without numba, whose import takes half a second."""
     try:
         from qabench.retrieval.bm25 import kernel
-    except ImportError:
+    except (ImportError, RuntimeError):  # numba raises RuntimeError if no folder for its cache is writable
         return None
     return kernel
 
