@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from script_modules import importing_from
 
 FOLDER = Path(__file__).parent.parent.parent / "performance"
 
 
 @pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setattr(sys, "path", [*sys.path])  # the scripts add folders
+def _importable() -> Iterator[None]:
+    with importing_from(FOLDER, ("run", "compare", "cases")):
+        yield
 
 
 class Fake:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from script_modules import importing_from
 
 FOLDER = Path(__file__).parents[2] / "recipes" / "expertqa_lfqa"
 MODULES = ("settings", "data", "prompting", "card", "train", "generate")
@@ -20,16 +20,8 @@ def recipe() -> Iterator[SimpleNamespace]:
     """The modules of the recipe, imported as when its folder is the script's."""
     pytest.importorskip("trl", reason="needs recipes/expertqa_lfqa/requirements.txt")
     pytest.importorskip("peft", reason="needs recipes/expertqa_lfqa/requirements.txt")
-    # Other folders' scripts of the same names, such as docs/generate.py, may be imported already.
-    others = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
-    sys.path.insert(0, str(FOLDER))
-    try:
+    with importing_from(FOLDER, MODULES):
         yield SimpleNamespace(folder=FOLDER, **{name: importlib.import_module(name) for name in MODULES})
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in MODULES:
-            sys.modules.pop(name, None)
-        sys.modules.update(others)
 
 
 @pytest.fixture(scope="session", autouse=True)
