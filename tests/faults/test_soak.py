@@ -8,4 +8,5 @@ from soak import soak
 
 def test_a_short_soak(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("inspect_ai", reason="needs the extra run")
-    assert [result.kills for result in soak(60, 1)] == [1, 1, 1]
+    run, judge, score = soak(60, 1)
+    assert (run.kills, judge.kills) == (1, 1) and score.kills <= 1  # so few answers may be scored before the kill
