@@ -17,6 +17,7 @@ from typing import Any
 
 import evaluate
 import pytest
+import stand_ins
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi
 from only_the_sample import only_the_sample
@@ -27,7 +28,6 @@ from qabench.hub.build.repository_build import build
 from qabench.hub.publish.publisher import Published
 from qabench.hub.publish.publisher import publish as publish_all
 from qabench.loading_scripts import benchmark_names, dataset_table
-from qabench.neural import bleurt
 
 TAG = f"v{qabench.__version__}"
 SAMPLES = [
@@ -43,10 +43,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
     "fanout_judge": {"prompt": "qabench"},  # the authors' prompt is not available on both sides
 }
-NO_BLEURT = """
-import qabench.neural.bleurt as bleurt  # its weights are gigabytes
-stand_in = bleurt.Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
-bleurt._torch_scorer = lambda *args: stand_in
+NO_WEIGHTS = f"""
+import sys
+sys.path.append({str(Path(stand_ins.__file__).parent)!r})
+import pytest, stand_ins
+stand_ins.no_weights(pytest.MonkeyPatch())
 """
 TIMED = """
 import json, sys, time
@@ -231,10 +232,9 @@ def _example(name: str) -> dict[str, list[Any]]:
 
 def test_metrics(hub: Hub, home: Path, monkeypatch: pytest.MonkeyPatch, compared: Callable[[str], None]) -> None:
     """All metrics by their published names give the result of qabench.load_metric on their examples."""
-    monkeypatch.setattr(bleurt, "_torch_scorer", bleurt._torch_scorer)  # restored after the test
-    exec(NO_BLEURT, {})
+    stand_ins.no_weights(monkeypatch)
     examples = {name: (_example(name), OPTIONS.get(name, {})) for name in metrics.metric_names()}
-    stock = python(NO_BLEURT + EVALUATE, hub, home, {"examples": examples})["results"]
+    stock = python(NO_WEIGHTS + EVALUATE, hub, home, {"examples": examples})["results"]
     assert stock.pop("both")["loose"] == 1
     ours = {
         name: qabench.load_metric(name).compute(**example, **options) for name, (example, options) in examples.items()

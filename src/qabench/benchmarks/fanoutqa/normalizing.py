@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +11,11 @@ from qabench.text import Lemmatizer, Normalizer, resolve_lemmatizer
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
+
+@functools.lru_cache(maxsize=1)
+def _thread(process: int) -> ThreadPoolExecutor:
+    """The thread of a process: a forked child has none of its parent's threads."""
+    return ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
 
 
 class InOneThread:
@@ -22,7 +28,7 @@ class InOneThread:
         self.key = lemmatizer.key
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        return _THREAD.submit(self._lemmatizer, texts).result()
+        return _thread(os.getpid()).submit(self._lemmatizer, texts).result()
 
 
 def run_normalizer(lemmatizer: str) -> Normalizer:
