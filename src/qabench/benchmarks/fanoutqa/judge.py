@@ -84,7 +84,7 @@ class Judged:
 
     Attributes:
         judge: the judge.
-        score: the scores; None if calls are needed and cannot be made, or all failed.
+        score: the scores; None if calls are needed and cannot be made.
         absent: the reason why the official score could not be computed; None if it was.
         shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
@@ -118,7 +118,8 @@ class Judged:
         counts |= {"unanswered": sum(one is NOT_ANSWERED for one in score.per_question), "shortened": self.shortened}
         means = {"gpt": score.gpt, "gpt_readable": score.gpt_readable}
         scores: dict[str, Any] = {name: value for name, value in means.items() if value is not None}
-        scores |= {"absent": {"gpt": self.absent}} if self.absent else {}
+        if self.absent:
+            scores = {"absent": {"gpt": self.absent}}
         parts = {"counts": counts, "verdicts": score.verdicts, "unreadable": unreadable}
         return scores | parts | about | {"usage": self.usage.as_dict()}
 
@@ -229,7 +230,7 @@ def judge_answers(
     failed = bool(outcomes) and not any(outcome.reply for outcome in outcomes)
     return Judged(
         judge,
-        None if failed else score,
+        score,
         absent=f"all {len(outcomes)} calls failed: {outcomes[0].reason}" if failed else None,
         shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
         usage=usage_of(judge.caller, client, outcomes),

@@ -176,7 +176,7 @@ def _add_bleurt(
 def _add_judge(scores: Scores, judged: Judged, signed: Mapping[str, Any]) -> None:
     scores.judged = judged
     scores.signatures["judge"] = signature("fanout_judge", **signed, **judged.judge.signature())
-    if judged.score is None:
+    if judged.score is None or judged.absent:
         return
     for row, detail, one in zip(scores.rows, scores.details, judged.score.per_question, strict=True):
         row |= {} if one.score is None else {"gpt": float(one.score)}
