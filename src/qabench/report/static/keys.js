@@ -3,15 +3,14 @@
 /** Whether the key goes into a field and is not a command. */
 const typing = (target) => target.closest("input, select, textarea") !== null;
 
-let lastUsed = null; // the section that had the focus last
+let lastUsed = null; // the section that had the focus last, until the reader scrolls (charts that are drawn late move it, too)
 document.addEventListener("focusin", (event) => (lastUsed = event.target.closest(".benchmark")?.id ?? lastUsed));
+for (const scrolling of ["wheel", "touchmove"]) document.addEventListener(scrolling, () => (lastUsed = null), { passive: true });
 
-const onScreen = (element) => element.getBoundingClientRect().bottom > 0 && element.getBoundingClientRect().top < innerHeight;
-
-/** The list that a key is for: the one used last if it is on the screen, or the first one whose section is. */
+/** The list that a key is for: the one used last, or the first one whose section is on the screen. */
 function listInUse(lists) {
   const focused = document.activeElement?.closest(".benchmark")?.id;
-  const last = lists.find((list) => list.section.key === lastUsed && onScreen(list.list.closest(".browser")));
+  const last = lists.find((list) => list.section.key === lastUsed);
   return lists.find((list) => list.section.key === focused) || last || lists.find((list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2) || lists[0];
 }
 
