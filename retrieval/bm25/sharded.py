@@ -20,9 +20,10 @@ from qabench.retrieval.bm25.corpus_file import CorpusFile
 from qabench.retrieval.bm25.corpus_parts import PREFIX as PARTS
 from qabench.retrieval.bm25.corpus_parts import CorpusParts
 from qabench.retrieval.bm25.index import BM25Index, Hits, checked_k, checked_queries
+from qabench.retrieval.bm25.plan import read_plan
 from qabench.retrieval.bm25.postings import Postings
 from qabench.retrieval.bm25.ranking import top
-from qabench.retrieval.bm25.sharded_build import TERMS, read_plan, shard_path
+from qabench.retrieval.bm25.sharded_build import FORMAT, PLAN, TERMS, shard_path
 from qabench.retrieval.bm25.storage import StoredArrays
 from qabench.retrieval.bm25.stored import check_vocabulary
 from qabench.retrieval.bm25.tokenizers import Tokenizer, tokenize
@@ -83,7 +84,7 @@ class ShardedIndex:
 
     def __init__(self, folder: str | Path, tokenizer: Tokenizer | None = None) -> None:
         self.folder = Path(folder)
-        plan = read_plan(self.folder)
+        plan = read_plan(self.folder / PLAN, FORMAT)
         if plan is None or not plan.get("complete"):
             state = "not an index" if plan is None else "an unfinished index; run the same `qabench index build` again"
             raise InputError(f"{self.folder} is {state}")

@@ -21,7 +21,6 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.files import sweep, write_json
-from qabench.limits import json_of
 from qabench.processes import iterate_parallel, most_workers
 from qabench.retrieval.bm25.arrays import Array, Floats
 from qabench.retrieval.bm25.backends import InvertedScorer
@@ -31,6 +30,7 @@ from qabench.retrieval.bm25.corpus_file import CorpusFile
 from qabench.retrieval.bm25.corpus_parts import CorpusParts
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.inverted import TermCounter
+from qabench.retrieval.bm25.plan import read_plan
 from qabench.retrieval.bm25.postings import Collection, weigh
 from qabench.retrieval.bm25.reading import CHARACTERS_A_BLOCK, Filters, Fingerprint
 from qabench.retrieval.bm25.storage import StoredArrays, write
@@ -138,7 +138,7 @@ def build(
     """
     free = memory - SHARED
     workers = workers or max(1, min(most_workers(), free // (PER_WORKER + LEAST_PER_WORKER)))
-    found = read_plan(folder)
+    found = read_plan(folder / PLAN, FORMAT)
     # A build continues with its shards, also with another number of workers.
     per_shard = _shard_size(found, folder) if found else _per_shard(corpus, tokenizer, free // workers - PER_WORKER)
     job = Build(corpus, parameters, tokenizer, dtype, folder, per_shard)
@@ -154,20 +154,6 @@ def build(
     write_json(folder / PLAN, job.plan() | {"complete": True})
     for shard in shards:
         job.counts_path(shard).unlink()
-
-
-def read_plan(folder: Path) -> dict[str, Any] | None:
-    """The content of ``index.json``; None if there is none. Raises InputError if it is damaged."""
-    path = folder / PLAN
-    try:
-        plan = json_of(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(plan, dict) or plan.get("format") != FORMAT:
-        raise InputError(f"{path} does not describe an index of this version of qabench: build it again")
-    return plan
 
 
 def _begin(job: Build, found: dict[str, Any] | None) -> bool:

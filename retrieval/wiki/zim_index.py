@@ -9,12 +9,13 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.retrieval.bm25.corpus_parts import CorpusParts
 from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.plan import read_plan
 from qabench.retrieval.bm25.sharded import ShardedIndex
 from qabench.retrieval.bm25.sharded_build import build
 from qabench.retrieval.bm25.tokenizers import words
 from qabench.retrieval.wiki.page import WikiPage
 from qabench.retrieval.wiki.zim import ZimFile
-from qabench.retrieval.wiki.zim_parts import FOLDER, PASSAGE, PLAN, Parsed, Parsing, parse_zim, read_plan
+from qabench.retrieval.wiki.zim_parts import FOLDER, FORMAT, PASSAGE, PLAN, Parsed, Parsing, parse_zim
 
 PASSAGES_PER_PAGE = 10  # searched for each page wanted: a page often has several of the best passages
 
@@ -76,7 +77,7 @@ class IndexedZim:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        plan = read_plan(self.folder / FOLDER)
+        plan = read_plan(self.folder / FOLDER / PLAN, FORMAT)
         if plan is None:
             raise InputError(f"{self.folder} is not an index of `qabench wiki index`: it has no {FOLDER}/{PLAN}")
         self.index = ShardedIndex(self.folder)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from qabench.errors import InputError
 from qabench.files import replacing, sweep, write_json
 from qabench.limits import json_of
 from qabench.processes import iterate_parallel, most_workers
 from qabench.retrieval.bm25.corpus_file import opened_parquet
+from qabench.retrieval.bm25.plan import read_plan
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
@@ -141,20 +141,6 @@ def counts_of(folder: Path) -> Parsed:
     return total
 
 
-def read_plan(folder: Path) -> dict[str, Any] | None:
-    """The file and the options of the parts in a folder; None if there are none. Raises InputError if it is damaged."""
-    path = folder / PLAN
-    try:
-        plan = json_of(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(plan, dict) or plan.get("format") != FORMAT:
-        raise InputError(f"{path} does not describe pages of this version of qabench: build the index again")
-    return plan
-
-
 def _begin(job: Parsing, file: ZimFile) -> None:
     plan = {
         "format": FORMAT,
@@ -163,7 +149,7 @@ def _begin(job: Parsing, file: ZimFile) -> None:
         "passage": job.passage,
         "entries_per_part": job.entries_per_part,
     }
-    found = read_plan(job.folder)
+    found = read_plan(job.folder / PLAN, FORMAT)
     if found is not None and (differing := [name for name, value in plan.items() if found.get(name) != value]):
         raise InputError(
             f"{job.folder} has the pages of another ZIM file or of other options, which differ in "

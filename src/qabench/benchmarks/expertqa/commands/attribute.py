@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from qabench.benchmarks.expertqa.commands.parts import (
-    INTERRUPTED,
     BatchSize,
     Claims,
     Device,
@@ -18,7 +16,7 @@ from qabench.benchmarks.expertqa.commands.parts import (
     Out,
     Revision,
     Split,
-    label_items,
+    label_with_model,
     print_scores,
     questions_of,
 )
@@ -49,21 +47,11 @@ def attribute(
     """
     from qabench.benchmarks.expertqa.claims import splitter_of
     from qabench.benchmarks.expertqa.items import read_items
-    from qabench.cli.output import progress_bar, say_on_stderr
-    from qabench.neural.nli import label_claims
-    from qabench.neural.seq2seq import load_entailment
 
     split_with = splitter_of(sentences)
     questions = questions_of(config, split, needed=file is None)
     items = read_items(file, questions)
-    with load_entailment(model, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
-        labels_by = chosen.name + ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
-        say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
-        label = partial(label_claims, model=chosen, split=split_with, official_quirks=official_quirks)
-        try:
-            with progress_bar("Labeling answers") as progress:
-                labeled = label_items(items, label, labels_by, output, progress)
-        except KeyboardInterrupt:
-            say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
-            raise typer.Exit(INTERRUPTED) from None
+    loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
+    marks = ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
+    labeled, _ = label_with_model(items, output, loading, marks, split=split_with, official_quirks=official_quirks)
     print_scores(labeled, output, questions, "autoais")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from qabench.benchmarks.expertqa.commands.parts import (
-    INTERRUPTED,
     BatchSize,
     Device,
     Dtype,
     Model,
     Revision,
     Split,
-    label_items,
+    label_with_model,
     questions_of,
 )
 from qabench.cli.options import ConfigName
@@ -48,10 +46,8 @@ def faithfulness(
     """
     from qabench.benchmarks.expertqa import faithfulness as measure
     from qabench.benchmarks.expertqa.claims import splitter_of
-    from qabench.cli.output import print_table, progress_bar, say, say_on_stderr
+    from qabench.cli.output import print_table, say
     from qabench.errors import InputError
-    from qabench.neural.nli import label_claims
-    from qabench.neural.seq2seq import load_entailment
     from qabench.predictions import read_predictions
 
     split_with = splitter_of(sentences)
@@ -62,16 +58,9 @@ def faithfulness(
     items = measure.annotated_to_check(questions) if given is None else measure.claims_to_check(given, questions)
     if not items:
         raise InputError(f"no answer has a reference answer in {questions.config} {questions.split}")
-    with load_entailment(model, revision, batch_size=batch_size, device=device, dtype=dtype) as chosen:
-        labels_by = chosen.name + ":spacy" * (sentences == "spacy")
-        say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
-        label = partial(label_claims, model=chosen, split=split_with)
-        try:
-            with progress_bar("Labeling answers") as progress:
-                labeled = label_items(items, label, labels_by, output, progress)
-        except KeyboardInterrupt:
-            say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
-            raise typer.Exit(INTERRUPTED) from None
+    loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
+    marks = ":spacy" * (sentences == "spacy")
+    labeled, labels_by = label_with_model(items, output, loading, marks, split=split_with)
     correlations = measure.validation(labeled) if given is None else {}
     title = f"expertqa_faithfulness, {questions.config} {questions.split}"
     judged = sum(claim.get("correctness") is not None for item in labeled for claim in item["claims"])

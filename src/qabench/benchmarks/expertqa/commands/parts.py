@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,6 +53,34 @@ def questions_of(config: str | None, split: str | None, *, needed: bool) -> Ques
     from qabench.benchmarks.expertqa.questions import load_questions
 
     return load_questions(config, split) if config or needed else None
+
+
+def label_with_model(
+    items: Sequence[Item], output: Path, loading: Mapping[str, Any], marks: str, **options: Any
+) -> tuple[list[Item], str]:
+    """The items with labels by an NLI model, and by what they are; Ctrl-C keeps the labels so far, and says so.
+
+    Args:
+        items: answers with claims and their evidence.
+        output: the file of the labels.
+        loading: the arguments of ``load_entailment``.
+        marks: added to the model's name, for options that change labels.
+        **options: of ``label_claims``.
+    """
+    from qabench.cli.output import progress_bar, say_on_stderr
+    from qabench.neural.nli import label_claims
+    from qabench.neural.seq2seq import load_entailment
+
+    with load_entailment(**loading) as chosen:
+        labels_by = chosen.name + marks
+        say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
+        label = partial(label_claims, model=chosen, **options)
+        try:
+            with progress_bar("Labeling answers") as progress:
+                return label_items(items, label, labels_by, output, progress), labels_by
+        except KeyboardInterrupt:
+            say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def label_items(
