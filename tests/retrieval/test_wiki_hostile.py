@@ -151,6 +151,7 @@ def test_malformed_responses_are_wiki_errors(which: int, path: list[int], junk: 
 
 
 BROKEN = ["<![é", "<td colspan='²'>x</td>", "<table><tr><td colspan='²'>x</td></tr></table>", "<p>\ud800</p>"]
+BROKEN += ["<ol start='²'><li>x</li></ol>", f"<ol start='{'1' * 5000}'><li>x</li></ol>"]
 
 
 @pytest.mark.parametrize("html", [*BROKEN, "<!DOCTYPE [", "<![CDATA[", "<?", "&#x110000;", "<a\0b>", "<div>" * 5000])

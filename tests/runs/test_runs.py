@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -313,6 +314,18 @@ def test_other_logs_are_rejected(tmp_path: Path, done: Evaluation) -> None:
         read_run(tmp_path / "a.eval")
     with pytest.raises(InputError, match="no answers in epoch 7; it has the epochs 1"):
         predictions(done, epoch=7)
+
+
+def test_an_answer_changed_in_a_log_is_noticed(tmp_path: Path, log: Path) -> None:
+    """Inspect's reader does not compare checksums, so that it returns the changed answer."""
+    plain, damaged = tmp_path / "plain.eval", tmp_path / "damaged.eval"
+    with zipfile.ZipFile(log) as packed, zipfile.ZipFile(plain, "w") as unpacked:
+        for name in packed.namelist():
+            unpacked.writestr(name, packed.read(name))
+    assert "1998" in str(read_run(plain).records[-1].answer)
+    damaged.write_bytes(plain.read_bytes().replace(b"1998", b"1999"))
+    with pytest.raises(InputError, match=r"is damaged \(.*Bad CRC-32"):
+        read_run(damaged)
 
 
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
