@@ -110,7 +110,7 @@ class Bm25s(Engine):
         return positions[0].tolist(), scores[0].tolist()
 
     def batch(self, queries: Sequence[Any], k: int) -> None:
-        self.made.retrieve(list(queries), k=k, show_progress=False, n_threads=-1)
+        self.made.retrieve(list(queries), k=k, show_progress=False, n_threads=len(os.sched_getaffinity(0)))
 
 
 class Bm25sLucene(Bm25s):

@@ -20,7 +20,8 @@ from qabench.retrieval.bm25.postings import Postings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LOOKUP_COST = 12  # the cost of looking up a document in a term's postings, in postings read
+TINY = 1e-300  # instead of 0, so that a document counts as seen; far below the differences that rounding causes
+LOOKUP_COST = 30  # the cost of looking up a document in a term's postings, in postings read
 
 compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
 _threads = threading.local()
@@ -56,13 +57,11 @@ class Memory(NamedTuple):
     """Arrays with one element per document, reused by each thread: allocating them takes longer than a search.
 
     Attributes:
-        sums: the gains so far; zeros between searches.
-        seen: whether the document has a term that was read; all false between searches.
+        sums: the gains so far, of a document that was seen never exactly 0; zeros between searches.
         touched: the documents that were seen, in the order in which they were.
     """
 
     sums: Floats
-    seen: Mask
     touched: Positions
 
 
@@ -75,14 +74,12 @@ def search(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None) 
     if not places:
         return None
     distinct = np.array(list(places))
-    spans = np.array([postings.span(term) for term in places])
     sequence = np.array([places[term] for term in terms])
     times = np.bincount(sequence)
     query = Query(
         _read_only(postings.documents),
         _read_only(postings.weights),
-        spans[:, 0].copy(),
-        spans[:, 1].copy(),
+        *postings.spans(distinct),
         postings.base[distinct],
         times,
         times * postings.highest[distinct],
@@ -103,7 +100,7 @@ def _read_only(array: Array) -> Array:
 def _memory(size: int) -> Memory:
     memory: Memory | None = getattr(_threads, "memory", None)
     if memory is None or len(memory.sums) < size:
-        memory = Memory(np.zeros(size), np.zeros(size, dtype=np.bool_), np.empty(size, dtype=np.int32))
+        memory = Memory(np.zeros(size), np.empty(size + 1, dtype=np.int32))
         _threads.memory = memory
     return memory
 
@@ -119,20 +116,17 @@ def best(query: Query, k: int, memory: Memory) -> tuple[Positions, Floats]:
     largest = np.abs(query.gains).sum() + np.abs(query.times * query.base).sum()
     slack = 8 * (len(query.sequence) + 2) * (2.3e-16 if query.weights.itemsize == 8 else 1.2e-7) * largest
     first, count, bound = _read_terms(query, k, memory, order, left, slack)
-    near = _reaching(memory.sums, memory.touched[:count], bound - left[first] - slack)
-    gained = memory.sums[near]
-    for i in range(count):
-        memory.sums[memory.touched[i]] = 0
-        memory.seen[memory.touched[i]] = False
-    if bound <= slack:
-        return near[:0], gained[:0]
+    near = _reaching(memory, count, bound - left[first] - slack)
     for i in range(first, len(order)):
         if query.gains[order[i]] <= 0 or len(near) <= 2 * k:
             break
-        _add(query, order[i], near, gained)
-        bound = max(bound, _largest(gained, k))
-        kept = gained >= bound - left[i + 1] - slack
-        near, gained = near[kept], gained[kept]
+        _add(query, order[i], near, memory.sums)
+        bound = max(bound, _largest(memory.sums, near, k))
+        near = near[memory.sums[near] >= bound - left[i + 1] - slack]
+    memory.sums[memory.touched[:count]] = 0
+    if bound <= slack:
+        near = near[:0]
+    near.sort()
     scores = _scores(query, near)
     ranking = np.argsort(-scores, kind="mergesort")[:k]  # stable: equal scores by ascending position
     return near[ranking], scores[ranking]
@@ -142,34 +136,29 @@ def best(query: Query, k: int, memory: Memory) -> tuple[Positions, Floats]:
 def _read_terms(
     query: Query, k: int, memory: Memory, order: Array, left: Floats, slack: float
 ) -> tuple[int, int, float]:
-    """Reads terms until it is cheaper to look up the others for the documents that can still be among the k best.
+    """Reads terms until a document that was not seen can no longer be among the k best.
 
     Returns:
         The place in ``order`` of the first term that was not read, the number of documents seen, and a bound: at least
         k documents have this gain.
     """
-    count, bound = 0, -np.inf
-    promising, found = np.empty(0, dtype=np.int32), np.empty(k, dtype=np.int32)
+    count, bound, highest = 0, -np.inf, -np.inf
+    found = np.empty(k, dtype=np.int32)
     for i in range(len(order) - 1, -1, -1):
         if query.gains[order[i]] >= 0:
             break
-        count, _ = _read(query, order[i], memory, count, promising)
+        count, _ = _read(query, order[i], memory, count, found[:0])
     for i in range(len(order)):
         t = order[i]
-        if query.gains[t] <= 0:
+        if query.gains[t] <= 0 or bound - left[i] > slack:
             return i, count, bound
-        length = query.ends[t] - query.starts[t]
-        if len(promising) and length > count // 2:
-            bound = max(bound, _least(query, order[i:], promising, memory.sums))
-            least, near = bound - left[i] - slack, 0
-            if least > 0:  # otherwise, a document without any of the terms read could reach the bound
-                for j in range(count):
-                    near += memory.sums[memory.touched[j]] >= least
-                if near * LOOKUP_COST < length:
-                    return i, count, bound
         count, lowest = _read(query, t, memory, count, found)
-        if lowest > bound:
-            bound, promising = lowest, found.copy()
+        if lowest > highest:
+            bound = max(bound, lowest)
+            unread = order[i + 1 :]
+            if len(unread) and query.ends[unread[0]] - query.starts[unread[0]] > LOOKUP_COST * k * len(unread):
+                bound = max(bound, _least(query, unread, found, memory.sums))
+            highest = lowest
     return len(order), count, bound
 
 
@@ -177,19 +166,20 @@ def _read_terms(
 def _read(query: Query, t: int, memory: Memory, count: int, found: Positions) -> tuple[int, float]:
     """Adds a term to the sums of its documents. Finds those with the highest sums, and the lowest of these sums."""
     heap = np.full(len(found), -np.inf)
+    lowest = -np.inf if len(found) else np.inf
     for place in range(query.starts[t], query.ends[t]):
         document = query.documents[place]
         if len(query.allowed) and not query.allowed[document]:
             continue
-        if not memory.seen[document]:
-            memory.seen[document] = True
-            memory.touched[count] = document
-            count += 1
-        total = memory.sums[document] + query.times[t] * (query.weights[place] - query.base[t])
-        memory.sums[document] = total
-        if len(heap) and total > heap[0]:
+        before = memory.sums[document]
+        memory.touched[count] = document
+        count += before == 0
+        total = before + query.times[t] * (query.weights[place] - query.base[t])
+        memory.sums[document] = total if total != 0 else TINY
+        if total > lowest:
             _replace_lowest(heap, found, total, document)
-    return count, heap[0] if len(heap) else -np.inf
+            lowest = heap[0]
+    return count, lowest
 
 
 @compiled
@@ -208,12 +198,12 @@ def _replace_lowest(heap: Floats, items: Positions, value: float, item: int) -> 
 
 
 @compiled
-def _largest(values: Floats, k: int) -> float:
-    """The k-th largest value; minus infinity if there are fewer."""
+def _largest(sums: Floats, near: Positions, k: int) -> float:
+    """The k-th largest sum of some documents; minus infinity if there are fewer."""
     heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int32)
-    for value in values:
-        if value > heap[0]:
-            _replace_lowest(heap, items, value, 0)
+    for document in near:
+        if sums[document] > heap[0]:
+            _replace_lowest(heap, items, sums[document], 0)
     return float(heap[0])
 
 
@@ -249,21 +239,27 @@ def _least(query: Query, terms: Array, promising: Positions, sums: Floats) -> fl
 
 
 @compiled
-def _reaching(sums: Floats, touched: Positions, least: float) -> Positions:
-    """The documents with sums of at least ``least``, ascending."""
-    found = touched[sums[touched] >= least]
-    found.sort()
-    return found
+def _reaching(memory: Memory, count: int, least: float) -> Positions:
+    """The documents that were seen with sums of at least ``least``."""
+    touched = memory.touched[:count]
+    return touched[memory.sums[touched] >= least]
 
 
 @compiled
-def _add(query: Query, t: int, near: Positions, gained: Floats) -> None:
-    """Adds the gains of a few documents (ascending) from a term."""
-    place = query.starts[t]
-    for j in range(len(near)):
-        place = _place(query.documents, place, query.ends[t], near[j])
-        if place < query.ends[t] and query.documents[place] == near[j]:
-            gained[j] += query.times[t] * (query.weights[place] - query.base[t])
+def _add(query: Query, t: int, near: Positions, sums: Floats) -> None:
+    """Adds a term to the sums of some documents that were seen."""
+    if len(near) * LOOKUP_COST < query.ends[t] - query.starts[t]:
+        near.sort()
+        place = query.starts[t]
+        for document in near:
+            place = _place(query.documents, place, query.ends[t], document)
+            if place < query.ends[t] and query.documents[place] == document:
+                sums[document] += query.times[t] * (query.weights[place] - query.base[t])
+        return
+    for place in range(query.starts[t], query.ends[t]):
+        document = query.documents[place]
+        gain = query.times[t] * (query.weights[place] - query.base[t])
+        sums[document] += gain if sums[document] != 0 else 0
 
 
 @compiled

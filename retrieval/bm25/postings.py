@@ -52,6 +52,10 @@ class Postings:
         """The start and the end of the term's postings."""
         return int(self.starts[term]), int(self.starts[term + 1])
 
+    def spans(self, terms: Array) -> tuple[Array, Array]:
+        """The starts and the ends of several terms' postings."""
+        return self.starts[terms], self.starts[terms + 1]
+
     def of(self, term: int) -> tuple[Positions, Array]:
         """The documents that contain ``term``, and its weights in them."""
         start, end = self.span(term)

@@ -58,6 +58,11 @@ class QueryPostings(Postings):
         number = self.numbers[term]
         return (0, 0) if number is None else self.shard.span(number)
 
+    def spans(self, terms: Array) -> tuple[Array, Array]:
+        """The starts and the ends of several terms' postings in the shard."""
+        starts, ends = np.array([self.span(term) for term in terms.tolist()]).T
+        return starts.copy(), ends.copy()
+
     def lookup(self, term: int, documents: Positions) -> Floats:
         """The addend of ``term`` to the score of each of ``documents``."""
         number = self.numbers[term]

@@ -51,6 +51,13 @@ class StoredPostings(Postings):
             self.checked.add(term)
         return start, end
 
+    def spans(self, terms: Array) -> tuple[Array, Array]:
+        """The starts and the ends of several terms' postings. Raises InputError if they have changed."""
+        for term in terms.tolist():
+            if term not in self.checked:
+                self.span(term)
+        return Postings.spans(self, terms)
+
     def lookup(self, term: int, documents: Positions) -> Floats:
         """See ``Postings.lookup``. For a long list of postings, only the blocks that are read are checked."""
         start, end = int(self.starts[term]), int(self.starts[term + 1])
