@@ -11,26 +11,37 @@ from qabench.retrieval.bm25.tokenizers import FanOutQAWords, Words
 if TYPE_CHECKING:
     from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.corpus import Corpus
+    from qabench.retrieval.engines import DocumentHits, open_engine
+    from qabench.retrieval.lucene import LuceneIndex
+    from qabench.retrieval.opensearch import OpenSearchIndex
     from qabench.retrieval.wiki.chunk import chunk_text
     from qabench.retrieval.wiki.client import wiki_content, wiki_search
 
 __all__ = [
     "BM25Index",
     "Corpus",
+    "DocumentHits",
     "FanOutQAWords",
     "Hits",
+    "LuceneIndex",
+    "OpenSearchIndex",
     "Words",
     "add_bm25_index",
     "chunk_text",
+    "open_engine",
     "wiki_content",
     "wiki_search",
 ]
 
-# Imported on first use: their modules import datasets or an HTTP client.
+# Imported on first use: many import datasets or an HTTP client.
 _LAZY = {
     "Corpus": "corpus",
+    "DocumentHits": "engines",
+    "LuceneIndex": "lucene",
+    "OpenSearchIndex": "opensearch",
     "add_bm25_index": "bm25.attach",
     "chunk_text": "wiki.chunk",
+    "open_engine": "engines",
     "wiki_content": "wiki.client",
     "wiki_search": "wiki.client",
 }

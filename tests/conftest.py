@@ -52,6 +52,7 @@ SLOW_FILES = {
     "test_compare.py",
     "test_judge.py",
     "test_llm_client.py",
+    "test_lucene.py",
     "test_wiki_cli.py",
     "test_wiki_faults.py",
     "test_retrieve_cli.py",

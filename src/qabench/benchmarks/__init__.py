@@ -79,6 +79,7 @@ class Benchmark(Displayed):
         name: such as "fanoutqa", as in ``loading_scripts``.
         title: such as "FanOutQA".
         settings: the settings of ``qabench run``; the first is the default.
+        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if no setting has one.
         part: the argument of the tasks that selects a part of the questions, such as "category".
         metrics: all metrics, in display order.
         headline: names of metrics; the first one that an evaluation has is its main metric.
@@ -118,6 +119,7 @@ class Benchmark(Displayed):
     groupings: Mapping[str, str]
     evaluate_with: str
     declarations: str
+    retriever_setting: str = ""
     options: tuple[Option, ...] = ()
     prediction_fields: tuple[str, ...] = ("answer",)
     read_with: str = ""

@@ -63,6 +63,13 @@ def run(
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help="The maximum length of a reply, in tokens. Default: the setting's.")
     ] = None,
+    retriever: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINE:WHERE",
+            help="Passages from a search engine: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX, index:DIR.",
+        ),
+    ] = None,
     context_length: Annotated[
         int | None,
         typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
@@ -136,9 +143,16 @@ def run(
         return
     if model is None:
         raise InputError("give --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
-    part = benchmark_of(benchmark).part
-    asked = {"config": config, "questions": str(questions) if questions else None, "ids": ids, part: category}
-    named = asked | {"context_length": context_length, "wiki": wiki}
+    descriptor = benchmark_of(benchmark)
+    if retriever and not setting:
+        setting = descriptor.retriever_setting or None
+    asked = {"config": config, "questions": str(questions) if questions else None, "ids": ids}
+    named = asked | {
+        descriptor.part: category,
+        "retriever": retriever,
+        "context_length": context_length,
+        "wiki": wiki,
+    }
     arguments = {name: value for name, value in named.items() if value is not None} | parts.pairs("-T", task_args)
     asking: dict[str, Any] = {"limit": parts.limited(limit), "epochs": epochs, "max_tokens": max_new_tokens}
     if dry_run:

@@ -7,7 +7,10 @@ from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
 from qabench.benchmarks.needs import Need
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
-_CORPUS = "-T corpus=FILE.jsonl with passages in the column 'text'; with -T ranker=dense also the extra dense."
+_CORPUS = (
+    "-T corpus=FILE.jsonl with passages in the column 'text' (with -T ranker=dense also the extra dense); or "
+    "--retriever lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX or index:DIR."
+)
 _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
     "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
@@ -22,7 +25,7 @@ BENCHMARK = Benchmark(
             "expertqa",
             "The question alone; citations from memory.",
             {"method": "closed"},
-            without=(*_PASSAGES, "corpus", "index", "search", "k"),
+            without=(*_PASSAGES, "retriever", "corpus", "index", "search", "k"),
         ),
         Setting(
             "retrieve-read",
@@ -38,7 +41,7 @@ BENCHMARK = Benchmark(
             "The question and the best passages of the web pages that a search engine finds for it.",
             {"method": "retrieve-read-web"},
             requires=_SEARCH,
-            without=("corpus", "index"),
+            without=("retriever", "corpus", "index"),
         ),
         Setting(
             "post-hoc",
@@ -54,9 +57,10 @@ BENCHMARK = Benchmark(
             "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
             {"method": "post-hoc-web"},
             requires=_SEARCH,
-            without=("corpus", "index", "k"),
+            without=("retriever", "corpus", "index", "k"),
         ),
     ),
+    retriever_setting="retrieve-read",
     part="fields",
     metrics=METRICS,
     headline=("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence"),

@@ -22,7 +22,15 @@ from qabench.benchmarks.expertqa.claims import (
     split_claims,
 )
 from qabench.benchmarks.expertqa.official_prompts import OFFICIAL
-from qabench.benchmarks.expertqa.passages import CHUNK_SIZE, OVERLAP, Evidence, Found, Passage, load_passages
+from qabench.benchmarks.expertqa.passages import (
+    CHUNK_SIZE,
+    OVERLAP,
+    Evidence,
+    Found,
+    Passage,
+    engine_passages,
+    load_passages,
+)
 from qabench.benchmarks.expertqa.rankers import AUTO, BM25, DENSE
 from qabench.benchmarks.expertqa.web import NOT_KNOWN, load_web, record
 from qabench.errors import InputError
@@ -40,6 +48,7 @@ K = 5
 class Options:
     """The options of the ways to answer; see ``qabench.benchmarks.expertqa.tasks.expertqa``."""
 
+    retriever: str | None = None
     corpus: str | None = None
     index: str | None = None
     search: str | None = None
@@ -199,14 +208,26 @@ def _evidence(how: Answering, given: Options) -> Evidence:
             )
         ranker = DENSE if given.ranker == AUTO else given.ranker
         return load_web(given.search, ranker, given.encoder, given.chunk_size or CHUNK_SIZE, given.overlap)
+    if given.retriever is not None:
+        _check_only_retriever(given)
+        return engine_passages(given.retriever)
     if given.corpus is None:
         more = " (an index does not contain the texts)" if given.index else ""
         raise InputError(
-            f"the setting {how.method} needs passages{more}: add -T corpus=FILE.jsonl, with a column 'text'"
+            f"the setting {how.method} needs passages{more}: add -T corpus=FILE.jsonl, with a column 'text', or "
+            "--retriever lucene:DIR"
         )
     size = given.chunk_size or (None if how.protocol == OFFICIAL else CHUNK_SIZE)
     ranker = BM25 if given.ranker == AUTO else given.ranker
     return load_passages(given.corpus, given.index, size, given.overlap, ranker, given.encoder)
+
+
+def _check_only_retriever(given: Options) -> None:
+    """Raises InputError for options of a corpus next to a retriever, which has its own passages and ranking."""
+    default = Options()
+    names = ("corpus", "index", "ranker", "encoder", "chunk_size", "overlap")
+    if unused := [name for name in names if getattr(given, name) != getattr(default, name)]:
+        raise InputError(f"-T {unused[0]} has no effect with --retriever {given.retriever}; leave one of them out")
 
 
 @solver

@@ -69,7 +69,7 @@ _SYSTEM: dict[str, Field] = {
     "temperature": Field(("default", "1", "1.0"), "temperature: {value}; the authors sent none", absent=True),
     "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
     "k": Field(("5",), "{value} passages instead of {official}", absent=True),
-    "ranker": Field(("bm25",), "passages ranked by {value} instead of {official}", absent=True),
+    "ranker": Field(("lucene-bm25",), "passages ranked by {value} instead of Lucene's BM25", absent=True),
     "corpus": Field(("sphere",), "corpus: {value} instead of Sphere", absent=True),
     "passages": IRRELEVANT,
     "sentences": Field(

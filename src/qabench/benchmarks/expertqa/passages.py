@@ -1,4 +1,4 @@
-"""The passages for ExpertQA's answers: a user's corpus, ranked by BM25 or an encoder."""
+"""The passages for ExpertQA's answers: a corpus ranked by BM25 or an encoder, or the index of a search engine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from qabench.benchmarks.expertqa.rankers import BM25, encoder_of
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
+from qabench.retrieval.engines import SOURCES, SearchEngine, open_engine
 
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-SOURCES = ("url", "title")  # columns with the source of a passage; the first that exists is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,28 @@ class Passages:
     def signature(self) -> dict[str, object]:
         """The fields of signatures that say where passages come from."""
         return {"corpus": self.name, "passages": len(self.index), "ranker": self.ranker}
+
+
+@dataclass(frozen=True)
+class EnginePassages:
+    """The documents of a search engine's index as passages; they are not split."""
+
+    engine: SearchEngine
+
+    def find(self, query: str, ranked_by: str, k: int) -> Found:
+        """The k best passages; ``ranked_by`` is for the web."""
+        found = self.engine.search(query, k).documents
+        return Found([Passage(document.id, document.text, document.source) for document in found])
+
+    def signature(self) -> dict[str, object]:
+        """The fields of signatures that say where passages come from."""
+        return {"corpus": self.engine.name, "passages": len(self.engine), "ranker": self.engine.ranker}
+
+
+@cache
+def engine_passages(retriever: str) -> EnginePassages:
+    """The passages of a search engine; cached. See ``qabench.retrieval.engines.open_engine``."""
+    return EnginePassages(open_engine(retriever))
 
 
 @cache

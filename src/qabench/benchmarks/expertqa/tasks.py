@@ -28,6 +28,7 @@ def expertqa(
     split: str | None = None,
     prompt: str = AUTO,
     protocol: str = AUTO,
+    retriever: str | None = None,
     corpus: str | None = None,
     index: str | None = None,
     search: str | None = None,
@@ -54,6 +55,8 @@ def expertqa(
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
         protocol: "official" (among others, at most 2,048 tokens and the API's default temperature), "qabench"
             (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
+        retriever: a search engine with the passages, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX",
+            "elasticsearch:URL/INDEX" or "index:DIR" (of ``qabench index build``); its documents are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk`` with passages in the
             column "text", and optionally "id", and "url" or "title".
         index: a saved ``BM25Index`` of the corpus.
@@ -78,7 +81,7 @@ def expertqa(
     """
     questions = load_questions(config, split)
     with_fields = all(question.field for question in questions.rows)
-    options = Options(corpus, index, search, ranker, encoder, k, chunk_size, overlap)
+    options = Options(retriever, corpus, index, search, ranker, encoder, k, chunk_size, overlap)
     how = answering(method, prompt, protocol, options, fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
     available = len({question.id for question in questions.rows})

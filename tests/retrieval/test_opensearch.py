@@ -1,0 +1,144 @@
+"""Search in OpenSearch and Elasticsearch, with their official clients, against a loopback server."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from search_server import SearchServer
+
+from qabench.benchmarks.expertqa.answers import Options, answering
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.retrieval import OpenSearchIndex, open_engine
+from qabench.retrieval.opensearch import API_KEY, CLIENTS, PASSWORD, USER
+
+PASSAGES = [
+    {"_id": "a", "text": "The planets orbit the sun", "url": "https://e.org/a", "number": 7},
+    {"_id": "b", "text": "The moon orbits the earth and the moon is round", "title": "Moon", "number": 8},
+    {"_id": "c", "text": "Apples grow on trees", "number": 9},
+]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SearchServer]:
+    for name in (USER, PASSWORD, API_KEY):
+        monkeypatch.delenv(name, raising=False)
+    with SearchServer(PASSAGES) as server:
+        yield server
+
+
+@pytest.fixture(params=CLIENTS)
+def engine(request: pytest.FixtureRequest) -> str:
+    pytest.importorskip(CLIENTS[request.param][0], reason=f"needs the extra {request.param}")
+    return str(request.param)
+
+
+def client_of(engine: str, url: str) -> Any:
+    module, name = CLIENTS[engine]
+    return getattr(importlib.import_module(module), name)([url], max_retries=0)
+
+
+def test_hits_have_texts_sources_and_scores(server: SearchServer, engine: str) -> None:
+    index = OpenSearchIndex(client_of(engine, server.url), "passages")
+    hits = index.search("the moon", k=2)
+    assert (len(index), hits.ids, hits.scores == sorted(hits.scores, reverse=True)) == (3, ["b", "a"], True)
+    assert [(one.text, one.source) for one in hits.documents] == [
+        (PASSAGES[1]["text"], "Moon"),
+        (PASSAGES[0]["text"], "https://e.org/a"),
+    ]
+    method, path, body = server.calls[-1]
+    assert method == "POST" and path == "/passages/_search?preference=qabench"
+    assert body == {"query": {"match": {"text": "the moon"}}, "size": 2}
+    assert [one.ids for one in index.search_batch(["apples", "zzz"], k=5)] == [["c"], []]
+    assert next(iter(hits)) == ("b", hits.scores[0]) and "b" in str(hits)
+
+
+def test_the_user_names_the_fields(server: SearchServer, engine: str) -> None:
+    index = open_engine(f"{engine}:{server.url}/passages?text=text&id=number")
+    assert index.search("apples").ids == ["9"]
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("{url}/pasages", "has no index 'pasages'; list its indexes"),
+        ("{url}/passages?text=body", "no field 'body'; its fields are number, text, title, url"),
+        ("{url}/passages?id=docno", "no field 'docno'"),
+        ("{url}/passages?size=3", "must be URL/INDEX"),
+        ("{url}", "must be URL/INDEX"),
+        ("localhost:9200/passages", "must be URL/INDEX"),
+        ("http://me:secret@localhost:9200/passages", f"put the user in {USER}"),
+        ("http://127.0.0.1:9/passages", "at http://127.0.0.1:9 cannot be reached"),
+    ],
+)
+def test_errors_of_addresses(server: SearchServer, engine: str, address: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as caught:
+        open_engine(f"{engine}:{address.format(url=server.url)}")
+    assert "secret" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_a_user_is_sent_and_refused(server: SearchServer, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.login = ("reader", "s3cret")
+    with pytest.raises(InputError, match=rf"refuses the user \(status 401\): export {USER}"):
+        open_engine(f"{engine}:{server.url}/passages")
+    monkeypatch.setenv(USER, "reader")
+    monkeypatch.setenv(PASSWORD, "s3cret")
+    assert open_engine(f"{engine}:{server.url}/passages").search("sun").ids == ["a"]
+
+
+@pytest.mark.parametrize(("status", "says"), [(429, "too busy"), (500, "failed with status 500"), (403, "refuses")])
+def test_a_failed_search_is_an_error(server: SearchServer, engine: str, status: int, says: str) -> None:
+    index = OpenSearchIndex(client_of(engine, server.url), "passages")
+    server.status = status
+    with pytest.raises(QabenchError, match=says):
+        index.search("sun")
+
+
+@pytest.mark.parametrize("part", [{"timed_out": True}, {"_shards": {"total": 2, "successful": 1, "failed": 1}}])
+def test_a_partial_search_is_an_error(server: SearchServer, engine: str, part: dict[str, Any]) -> None:
+    index = OpenSearchIndex(client_of(engine, server.url), "passages")
+    server.answer = part
+    with pytest.raises(QabenchError, match="did not search all"):
+        index.search("sun")
+
+
+def test_texts_that_are_not_stored_are_an_error(server: SearchServer, engine: str) -> None:
+    index = OpenSearchIndex(client_of(engine, server.url), "passages")
+    server.answer = {"hits": {"hits": [{"_id": "a", "_score": 1.0}]}}
+    with pytest.raises(InputError, match="document 'a' of the index 'passages' has no 'text' in _source"):
+        index.search("sun")
+
+
+def test_other_errors_of_a_client_are_not_hidden(server: SearchServer) -> None:
+    class Broken:
+        def field_caps(self, **_: Any) -> Any:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        OpenSearchIndex(Broken(), "passages")
+
+
+def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CLIENTS, "opensearch", ("no_such_client", "OpenSearch"))
+    with pytest.raises(MissingExtra, match=r"pip install 'qabench\[opensearch\]'"):
+        open_engine("opensearch:http://localhost:9200/passages")
+
+
+@pytest.mark.parametrize("retriever", ["", "lucene", "lucene:", "bm25:x", "es:http://localhost/x"])
+def test_unknown_retrievers_list_the_forms(retriever: str) -> None:
+    with pytest.raises(
+        InputError, match="allowed: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX, index:DIR"
+    ):
+        open_engine(retriever)
+
+
+def test_expertqa_reads_passages_of_an_engine(server: SearchServer, engine: str) -> None:
+    retriever = f"{engine}:{server.url}/passages"
+    how = answering("retrieve-read", "qabench", options=Options(retriever=retriever, k=1))
+    read = how.to_read("What orbits the earth like the moon?", None)
+    assert [(one.id, one.source) for one in read.passages] == [("b", "Moon")]
+    assert {"corpus": "passages@3", "passages": 3, "ranker": engine, "k": 1}.items() <= how.signature().items()
+    with pytest.raises(InputError, match="-T corpus has no effect with --retriever"):
+        answering("post-hoc", "qabench", options=Options(retriever=retriever, corpus="x.jsonl"))

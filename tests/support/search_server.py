@@ -1,0 +1,146 @@
+"""A loopback server that answers as OpenSearch and Elasticsearch document it, for the tests of their clients.
+
+Fields, status codes and errors follow https://docs.opensearch.org and https://www.elastic.co/docs/api (root, count,
+field capabilities, search). Nothing here was recorded from a real server. Scores are Lucene's BM25 with k1 1.2 and
+b 0.75, the engines' defaults, over lower-case words.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from qabench.retrieval import BM25Index
+
+SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+ELASTIC_TYPE = "application/vnd.elasticsearch+json;compatible-with=9"
+Reply = tuple[int, Any]
+
+
+class SearchServer:
+    """One index, "passages", of documents {"_id", fields...}; ``status`` makes every answer an error.
+
+    Attributes:
+        url: the address.
+        calls: (method, path with query, body) of each request.
+        login: (user, password) that is required; None: everybody may read.
+        answer: replaces some fields of the response to a search.
+    """
+
+    def __init__(self, documents: Sequence[Mapping[str, Any]], text_field: str = "text") -> None:
+        self.documents = documents
+        self.text_field = text_field
+        self.calls: list[tuple[str, str, Any]] = []
+        self.login: tuple[str, str] | None = None
+        self.status = 200
+        self.answer: dict[str, Any] = {}
+        self._ranked = BM25Index([row[text_field] for row in documents], method="lucene", k1=1.2, b=0.75)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> SearchServer:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def reply(self, path: str, body: Any) -> Reply:
+        """The status and the JSON document for a request."""
+        index, _, api = path.strip("/").partition("/")
+        if self.status != 200:
+            return self.status, _error(self.status, "rejected_execution_exception", "rejected execution")
+        if not index:
+            return 200, _ROOT
+        if index != "passages":
+            more = {"index": index, "resource.id": index, "resource.type": "index_or_alias", "index_uuid": "_na_"}
+            return 404, _error(404, "index_not_found_exception", f"no such index [{index}]", **more)
+        if api == "_count":
+            return 200, {"count": len(self.documents), "_shards": SHARDS}
+        if api == "_field_caps":
+            names = {name for row in self.documents for name in row}
+            caps = {name: {"text": {"type": "text", "searchable": True, "aggregatable": False}} for name in names}
+            return 200, {"indices": ["passages"], "fields": caps}
+        return 200, self._found(body) | self.answer
+
+    def _found(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        ((field, query),) = body["query"]["match"].items()
+        found = list(self._ranked.search(query, k=body["size"])) if field == self.text_field else []
+        hits = [
+            {
+                "_index": "passages",
+                "_id": self.documents[position]["_id"],
+                "_score": score,
+                "_source": {name: value for name, value in self.documents[position].items() if name != "_id"},
+            }
+            for position, score in found
+            if score
+        ]
+        total = {"value": len(hits), "relation": "eq"}
+        best = hits[0]["_score"] if hits else None
+        return {
+            "took": 1,
+            "timed_out": False,
+            "_shards": SHARDS,
+            "hits": {"total": total, "max_score": best, "hits": hits},
+        }
+
+
+_ROOT = {
+    "name": "node",
+    "cluster_name": "cluster",
+    "cluster_uuid": "x",
+    "version": {"distribution": "opensearch", "number": "3.0.0", "lucene_version": "10.1.0"},
+    "tagline": "The OpenSearch Project: https://opensearch.org/",
+}
+
+
+def _error(status: int, type: str, reason: str, **more: str) -> dict[str, Any]:
+    cause = {"type": type, "reason": reason, **more}
+    return {"error": {"root_cause": [cause], **cause}, "status": status}
+
+
+def _handler(outer: SearchServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else None
+            outer.calls.append((self.command, self.path, body))
+            elastic = "elasticsearch" in self.headers.get("Accept", "")
+            if self._refused():
+                self._send(401, _error(401, "security_exception", "missing authentication credentials"), elastic)
+            else:
+                self._send(*outer.reply(urlsplit(self.path).path, body), elastic)
+
+        do_POST = do_GET
+
+        def _refused(self) -> bool:
+            if outer.login is None:
+                return False
+            expected = base64.b64encode(":".join(outer.login).encode()).decode()
+            return self.headers.get("Authorization") != f"Basic {expected}"
+
+        def _send(self, status: int, document: Any, elastic: bool) -> None:
+            data = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", ELASTIC_TYPE if elastic else "application/json; charset=UTF-8")
+            self.send_header("Content-Length", str(len(data)))
+            if elastic:
+                self.send_header("X-Elastic-Product", "Elasticsearch")
+            if status == 401:
+                self.send_header("WWW-Authenticate", 'Basic realm="security"')
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Handler
