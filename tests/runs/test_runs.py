@@ -284,6 +284,8 @@ def test_an_export_to_a_full_disk(log: Path, tmp_path: Path, monkeypatch: pytest
             "has no option 'foo'; allowed with -T: config",
         ),
         (["run", "fanoutqa", "--model", "m", "-T", "ids={"], "-T ids: the value is not valid YAML"),
+        (["run", "felm", "--model", "m", "--retriever", "lucene:x"], "FELM, raw, has no option 'retriever'"),
+        (["run", "expertqa", "--model", "none/x", "--retriever", "lucene:none"], "none is not a Lucene index"),
         (["run", "fanoutqa", "--model", "m", "--limit", "5-3"], "--limit is '5-3'"),
         (["run", "fanoutqa", "--model", "m", "--limit", "²"], "--limit is '²'"),
         (["run", "fanoutqa", "--model", "m", "--base-url", "notaurl"], "the base URL is 'notaurl'"),

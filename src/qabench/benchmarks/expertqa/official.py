@@ -70,7 +70,7 @@ _SYSTEM: dict[str, Field] = {
     "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
     "k": Field(("5",), "{value} passages instead of {official}", absent=True),
     "ranker": Field(("lucene-bm25",), "passages ranked by {value} instead of Lucene's BM25", absent=True),
-    "corpus": Field(("sphere",), "corpus: {value} instead of Sphere", absent=True),
+    "corpus": Field(("sphere",), "corpus: {value}; the authors' is Sphere", absent=True),
     "passages": IRRELEVANT,
     "sentences": Field(
         lambda value: value.startswith("spacy-"),
