@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, QabenchError
 
 INSTALL = "pip install 'qabench[lucene]'"
 LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")  # variables by which users choose a Java
@@ -34,8 +34,23 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
 
 
+@cache
+def _process() -> int:
+    """The process that first called Java."""
+    return os.getpid()
+
+
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """The result of a function that calls Java; it runs in another thread."""
+    """The result of a function that calls Java; it runs in another thread.
+
+    Raises:
+        QabenchError: this process is a fork of one that has called Java, which would wait forever.
+    """
+    if _process() != os.getpid():
+        raise QabenchError(
+            "Java does not work in a fork of a process that has used it; open Lucene indexes only in the forked "
+            "processes, or start these with multiprocessing's method 'spawn'"
+        )
     return _threads().submit(call, *args).result()
 
 

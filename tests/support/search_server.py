@@ -70,8 +70,10 @@ class SearchServer:
         return 200, self._found(body) | self.answer
 
     def _found(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        ((field, query),) = body["query"]["match"].items()
-        found = list(self._ranked.search(query, k=body["size"])) if field == self.text_field else []
+        asked = body["query"].get("bool") or {"must": body["query"], "filter": []}
+        ((field, query),) = asked["must"]["match"].items()
+        allowed = [pair for one in asked["filter"] for pair in one["terms"].items()]
+        found = list(self._ranked.search(query, k=len(self.documents))) if field == self.text_field else []
         hits = [
             {
                 "_index": "passages",
@@ -80,9 +82,10 @@ class SearchServer:
                 "_source": {name: value for name, value in self.documents[position].items() if name != "_id"},
             }
             for position, score in found
-            if score
+            if score and all(self.documents[position].get(name) in values for name, values in allowed)
         ]
         total = {"value": len(hits), "relation": "eq"}
+        hits = hits[: body["size"]]
         best = hits[0]["_score"] if hits else None
         return {
             "took": 1,
