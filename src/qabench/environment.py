@@ -112,6 +112,7 @@ PACKAGES = (
         "bm25s",
         "markdownify",
         "libzim",
+        "pyserini",
         "openai",
         "inspect-ai",
         "lm-eval",
