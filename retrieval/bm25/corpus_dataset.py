@@ -55,11 +55,16 @@ class CorpusDataset:
             rows = load_dataset(name, config, split=split)
         except (OSError, ValueError, DatasetGenerationError) as error:
             raise InputError(f"cannot load the dataset {name}: {error}") from None
+        return cls.of(rows, column, f"{name}|{config or ''}|{split}")
+
+    @classmethod
+    def of(cls, rows: Any, column: str, name: str = "(in memory)||") -> CorpusDataset:
+        """A ``datasets.Dataset``. Raises InputError if it is empty or has no such column."""
         if column not in rows.column_names:
             raise InputError(f"{name} has no column {column!r}; the columns are {', '.join(rows.column_names)}")
         if not len(rows):
-            raise InputError(f"{name} has no documents in the split {split}")
-        source = f"{PREFIX}{name}|{config or ''}|{split}"
+            raise InputError(f"{name} has no documents")
+        source = f"{PREFIX}{name}"
         stamp = (len(rows), str(rows._fingerprint))  # the only identity of its content that datasets offers
         return cls(source, column, len(rows), rows.select_columns([column]), stamp, np.empty(0, dtype=np.int64))
 

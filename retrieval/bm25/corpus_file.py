@@ -60,17 +60,19 @@ class CorpusFile:
 
     def texts(self, start: int, end: int) -> Iterator[str]:
         """The documents from ``start`` (included) to ``end`` (excluded). Raises InputError for one without text."""
-        rows: Iterator[Any]
-        if self.path.suffix == ".parquet":
-            rows = (row[self.column] for row in parquet_rows(self.path, [self.column], start, end))
-        else:
-            rows = self._lines(start, end)
-        for number, text in enumerate(rows, start):
+        for number, row in enumerate(self.rows(start, end, [self.column]), start):
+            text = row.get(self.column)
             if not isinstance(text, str):
                 raise InputError(f"{self.path}: document {number} has no text in {self.column!r}: {text!r:.60}")
             yield text
 
-    def _lines(self, start: int, end: int) -> Iterator[Any]:
+    def rows(self, start: int, end: int, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The rows from ``start`` (included) to ``end`` (excluded) with these columns; of JSON lines, with all."""
+        if self.path.suffix == ".parquet":
+            return parquet_rows(self.path, columns, start, end)
+        return self._lines(start, end)
+
+    def _lines(self, start: int, end: int) -> Iterator[dict[str, Any]]:
         number = start // LINES_PER_OFFSET * LINES_PER_OFFSET
         with self.path.open("rb") as file:
             file.seek(int(self.offsets[start // LINES_PER_OFFSET]))
@@ -80,16 +82,18 @@ class CorpusFile:
                 if number >= end:
                     return
                 if number >= start:
-                    yield _field(line, self.column, f"{self.path}: document {number}")
+                    yield _row(line, f"{self.path}: document {number}")
                 number += 1
 
 
-def _field(line: bytes, column: str, where: str) -> Any:
+def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = json_of(line)
     except ValueError as error:
         raise InputError(f"{where} is not valid JSON ({error})") from None
-    return row.get(column) if isinstance(row, dict) else None
+    if not isinstance(row, dict):
+        raise InputError(f"{where} is not a JSON object: {row!r:.60}")
+    return row
 
 
 def _count_lines(path: Path) -> tuple[int, Array]:

@@ -10,18 +10,18 @@ A killed build continues with the first missing file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from qabench.errors import InputError
 from qabench.files import sweep, write_json
-from qabench.processes import iterate_parallel, most_workers
+from qabench.processes import most_workers
 from qabench.retrieval.bm25.arrays import Array, Floats
 from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.building import Content, Origin
@@ -37,6 +37,7 @@ from qabench.retrieval.bm25.storage import StoredArrays, write
 from qabench.retrieval.bm25.stored import save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, name_of
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
+from qabench.workers import cluster, map_parts
 
 FORMAT = 1
 PLAN, TERMS = "index.json", "terms.bm25"
@@ -51,6 +52,7 @@ COUNTS = ("documents", "counts")
 
 Progress = Callable[[str, int, int], None]
 Corpus = CorpusFile | CorpusDataset | CorpusParts
+Task = TypeVar("Task")
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ def build(
 ) -> None:
     """Builds a sharded index in a folder, or continues a build of the same index.
 
+    On a cluster in use (``qabench.scale.Cluster``), its machines must see the source and the folder at the same paths.
+
     Args:
         corpus: the documents.
         folder: where the files are written; created if it does not exist.
@@ -129,7 +133,8 @@ def build(
         dtype: as for ``BM25Index``.
         memory: bytes for all processes together, without the vocabulary of all terms (about 150 bytes per term).
             More memory gives fewer, larger shards, which are faster to search.
-        workers: processes; None for one per processor, as far as the memory allows large shards.
+        workers: processes; None for one per processor, as far as the memory allows large shards, or for those of the
+            cluster in use.
         progress: called with the step, the number of shards done, and of all shards.
 
     Raises:
@@ -137,6 +142,8 @@ def build(
         QabenchError: a file cannot be written.
     """
     free = memory - SHARED
+    if machines := cluster():
+        workers = machines.workers
     workers = workers or max(1, min(most_workers(), free // (PER_WORKER + LEAST_PER_WORKER)))
     found = read_plan(folder / PLAN, FORMAT)
     # A build continues with its shards, also with another number of workers.
@@ -144,15 +151,19 @@ def build(
     job = Build(corpus, parameters, tokenizer, dtype, folder, per_shard)
     if not _begin(job, found):
         return
-    shards = range(job.shards)
-    step = partial(_in_parallel, workers=workers, progress=progress)
-    step("count", partial(_count, job), [n for n in shards if not job.counts_path(n).exists()], job.shards)
+    step = partial(_in_parallel, total=job.shards, workers=workers, progress=progress)
+    uncounted = [n for n in range(job.shards) if not job.counts_path(n).exists()]
+    step("count", partial(_count, job), uncounted)
     merged = _merge(job)
     idf = parameters.idf(merged.documents, merged.frequencies)
-    step("weigh", partial(_weigh, job, merged, idf), [n for n in shards if not job.shard_path(n).exists()], job.shards)
+    unweighed = [n for n in range(job.shards) if not job.shard_path(n).exists()]
+    if cluster():  # a task that is sent to another machine has the statistics of its own terms only
+        step("weigh", partial(_weigh, job), [(n, _statistics(merged, idf, n)) for n in unweighed])
+    else:  # forked processes share them
+        step("weigh", lambda n: _weigh(job, (n, _statistics(merged, idf, n))), unweighed)
     _write_terms(job, merged, idf)
     write_json(folder / PLAN, job.plan() | {"complete": True})
-    for shard in shards:
+    for shard in range(job.shards):
         job.counts_path(shard).unlink()
 
 
@@ -185,12 +196,17 @@ def _per_shard(corpus: Corpus, tokenizer: Tokenizer, memory: int) -> int:
 
 
 def _in_parallel(
-    name: str, action: Callable[[int], None], shards: list[int], total: int, workers: int, progress: Progress | None
+    name: str,
+    action: Callable[[Task], None],
+    tasks: Sequence[Task],
+    total: int,
+    workers: int,
+    progress: Progress | None,
 ) -> None:
-    done = total - len(shards)
+    done = total - len(tasks)
     if progress:
         progress(name, done, total)
-    for _ in iterate_parallel(action, shards, workers, items_per_task=1):
+    for _ in map_parts(action, tasks, workers):
         done += 1
         if progress:
             progress(name, done, total)
@@ -245,13 +261,17 @@ def _merge(job: Build) -> Merged:
     return Merged(vocabulary, frequencies, documents, float(length) / documents, numbers)
 
 
-def _weigh(job: Build, merged: Merged, idf: Floats, shard: int) -> None:
+def _statistics(merged: Merged, idf: Floats, shard: int) -> Collection:
+    return Collection(idf[merged.numbers[shard]], merged.mean_length)
+
+
+def _weigh(job: Build, task: tuple[int, Collection]) -> None:
+    shard, collection = task
     counts = StoredArrays(job.counts_path(shard), memory_map=True)
     starts, lengths = counts.array("starts", "<i8"), counts.array("lengths", "<i4")
     documents, occurrences = counts.array("documents", "<i4"), counts.array("counts", "<i4")
     for name in COUNTS:
         counts.blocks(name).check(0, len(documents))
-    collection = Collection(idf[merged.numbers[shard]], merged.mean_length)
     postings = weigh(starts, documents, occurrences, lengths, job.parameters, job.dtype, collection)
     vocabulary = {term: number for number, term in enumerate(_terms(counts))}
     origin = Origin(len(lengths), counts.header["digest"], None, (), None)

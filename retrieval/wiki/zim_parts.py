@@ -16,13 +16,13 @@ from pathlib import Path
 from qabench.errors import InputError
 from qabench.files import replacing, sweep, write_json
 from qabench.limits import json_of
-from qabench.processes import iterate_parallel, most_workers
 from qabench.retrieval.bm25.corpus_file import opened_parquet
 from qabench.retrieval.bm25.plan import read_plan
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
 from qabench.retrieval.wiki.zim import Article, ZimFile, decoded, opened
+from qabench.workers import map_parts
 
 FORMAT = 1
 PLAN = "zim.json"
@@ -85,7 +85,7 @@ def parse_zim(
 
     Args:
         job: the file, the folder to write, and the sizes.
-        workers: processes; None for one per processor.
+        workers: processes; None for one per processor, or for those of the cluster in use.
         progress: called with "parse", the number of parts done, and of all parts.
 
     Raises:
@@ -99,7 +99,7 @@ def parse_zim(
     total = -(-file.size // job.entries_per_part)
     left = [part for part in range(total) if not job.path(part).exists()]
     done = total - len(left)
-    for _ in iterate_parallel(partial(parse_part, job), left, workers or most_workers(), items_per_task=1):
+    for _ in map_parts(partial(parse_part, job), left, workers):
         done += 1
         if progress:
             progress("parse", done, total)

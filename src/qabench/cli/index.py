@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qabench.cli.options import OnRay, RayAddress, on_ray
 from qabench.errors import InputError
 from qabench.terminal import write_line
 
@@ -48,6 +49,8 @@ def build(
         str, typer.Option("--memory", metavar="SIZE", help="Memory limit of all processes together, such as 512MiB.")
     ] = "1GiB",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; by default one per CPU.")] = None,
+    ray: OnRay = False,
+    ray_address: RayAddress = None,
 ) -> None:
     """Build a sharded index. Run the same command again to continue a build that was stopped."""
     from qabench.cli.output import in_steps, progress_bar
@@ -63,10 +66,11 @@ def build(
     parameters = Parameters.of(method, k1, b, None, 0.25)
     limit = bytes_of(memory)
     if source.endswith(".zim"):
-        build_of_zim(Path(source), output, parameters=parameters, dtype=dtype, memory=limit, workers=workers)
+        options = {"parameters": parameters, "dtype": dtype, "memory": limit, "workers": workers}
+        build_of_zim(Path(source), output, False, ray, ray_address, **options)
         return
     corpus = _corpus(source, column, split, config)
-    with progress_bar("Building the index, percent") as show:
+    with on_ray(ray, ray_address), progress_bar("Building the index, percent") as show:
         progress = in_steps(show, STEPS)
         build_index(corpus, output, parameters, words, dtype, limit, workers, progress)
     info = ShardedIndex(output).info()

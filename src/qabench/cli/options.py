@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -126,6 +127,15 @@ BaseUrl = Annotated[
         "--base-url", metavar="URL", help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY."
     ),
 ]
+OnRay = Annotated[bool, typer.Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="Work on the running Ray cluster that this machine belongs to: HOST:PORT, or auto (extra ray).",
+    ),
+]
 TaskArguments = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +157,15 @@ TokenBudget = Annotated[
 ]
 PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="The price per million prompt tokens.")]
 PriceOut = Annotated[float | None, typer.Option("--price-out", min=0, help="The price per million reply tokens.")]
+
+
+def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:
+    """Within the block, qabench works on a Ray cluster; in this process if neither option is given."""
+    if not ray and address is None:
+        return nullcontext()
+    from qabench.scale import Cluster
+
+    return Cluster(address)
 
 
 def prices(price_in: float | None, price_out: float | None) -> Any:

@@ -19,9 +19,12 @@ from qabench.cli.options import (
     Families,
     Format,
     Groupings,
+    OnRay,
     Output,
     Questions,
+    RayAddress,
     checked_format,
+    on_ray,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +76,8 @@ def _score(
     format: Format = "table",
     output: Output = None,
     as_json: AsJson = False,
+    ray: OnRay = False,
+    ray_address: RayAddress = None,
     **options: Any,
 ) -> None:
     """Score predictions with the official metrics of a benchmark.
@@ -92,7 +97,7 @@ def _score(
     families = checked_families(found, metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
-    with plain_warnings(), progress_bar("Scoring") as progress:
+    with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring") as progress:
         read = read_evaluations(
             files, found.name, config, metrics=families, questions=questions, progress=progress, **given
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.options import ConfigName
+from qabench.cli.options import ConfigName, OnRay, RayAddress, on_ray
 from qabench.errors import InputError
 from qabench.terminal import write_document, write_line
 
@@ -107,6 +107,8 @@ def index(
     ] = "1GiB",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one per CPU.")] = None,
     as_json: AsJson = False,
+    ray: OnRay = False,
+    ray_address: RayAddress = None,
 ) -> None:
     """Parse the pages of a ZIM file, split them as FanOutQA does, and index the passages by BM25.
 
@@ -118,7 +120,7 @@ def index(
     """
     from qabench.cli.index import bytes_of
 
-    build_of_zim(file, output, as_json, passage=passage, memory=bytes_of(memory), workers=workers)
+    build_of_zim(file, output, as_json, ray, ray_address, passage=passage, memory=bytes_of(memory), workers=workers)
 
 
 @wiki_app.command("search")
@@ -152,13 +154,15 @@ def page(
     write_document(wikipedia(wiki).content({"title": title, "pageid": pageid}) + "\n")
 
 
-def build_of_zim(file: Path, output: Path, as_json: bool = False, **options: Any) -> None:
+def build_of_zim(
+    file: Path, output: Path, as_json: bool = False, ray: bool = False, ray_address: str | None = None, **options: Any
+) -> None:
     """Indexes a ZIM file and prints the counts of its pages; ``options`` are those of ``index_zim``."""
     from qabench.cli.output import in_steps, print_json, progress_bar
     from qabench.retrieval.bm25.sharded import ShardedIndex
     from qabench.retrieval.wiki.zim_index import index_zim
 
-    with progress_bar("Indexing pages, percent") as show:
+    with on_ray(ray, ray_address), progress_bar("Indexing pages, percent") as show:
         done = index_zim(file, output, **options, progress=in_steps(show, ZIM_STEPS))
     info = ShardedIndex(output).info()
     if as_json:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.neural.batches import buckets
 from qabench.neural.models import ModelSource, cannot_load, locate
 from qabench.scoring.pairs import check_pairs
+from qabench.workers import cluster, map_loaded
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
@@ -168,31 +169,43 @@ def _package_scorer(model: str, batch_size: int) -> Scorer:
 def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
     try:
         import sentencepiece
-        import torch
+        import torch  # noqa: F401
         import transformers
     except ImportError as error:
         raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
     # The authors of the official weights publish them as a pickle only.
     source = locate(model, revision, device=device, pickled=True if model == MODEL else None)
-    network = _network(source)
+    if not cluster():
+        _network(source)  # an error is raised here, and not when scores are computed
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
     cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)  # whichever ids they have, as upstream
 
     def score(references: list[str], candidates: list[str]) -> list[float]:
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
         pairs = [pair_ids(*pair, cls, sep) for pair in encoded]
+        batches = buckets([len(ids) for ids, _ in pairs], batch_size)
+        inputs = (_padded([pairs[i] for i in batch]) for batch in batches)
         scores = [0.0] * len(pairs)
-        for batch in buckets([len(ids) for ids, _ in pairs], batch_size):
-            inputs = _padded([pairs[i] for i in batch])
-            with torch.inference_mode():
-                logits = network(
-                    **{name: torch.tensor(rows, device=source.device) for name, rows in inputs.items()}
-                ).logits
-            for i, value in zip(batch, logits[:, 0].tolist(), strict=True):
+        for batch, values in zip(batches, map_loaded(partial(_scorer_of, source), inputs, gpu=True), strict=True):
+            for i, value in zip(batch, values, strict=True):
                 scores[i] = value
         return scores
 
     return Scorer(f"transformers-{transformers.__version__}/{source.label}", score)
+
+
+def _scorer_of(source: ModelSource) -> Callable[[dict[str, list[list[int]]]], list[float]]:
+    """The function from a padded batch to its scores."""
+    import torch
+
+    network = _network(source)
+
+    def score(inputs: dict[str, list[list[int]]]) -> list[float]:
+        tensors = {name: torch.tensor(rows, device=source.device) for name, rows in inputs.items()}
+        with torch.inference_mode():
+            return list(network(**tensors).logits[:, 0].tolist())
+
+    return score
 
 
 def _padded(pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[list[int]]]:

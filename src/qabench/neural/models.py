@@ -16,6 +16,7 @@ from typing import Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.sources.resolve import offline_variable
+from qabench.workers import cluster
 
 WEIGHTS = ("*.safetensors", "*.bin")
 DTYPES = ("float32", "bfloat16", "float16")
@@ -185,8 +186,11 @@ def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
 
 
 def default_device() -> str:
-    """ "cuda" if there is a GPU, else "cpu"."""
+    """ "cuda" if there is a GPU, here or for the workers of the cluster in use; else "cpu"."""
     import torch
+
+    if workers := cluster():
+        return "cuda" if workers.num_gpus else "cpu"
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
+from qabench.errors import QabenchError
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
 from qabench.text.repaired import repair
 from qabench.versions import package_version
+from qabench.workers import cluster, map_loaded
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000
+CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000  # about a second's work for one processor
 # Linear time on any text: a match cannot start inside a run of digits, and possessive quantifiers do not backtrack.
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
@@ -70,17 +74,16 @@ class Normalizer:
         Args:
             texts: any objects; each is converted by ``str``.
             progress: called with the number of characters processed and of all characters, after each block of about
-                a million.
+                a million (50,000 on a cluster).
         """
         distinct = list(dict.fromkeys(map(str, texts)))
         forms = self.cache.get(self.key, distinct) if self.cache else {}
         missing = [text for text in distinct if text not in forms]
         total, done = sum(map(len, missing)), 0
-        for block in _blocks(missing):
-            prepared = [before_lemmas(text) for text in block]
-            wanted = list(dict.fromkeys(prepared))
-            lemmas = dict(zip(wanted, self.lemmatizer(wanted), strict=True))
-            new = {text: after_lemmas(lemmas[ready]) for text, ready in zip(block, prepared, strict=True)}
+        blocks = list(_blocks(missing, CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK))
+        load = partial(_load, self.lemmatizer, self.lemmatizer.key if cluster() else None)
+        for block, normal in zip(blocks, map_loaded(load, blocks), strict=True):
+            new = dict(zip(block, normal, strict=True))
             if self.cache:  # after each block, so that an interrupted run can continue
                 self.cache.put(self.key, new)
             forms |= new
@@ -90,13 +93,32 @@ class Normalizer:
         return forms
 
 
-def _blocks(texts: list[str]) -> Iterator[list[str]]:
+def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list[str]]:
+    if key is not None:
+        check_key(lemmatizer, key)
+    return partial(_normal_forms, lemmatizer)
+
+
+def check_key(lemmatizer: Lemmatizer, key: str) -> None:
+    """Raises QabenchError if a lemmatizer, loaded on another machine of a cluster, has another key there."""
+    if lemmatizer.key != key:
+        raise QabenchError(f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}")
+
+
+def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
+    prepared = [before_lemmas(text) for text in texts]
+    wanted = list(dict.fromkeys(prepared))
+    lemmas = dict(zip(wanted, lemmatizer(wanted), strict=True))
+    return [after_lemmas(lemmas[ready]) for ready in prepared]
+
+
+def _blocks(texts: list[str], characters: int) -> Iterator[list[str]]:
     block: list[str] = []
     size = 0
     for text in texts:
         block.append(text)
         size += len(text)
-        if size >= CHARACTERS_PER_BLOCK:
+        if size >= characters:
             yield block
             block, size = [], 0
     if block:

@@ -56,6 +56,10 @@ class SpacyLemmatizer:
         """Same as ``name``."""
         return self.name
 
+    def __reduce__(self) -> tuple[type[SpacyLemmatizer], tuple[str, int]]:
+        """A copy in another process loads the model there, and works in that process only."""
+        return SpacyLemmatizer, (self.model if find_spec_of(self.model) else str(self.folder.resolve()), 1)
+
     @cached_property
     def _lemmas(self) -> Any:
         import spacy

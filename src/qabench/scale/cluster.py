@@ -1,0 +1,229 @@
+"""Work on several machines, or on all processors of this one, by Ray Data.
+
+Ray Data distributes the inputs over a pool of actors. An actor loads its state once, for example a spaCy model. If its
+process or machine dies, Ray restarts it elsewhere and repeats what it was working on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from qabench.errors import MissingExtra, QabenchError
+from qabench.workers import Load, using
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+MAX_RETRIES = 5  # of one input, when its process dies; more often, the input itself is probably the reason
+# Packages that results depend on: they must have the same version on all machines.
+PACKAGES = (
+    "qabench",
+    "ftfy",
+    "numpy",
+    "rouge-score",
+    "rouge-score-rs",
+    "sentencepiece",
+    "simplemma",
+    "spacy",
+    "thinc",
+    "torch",
+    "transformers",
+)
+
+
+class Cluster:
+    """A Ray cluster. Within a ``with`` block, qabench normalizes, scores, labels and indexes on it.
+
+    The results equal those of one process, in the same order. Without the block, nothing imports Ray.
+
+    Args:
+        address: of a running cluster that this machine belongs to, as "HOST:6379" or "auto". None starts one on this
+            machine, which ends with the block, unless the program has called ``ray.init`` itself.
+        workers: processes; None for one per processor of the cluster.
+        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU; None for one GPU if
+            the cluster has any, otherwise none.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        QabenchError: the cluster cannot be reached or started.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None, num_gpus: float | None = None) -> None:
+        if find_spec("ray") is None:
+            raise MissingExtra("work on a Ray cluster needs Ray: pip install 'qabench[ray]'")
+        self.address = address
+        self.workers = workers or 0
+        self.num_gpus = num_gpus or 0.0
+        self._given = (workers, num_gpus)
+        self._resources: dict[str, float] = {}
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Cluster:
+        import ray
+
+        with ExitStack() as closing:
+            if not ray.is_initialized():
+                self._connect(closing)
+            self._resources = ray.cluster_resources()
+            workers, num_gpus = self._given
+            self.workers = workers or max(1, int(self._resources.get("CPU", 1)))
+            self.num_gpus = float(self._resources.get("GPU", 0) >= 1) if num_gpus is None else num_gpus
+            _quiet()
+            closing.enter_context(using(self))
+            self._closing = closing.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closing.close()
+
+    def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
+        """As ``qabench.workers.map_loaded``: the results in the order of the inputs, each once.
+
+        Args:
+            load: a picklable function that returns the function to apply; called once in each process.
+            inputs: picklable.
+            gpu: whether each process needs ``num_gpus`` GPUs.
+
+        Raises:
+            QabenchError: raised by the function; processes were killed repeatedly; or a machine of the cluster has
+                other versions of packages.
+        """
+        given = list(inputs)
+        early: dict[int, Out] = {}
+        following = 0
+        for number, result in self._unordered(load, given, gpu) if given else ():
+            if number >= following:  # otherwise Ray has computed it twice
+                early[number] = result
+            while following in early:
+                yield early.pop(following)
+                following += 1
+        if following < len(given):
+            raise QabenchError(f"the Ray cluster returned {following} of {len(given)} results; run the command again")
+
+    def _unordered(self, load: Load[In, Out], inputs: Sequence[In], gpu: bool) -> Iterator[tuple[int, Out]]:
+        import cloudpickle
+        import pyarrow
+        import ray.data
+        from ray.exceptions import RayError
+
+        tables = [
+            pyarrow.table({"number": [number], "data": pyarrow.array([pickle.dumps(one)], pyarrow.large_binary())})
+            for number, one in enumerate(inputs)
+        ]
+        gpus = self.num_gpus if gpu else 0
+        most = int(self._resources.get("GPU", 0) / gpus) if gpus else self.workers
+        results = ray.data.from_arrow(tables).map_batches(
+            _Worker,
+            fn_constructor_args=(cloudpickle.dumps(load), versions(), os.getcwd()),
+            batch_size=1,
+            batch_format="pyarrow",
+            compute=ray.data.ActorPoolStrategy(size=max(1, min(most, len(tables)))),
+            num_cpus=1,
+            num_gpus=gpus or None,
+            ray_remote_args_fn=_remote_arguments,
+        )
+        try:
+            for row in results.iter_rows():
+                failed, result = pickle.loads(row["result"])
+                if failed:
+                    raise result
+                yield row["number"], result
+        except RayError as error:
+            raise QabenchError(f"the job failed on the Ray cluster: {error}") from error
+
+    def _connect(self, closing: ExitStack) -> None:
+        import ray
+
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # announced default; silences a warning
+        given: dict[str, Any] = {"address": self.address or "local"}
+        if self.address is None:
+            # Ray's sockets need a short path.
+            folder = tempfile.mkdtemp(prefix="qabench-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)
+            closing.callback(shutil.rmtree, folder, ignore_errors=True)
+            given |= {"num_cpus": self._given[0], "include_dashboard": False, "_temp_dir": folder}
+        closing.callback(ray.shutdown)
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **given)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise QabenchError(
+                f"the Ray cluster {given['address']} cannot be {'reached' if self.address else 'started'}: {error}"
+            ) from error
+
+
+def versions() -> dict[str, str]:
+    """The installed versions of packages that results depend on, and of Python."""
+    found = {"python": sys.version.split()[0]}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+class _Worker:
+    """An actor of Ray Data. Errors are results: Ray would add its traceback to them."""
+
+    def __init__(self, load: bytes, expected: dict[str, str], folder: str) -> None:
+        self.function: Callable[[Any], Any]
+        with suppress(OSError):  # paths may be relative to the folder of the command
+            os.chdir(folder)
+        try:
+            _check_versions(expected)
+            self.function = pickle.loads(load)()
+        except QabenchError as error:
+            self.function = _raiser(error)
+
+    def __call__(self, table: Any) -> Any:
+        import pyarrow
+
+        results = [pickle.dumps(self._result(data)) for data in table["data"].to_pylist()]
+        return pyarrow.table({"number": table["number"], "result": pyarrow.array(results, pyarrow.large_binary())})
+
+    def _result(self, data: bytes) -> tuple[bool, Any]:
+        try:
+            return False, self.function(pickle.loads(data))
+        except QabenchError as error:
+            return True, error
+
+
+def _raiser(error: Exception) -> Callable[[Any], Any]:
+    def fail(_: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def _check_versions(expected: dict[str, str]) -> None:
+    here = versions()
+    other = [f"{name} {here[name]} instead of {version}" for name, version in expected.items() if here[name] != version]
+    if other:
+        raise QabenchError(
+            f"the machine {platform.node()} of the Ray cluster has {', '.join(other)}; install the same versions "
+            "on all machines, because scores depend on them"
+        )
+
+
+def _remote_arguments() -> dict[str, Any]:
+    return {"max_task_retries": MAX_RETRIES}
+
+
+def _quiet() -> None:
+    """Turns off the messages of Ray Data that are not warnings; qabench shows progress itself."""
+    import ray.data
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)

@@ -1,0 +1,164 @@
+"""Work on a cluster gives the results of one process; here with a cluster that only pickles what it gets."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from qabench.cli import app
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.retrieval.bm25 import sharded_build
+from qabench.scale import Cluster
+from qabench.scale.index import index
+from qabench.scale.scores import score
+from qabench.scale.texts import normalize
+from qabench.text import Normalizer
+from qabench.text.lemmatizers import SimplemmaLemmatizer
+from qabench.workers import Load, cluster, map_loaded, using
+
+TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3 + [
+    "Houses",
+    "\udc80 broken",
+]
+
+
+class Pickling:
+    """A cluster in this process."""
+
+    workers, num_gpus = 2, 0.0
+
+    def __init__(self) -> None:
+        self.maps = 0
+
+    def map(self, load: Load[Any, Any], inputs: Iterable[Any], gpu: bool) -> Iterator[Any]:
+        self.maps += 1
+        function = pickle.loads(pickle.dumps(load))()
+        for one in inputs:
+            yield pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(one)))))
+
+
+def test_a_cluster_is_used_within_its_block() -> None:
+    with using(Pickling()) as _:
+        assert cluster() is not None
+        assert list(map_loaded(lambda_free, [1, 2])) == [2, 4]
+    assert cluster() is None
+    assert list(map_loaded(lambda_free, [1, 2])) == [2, 4]
+
+
+def lambda_free() -> Any:
+    return double
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def test_normal_forms_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.text.normalize.CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 30)
+    expected = Normalizer("simplemma").batch(TEXTS)
+    done: list[tuple[int, int]] = []
+    with using(machine := Pickling()):
+        assert Normalizer("simplemma").batch(TEXTS, lambda *progress: done.append(progress)) == expected
+    assert machine.maps == 1 and len(done) > 1 and done[-1][0] == done[-1][1]
+
+
+def test_spacy_on_a_cluster(spacy_model: str) -> None:
+    expected = Normalizer("spacy").batch(TEXTS)
+    with using(Pickling()):
+        assert Normalizer("spacy").batch(TEXTS) == expected
+
+
+class Other(SimplemmaLemmatizer):
+    """A lemmatizer that is different on every machine."""
+
+    def __reduce__(self) -> Any:
+        return SimplemmaLemmatizer, ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key = "here"
+
+
+def test_another_lemmatizer_on_a_machine_is_an_error() -> None:
+    with using(Pickling()), pytest.raises(QabenchError, match=r"has the lemmatizer simplemma-.* instead of here"):
+        Normalizer(Other()).batch(["a"])
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sharded_build, "LEAST_PER_SHARD", 40)
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": f"{text} number {n % 7}"}) + "\n" for n, text in enumerate(TEXTS * 15)))
+    return path
+
+
+def test_an_index_has_the_same_files(corpus: Path, tmp_path: Path) -> None:
+    one = index(corpus, tmp_path / "one", memory=1)
+    done: list[tuple[str, int, int]] = []
+    with using(machine := Pickling()):
+        index(corpus, tmp_path / "two", memory=1, progress=lambda *progress: done.append(progress))
+    assert machine.maps == 2 and one.info()["shards"] == 6
+    assert done[5::6] == [("count", 6, 6), ("weigh", 6, 6)]
+    files = {path.name: path.read_bytes() for path in one.folder.iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.jsonl"
+    references = [["mice", "cat"], {"a": "houses"}, "bar", True]
+    rows = [{"prediction": text, "reference": references[n % 4]} for n, text in enumerate(TEXTS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_rows_are_scored_in_parts(answers: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    paths = score(answers, tmp_path / "scores", lemmatizer="simplemma", rows_per_part=5)
+    assert [path.name for path in paths] == ["part-000000.parquet", "part-000001.parquet", "part-000002.parquet"]
+    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    assert len(rows) == len(TEXTS) and rows[0]["loose"] == 0.5 and rows[0]["strict"] is False
+    whole = score(answers, tmp_path / "whole", lemmatizer="simplemma")
+    assert rows == parquet.read_table(whole[0]).to_pylist()
+
+
+def test_a_job_continues_with_the_missing_parts(answers: Path, tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    source, output = Dataset.from_dict({"text": TEXTS[:12]}), tmp_path / "normal"
+    paths = normalize(source, output, "text", "simplemma", rows_per_part=5)
+    first, second = paths[0].stat().st_mtime_ns, paths[1].read_bytes()
+    paths[1].unlink()
+    done: list[tuple[int, int]] = []
+    normalize(source, output, "text", "simplemma", rows_per_part=5, progress=lambda *rows: done.append(rows))
+    assert done == [(12, 12)] and paths[1].read_bytes() == second and paths[0].stat().st_mtime_ns == first
+    with pytest.raises(InputError, match="another job, which differs in rows_per_part"):
+        normalize(source, output, "text", "simplemma", rows_per_part=6)
+    with pytest.raises(InputError, match="another job, which differs in source, stamp, rows"):
+        normalize(answers, output, "prediction", "simplemma", rows_per_part=5)
+
+
+def test_errors_of_sources(answers: Path, tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    with pytest.raises(InputError, match="has no column 'text'; the columns are a"):
+        normalize(Dataset.from_dict({"a": ["b"]}), tmp_path / "x", "text", "simplemma")
+    with pytest.raises(InputError, match="no field 'text'; its fields are prediction, reference"):
+        normalize(answers, tmp_path / "x", "text", "simplemma")
+    with pytest.raises(InputError, match=r"families are .*; allowed: acc, rouge, bleurt"):
+        score(answers, tmp_path / "x", families=["rogue"])
+
+
+def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, corpus: Path, tmp_path: Path) -> None:
+    monkeypatch.setattr("qabench.scale.cluster.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'qabench\[ray\]'"):
+        Cluster()
+    done = CliRunner().invoke(app, ["index", "build", str(corpus), "--output", str(tmp_path / "index"), "--ray"])
+    assert isinstance(done.exception, MissingExtra)
