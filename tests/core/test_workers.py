@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def double(number: int) -> int:
 
 
 def test_normal_forms_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qabench.text.normalize.CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 30)
+    monkeypatch.setattr(import_module("qabench.text.normalize"), "CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 30)
     expected = Normalizer("simplemma").batch(TEXTS)
     done: list[tuple[int, int]] = []
     with using(machine := Pickling()):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def run_command(*arguments: object) -> str:
 
 def test_scores_equal_those_of_one_process(nodes: Any, spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_TEXT_CACHE", "0")
-    monkeypatch.setattr("qabench.text.normalize.CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 500)
+    monkeypatch.setattr(import_module("qabench.text.normalize"), "CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 500)
     command = ["score", "fanoutqa", ANSWERS, "--config", "sample", "--lemmatizer", "spacy", "--json"]
     assert run_command(*command, "--ray-address", nodes.address) == run_command(*command)
     assert cluster() is None

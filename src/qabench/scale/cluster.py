@@ -102,7 +102,7 @@ class Cluster:
         given = list(inputs)
         early: dict[int, Out] = {}
         following = 0
-        for number, result in self._unordered(load, given, gpu) if given else ():
+        for number, result in self._unordered(load, given, gpu):
             if number >= following:  # otherwise Ray has computed it twice
                 early[number] = result
             while following in early:
@@ -112,15 +112,17 @@ class Cluster:
             raise QabenchError(f"the Ray cluster returned {following} of {len(given)} results; run the command again")
 
     def _unordered(self, load: Load[In, Out], inputs: Sequence[In], gpu: bool) -> Iterator[tuple[int, Out]]:
-        import cloudpickle
         import pyarrow
         import ray.data
+        from ray import cloudpickle
         from ray.exceptions import RayError
 
         tables = [
             pyarrow.table({"number": [number], "data": pyarrow.array([pickle.dumps(one)], pyarrow.large_binary())})
             for number, one in enumerate(inputs)
         ]
+        if not tables:
+            return
         gpus = self.num_gpus if gpu else 0
         most = int(self._resources.get("GPU", 0) / gpus) if gpus else self.workers
         results = ray.data.from_arrow(tables).map_batches(
