@@ -28,14 +28,14 @@ def _double(marks: Path, rows: list[dict[str, Any]]) -> dict[str, list[int]]:
     return {"double": [2 * row["number"] for row in rows]}
 
 
-def waiting(go_on: Path, first: int, number: int) -> tuple[int, str]:
-    """The number and the node that it ran on; from ``first``, after the file exists."""
+def waiting(go_on: Path, first: int, number: int) -> tuple[int, str, int]:
+    """The number, and the node and the process that it ran in; from ``first``, after the file exists."""
     import ray
 
     deadline = time.monotonic() + SECONDS
     while number >= first and not go_on.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    return number, ray.get_runtime_context().get_node_id()
+    return number, ray.get_runtime_context().get_node_id(), os.getpid()
 
 
 def refusing(number: int) -> int:

@@ -9,37 +9,22 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import platform
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from importlib import metadata
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
+from qabench.processes import most_workers
+from qabench.scale.worker import Attempts, Worker, versions
 from qabench.workers import Load, using
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-MAX_RETRIES = 5  # of one input, when its process dies; more often, the input itself is probably the reason
-# Packages that results depend on: they must have the same version on all machines.
-PACKAGES = (
-    "qabench",
-    "ftfy",
-    "numpy",
-    "rouge-score",
-    "rouge-score-rs",
-    "sentencepiece",
-    "simplemma",
-    "spacy",
-    "thinc",
-    "torch",
-    "transformers",
-)
+MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
 
 
 class Cluster:
@@ -67,6 +52,8 @@ class Cluster:
         self.num_gpus = num_gpus or 0.0
         self._given = (workers, num_gpus)
         self._resources: dict[str, float] = {}
+        self._attempts: Any = None
+        self._jobs = 0
         self._closing = ExitStack()
 
     def __enter__(self) -> Cluster:
@@ -79,6 +66,8 @@ class Cluster:
             workers, num_gpus = self._given
             self.workers = workers or max(1, int(self._resources.get("CPU", 1)))
             self.num_gpus = float(self._resources.get("GPU", 0) >= 1) if num_gpus is None else num_gpus
+            self._attempts = _start_attempts()
+            closing.callback(ray.kill, self._attempts)
             _quiet()
             closing.enter_context(using(self))
             self._closing = closing.pop_all()
@@ -123,24 +112,27 @@ class Cluster:
         ]
         if not tables:
             return
+        self._jobs += 1
+        attempts = (self._attempts, self._jobs, MAX_ATTEMPTS)
         gpus = self.num_gpus if gpu else 0
         most = int(self._resources.get("GPU", 0) / gpus) if gpus else self.workers
         results = ray.data.from_arrow(tables).map_batches(
-            _Worker,
-            fn_constructor_args=(cloudpickle.dumps(load), versions(), os.getcwd()),
+            Worker,
+            fn_constructor_args=(cloudpickle.dumps(load), versions(), os.getcwd(), attempts),
             batch_size=1,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=max(1, min(most, len(tables)))),
             num_cpus=1,
             num_gpus=gpus or None,
-            ray_remote_args_fn=_remote_arguments,
         )
         try:
-            for row in results.iter_rows():
-                failed, result = pickle.loads(row["result"])
-                if failed:
-                    raise result
-                yield row["number"], result
+            # Without prefetching, which would hold back a result until the next one is there.
+            for table in results.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+                for number, data in zip(table["number"].to_pylist(), table["result"].to_pylist(), strict=True):
+                    failed, result = pickle.loads(data)
+                    if failed:
+                        raise result
+                    yield number, result
         except RayError as error:
             raise QabenchError(f"the job failed on the Ray cluster: {error}") from error
 
@@ -148,13 +140,15 @@ class Cluster:
         import ray
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # failures are raised as exceptions as well
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # announced default; silences a warning
         given: dict[str, Any] = {"address": self.address or "local"}
         if self.address is None:
             # Ray's sockets need a short path.
             folder = tempfile.mkdtemp(prefix="qabench-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)
             closing.callback(shutil.rmtree, folder, ignore_errors=True)
-            given |= {"num_cpus": self._given[0], "include_dashboard": False, "_temp_dir": folder}
+            given |= {"num_cpus": self._given[0] or most_workers(), "include_dashboard": False, "_temp_dir": folder}
+            given |= {"_system_config": {"worker_niceness": 0}}  # the priority of this process instead of the lowest
         closing.callback(ray.shutdown)
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **given)
@@ -164,62 +158,13 @@ class Cluster:
             ) from error
 
 
-def versions() -> dict[str, str]:
-    """The installed versions of packages that results depend on, and of Python."""
-    found = {"python": sys.version.split()[0]}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+def _start_attempts() -> Any:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-
-class _Worker:
-    """An actor of Ray Data. Errors are results: Ray would add its traceback to them."""
-
-    def __init__(self, load: bytes, expected: dict[str, str], folder: str) -> None:
-        self.function: Callable[[Any], Any]
-        with suppress(OSError):  # paths may be relative to the folder of the command
-            os.chdir(folder)
-        try:
-            _check_versions(expected)
-            self.function = pickle.loads(load)()
-        except QabenchError as error:
-            self.function = _raiser(error)
-
-    def __call__(self, table: Any) -> Any:
-        import pyarrow
-
-        results = [pickle.dumps(self._result(data)) for data in table["data"].to_pylist()]
-        return pyarrow.table({"number": table["number"], "result": pyarrow.array(results, pyarrow.large_binary())})
-
-    def _result(self, data: bytes) -> tuple[bool, Any]:
-        try:
-            return False, self.function(pickle.loads(data))
-        except QabenchError as error:
-            return True, error
-
-
-def _raiser(error: Exception) -> Callable[[Any], Any]:
-    def fail(_: Any) -> Any:
-        raise error
-
-    return fail
-
-
-def _check_versions(expected: dict[str, str]) -> None:
-    here = versions()
-    other = [f"{name} {here[name]} instead of {version}" for name, version in expected.items() if here[name] != version]
-    if other:
-        raise QabenchError(
-            f"the machine {platform.node()} of the Ray cluster has {', '.join(other)}; install the same versions "
-            "on all machines, because scores depend on them"
-        )
-
-
-def _remote_arguments() -> dict[str, Any]:
-    return {"max_task_retries": MAX_RETRIES}
+    # On the machine of the command, which the job needs anyway.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(Attempts).options(num_cpus=0, scheduling_strategy=here).remote()
 
 
 def _quiet() -> None:
