@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -163,3 +164,11 @@ def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, co
         Cluster()
     done = CliRunner().invoke(app, ["index", "build", str(corpus), "--output", str(tmp_path / "index"), "--ray"])
     assert isinstance(done.exception, MissingExtra)
+
+
+def test_an_address_where_nothing_answers() -> None:
+    pytest.importorskip("ray", reason="needs the extra ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(QabenchError, match=r"the Ray cluster 127\.0\.0\.1:\d+ cannot be reached: .*refused"):
+        Cluster(f"127.0.0.1:{port}").__enter__()

@@ -96,11 +96,11 @@ def test_a_removed_node_loses_and_repeats_nothing(nodes: Any, tmp_path: Path) ->
 
 
 def test_errors_of_workers(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qabench.scale.cluster.MAX_ATTEMPTS", 2)
+    monkeypatch.setattr("qabench.scale.cluster.MAX_ATTEMPTS", 1)
     with Cluster() as machines:
         with pytest.raises(InputError, match=r"^2 is refused$"):
             list(machines.map(partial(constant, refusing), [1, 2]))
-        with pytest.raises(QabenchError, match="input 1 was started 2 times, and its process"):
+        with pytest.raises(QabenchError, match="part 1 of the job was started 1 times, and its process"):
             list(machines.map(partial(constant, refusing), [1, 3]))
 
 
@@ -110,6 +110,6 @@ def test_a_local_cluster_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "qabench", "score", "fanoutqa", str(ANSWERS), "--config", "sample", "--ray"]
     done = subprocess.run([*command, "--lemmatizer", "simplemma"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "acc.loose" in done.stdout and "ray" not in done.stderr.lower()
+    assert "acc.loose" in done.stdout and "core_worker.cc" not in done.stderr
     assert set(Path("/tmp").glob("qabench-ray-*")) <= before
     assert processes_with("qabench-ray-") == []

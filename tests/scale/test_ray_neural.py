@@ -32,7 +32,7 @@ def test_bleurt_equals_one_process(nodes: Any, tmp_path: Path) -> None:
     with Cluster():
         scorer = load_bleurt("torch", str(tmp_path), batch_size=4)
         assert scorer(texts, texts[::-1]) == one
-    assert len(set(one)) > 20
+    assert len(set(one)) == 11
 
 
 def test_labels_equal_one_process(nodes: Any, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def build(
         build_of_zim(Path(source), output, False, ray, ray_address, **options)
         return
     corpus = _corpus(source, column, split, config)
-    with on_ray(ray, ray_address), progress_bar("Building the index, percent") as show:
+    with on_ray(ray, ray_address, workers), progress_bar("Building the index, percent") as show:
         progress = in_steps(show, STEPS)
         build_index(corpus, output, parameters, words, dtype, limit, workers, progress)
     info = ShardedIndex(output).info()

@@ -159,13 +159,13 @@ PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="The pr
 PriceOut = Annotated[float | None, typer.Option("--price-out", min=0, help="The price per million reply tokens.")]
 
 
-def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:
-    """Within the block, qabench works on a Ray cluster; in this process if neither option is given."""
+def on_ray(ray: bool, address: str | None, workers: int | None = None) -> AbstractContextManager[object]:
+    """Within the block, qabench works on a Ray cluster; in this process if neither ``ray`` nor an address is given."""
     if not ray and address is None:
         return nullcontext()
     from qabench.scale import Cluster
 
-    return Cluster(address)
+    return Cluster(address, workers)
 
 
 def prices(price_in: float | None, price_out: float | None) -> Any:

@@ -162,7 +162,7 @@ def build_of_zim(
     from qabench.retrieval.bm25.sharded import ShardedIndex
     from qabench.retrieval.wiki.zim_index import index_zim
 
-    with on_ray(ray, ray_address), progress_bar("Indexing pages, percent") as show:
+    with on_ray(ray, ray_address, options.get("workers")), progress_bar("Indexing pages, percent") as show:
         done = index_zim(file, output, **options, progress=in_steps(show, ZIM_STEPS))
     info = ShardedIndex(output).info()
     if as_json:

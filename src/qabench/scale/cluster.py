@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
+SECONDS_TO_CONNECT = 10
 
 
 class Cluster:
@@ -140,7 +142,8 @@ class Cluster:
         import ray
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # failures are raised as exceptions as well
+        # Ray reports errors as exceptions; its log says of each worker of Ray Data that it might not restart.
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # announced default; silences a warning
         given: dict[str, Any] = {"address": self.address or "local"}
         if self.address is None:
@@ -151,11 +154,20 @@ class Cluster:
             given |= {"_system_config": {"worker_niceness": 0}}  # the priority of this process instead of the lowest
         closing.callback(ray.shutdown)
         try:
+            if self.address:
+                _check_answers(self.address)
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **given)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise QabenchError(
                 f"the Ray cluster {given['address']} cannot be {'reached' if self.address else 'started'}: {error}"
             ) from error
+
+
+def _check_answers(address: str) -> None:
+    """Raises OSError if nothing answers at HOST:PORT; Ray would try for ten minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
 
 
 def _start_attempts() -> Any:

@@ -67,8 +67,8 @@ class Worker:
 
         if ray.get(self.attempts.next.remote((self.job, number))) > self.most:
             return True, QabenchError(
-                f"input {number} was started {self.most} times, and its process or machine was lost each time (out of "
-                "memory?)"
+                f"part {number} of the job was started {self.most} times, and its process or machine was lost each time "
+                "(out of memory?)"
             )
         try:
             return False, self.function(pickle.loads(data))
