@@ -100,7 +100,7 @@ def test_errors_of_workers(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster() as machines:
         with pytest.raises(InputError, match=r"^2 is refused$"):
             list(machines.map(partial(constant, refusing), [1, 2]))
-        with pytest.raises(QabenchError, match="part 1 of the job was started 1 times, and its process"):
+        with pytest.raises(QabenchError, match="part 1 of the job was started 1 times; its process"):
             list(machines.map(partial(constant, refusing), [1, 3]))
 
 

@@ -67,7 +67,7 @@ class Worker:
 
         if ray.get(self.attempts.next.remote((self.job, number))) > self.most:
             return True, QabenchError(
-                f"part {number} of the job was started {self.most} times, and its process or machine was lost each time "
+                f"part {number} of the job was started {self.most} times; its process or machine was lost each time "
                 "(out of memory?)"
             )
         try:
