@@ -136,7 +136,8 @@ class Cluster:
                         raise result
                     yield number, result
         except RayError as error:
-            raise QabenchError(f"the job failed on the Ray cluster: {error}") from error
+            reason = str(error).strip().splitlines()[-1]  # the other lines are tracebacks of several processes
+            raise QabenchError(f"the job failed on the Ray cluster: {reason}") from error
 
     def _connect(self, closing: ExitStack) -> None:
         import ray
