@@ -81,8 +81,8 @@ def score(
         with_text.lemmatizer if with_text else None,
         model,
     )
-    what = {"job": "score", "prediction": prediction, "reference": reference, "references_format": references_format}
-    what |= {"families": list(families)}
+    what: dict[str, Any] = {"job": "score", "families": list(families), "references_format": references_format}
+    what |= {"prediction": prediction, "reference": reference}
     what |= with_text.signature() if with_text else {}
     if "rouge" in families:
         package = BACKENDS[resolve_backend("auto")]
