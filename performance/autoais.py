@@ -37,7 +37,8 @@ SHAPES: dict[str, dict[str, int]] = {
 SHAPE = os.environ.get("QABENCH_T5", "small")
 DEVICE = os.environ.get("QABENCH_DEVICE", "cpu")
 DTYPE = "float32" if DEVICE == "cpu" else "bfloat16"
-CLAIMS = 36  # with evidence, evenly spread over all
+CLAIMS = 36 if SHAPE in ("tiny", "small") else 6  # with evidence, evenly spread over all
+LONG = range(450, MAX_LENGTH + 1)  # tokens of the prompts of the second case, which have the least padding
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
@@ -106,9 +107,8 @@ def save_network(shape: str, tokenizer: Any, prompts: Sequence[str], folder: Pat
 class Plain:
     """The authors' loop: one prompt at a time, padded to 512 tokens (or not), and generated."""
 
-    def __init__(self, folder: Path, device: str, dtype: str, padding: bool) -> None:
-        self.network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, dtype)).to(device).eval()
-        self.tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    def __init__(self, network: Any, tokenizer: Any, padding: bool) -> None:
+        self.network, self.tokenizer = network, tokenizer
         self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
         self.padding: Any = "max_length" if padding else False
         self.tokens = self.prompts = 0
@@ -140,29 +140,32 @@ class Plain:
 
 def cases(size: int | None = None) -> Iterator[Case]:
     claims = [claim for claim in annotated_claims() if claim[1]]
-    chosen = claims[:: len(claims) // CLAIMS][:CLAIMS]
     prompts = [prompt_of(" ".join(map(clean, pieces)), clean(claim)) for claim, pieces in claims]
     split = sentence_splitter()[1]
     if DEVICE == "cpu":
         torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        save_network(SHAPE, save_tokenizer(prompts, folder), prompts[::40], folder, DEVICE, DTYPE)
+        tokenizer = save_tokenizer(prompts, folder)
+        save_network(SHAPE, tokenizer, prompts[::40], folder, DEVICE, DTYPE)
         model = load_entailment(str(folder), device=DEVICE, dtype=DTYPE)
+        network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE)).to(DEVICE).eval()
         plain = {
-            "the authors' loop, padded to 512 tokens": Plain(folder, DEVICE, DTYPE, padding=True),
-            "the same loop without padding": Plain(folder, DEVICE, DTYPE, padding=False),
+            "the authors' loop, padded to 512 tokens": Plain(network, tokenizer, padding=True),
+            "the same loop without padding": Plain(network, tokenizer, padding=False),
         }
-        others = {title: functools.partial(_labels_of_loop, loop, chosen, split) for title, loop in plain.items()}
-        label_claims(chosen[:2], model, split)  # warms up
+        label_claims(claims[:2], model, split)  # warms up
         for loop in plain.values():
-            list(loop.label(chosen[:1], split))
-        yield Case(
-            f"labels of {len(chosen)} claims, T5 of the shape {SHAPE}, {DTYPE}, {DEVICE}",
-            lambda: timed(lambda: label_claims(chosen, model, split), _clock()),
-            others,
-            warm=False,
-        )
+            list(loop.label(claims[:1], split))
+        long = [claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG]
+        chosen = {"": claims[:: len(claims) // CLAIMS][:CLAIMS], f" of {LONG[0]} to {LONG[-1]} tokens": long[:6]}
+        for kind, own in chosen.items():
+            yield Case(
+                f"labels of {len(own)} claims{kind}, T5 of the shape {SHAPE}, {DTYPE}, {DEVICE}",
+                lambda own=own: timed(lambda: label_claims(own, model, split), _clock()),
+                {title: functools.partial(_labels_of_loop, loop, own, split) for title, loop in plain.items()},
+                warm=False,
+            )
 
 
 def _labels_of_loop(loop: Plain, claims: Claims, split: Any) -> Measured:

@@ -167,6 +167,7 @@ def test_punkt_and_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
         punkt("a")
 
 
+AUTOAIS = ("torch", "transformers")
 WORDS = ["premise:", "hypothesis:", "moon", "tide", "sun", "sea", "rises", "falls"]
 
 
@@ -180,7 +181,7 @@ LABELS = ["1", "0", "0", "1", "1", "0", "1", "0"]
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A T5 of two layers with a vocabulary of a dozen words that memorized the labels of eight prompts."""
-    for package in ("torch", "transformers"):
+    for package in AUTOAIS:
         pytest.importorskip(package, reason="needs the extra autoais")
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -244,6 +245,24 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
     assert model.name.endswith(":float32")
 
 
+@pytest.mark.parametrize("kind", ["T5", "MT5"])
+@pytest.mark.parametrize("activation", ["relu", "gated-gelu"])
+def test_logits_without_padding_are_those_of_the_network(kind: str, activation: str) -> None:
+    torch, transformers = (pytest.importorskip(name, reason="needs the extra autoais") for name in AUTOAIS)
+    from qabench.neural.t5 import UnpaddedT5
+
+    sizes = {"vocab_size": 50, "d_model": 24, "d_kv": 8, "d_ff": 40, "num_layers": 3, "num_heads": 3}
+    config = getattr(transformers, f"{kind}Config")(**sizes, feed_forward_proj=activation)
+    torch.manual_seed(0)
+    network = getattr(transformers, f"{kind}ForConditionalGeneration")(config).eval()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    prompts, starts = [torch.randint(2, 50, (size,)).tolist() for size in (1, 40, 7)], [0, 5, 4]
+    with torch.inference_mode():
+        wanted = [network(torch.tensor([ids]), decoder_input_ids=torch.tensor([starts])).logits[0] for ids in prompts]
+    torch.testing.assert_close(UnpaddedT5(network, 40).logits(prompts, starts), torch.stack(wanted))
+
+
 def test_a_model_reads_512_tokens_of_a_prompt(tiny: Path) -> None:
     from qabench.neural.seq2seq import load_entailment
 
@@ -293,7 +312,7 @@ def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
 
     judge = object.__new__(Judge)
     judge.tokenizer = AutoTokenizer.from_pretrained(tiny)
-    judge.verdicts, judge.expected, judge.ends, judge.texts = (4, 3), 4, {1}, {}
+    judge.verdicts, judge.expected, judge.ends, judge.texts, judge.unpadded = (4, 3), 4, {1}, {}, None
     judge.network = Scores([[4, 1], [4, 4, 1], [3, 1], [1, 4], [0, 4, 1], [4, 0, 1], [7, 1], [0, 3, 1]])
     judged = [judgment.entailed for judgment in judge([[5 + i, 1] for i in range(8)])]
     assert judged == [True, False, False, False, True, True, False, False]

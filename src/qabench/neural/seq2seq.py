@@ -2,7 +2,8 @@
 
 The label is "1" exactly if greedy generation writes "1" and ends. So the decoder runs once, for two positions: the
 first token, and the one after an assumed "1". Only if these do not decide (a blank or a special token comes first), the
-answer is generated. The encoder, which does nearly all the work, gets batches of similar length, and each prompt once.
+answer is generated. The encoder, which does nearly all the work, gets batches of similar length, and each prompt once;
+on a CPU without padding.
 """
 
 from __future__ import annotations
@@ -77,27 +78,28 @@ class Judge:
         ends = self.network.generation_config.eos_token_id
         self.ends = set(ends if isinstance(ends, list) else [ends])
         self.texts: dict[int, str] = {}
+        self.unpadded = _unpadded(self.network)
 
     def __call__(self, encoded: Encoded) -> list[Judgment]:
         """One judgment per prompt of a batch, in order."""
-        import torch
-
-        inputs = self._padded(encoded)
         start = self.network.generation_config.decoder_start_token_id
         if start is None:
             start = self.network.config.decoder_start_token_id
-        with torch.inference_mode():
-            logits = self.network(
-                **inputs,
-                decoder_input_ids=torch.tensor([[start, self.expected]] * len(encoded), device=self.network.device),
-                use_cache=False,
-            ).logits.float()
+        logits = (self.unpadded or self._logits)(encoded, [start, self.expected]).float()
         best, shown = logits.argmax(-1).tolist(), logits[:, 0, list(self.verdicts)].tolist()
         entailed = [self._entailed(*pair) for pair in best]
         open_ones = [i for i, verdict in enumerate(entailed) if verdict is None]
         for i, text in zip(open_ones, self._generated([encoded[i] for i in open_ones]), strict=True):
             entailed[i] = text == "1"
         return [Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)]
+
+    def _logits(self, encoded: Encoded, starts: list[int]) -> Any:
+        """The logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
+        import torch
+
+        decoder_ids = torch.tensor([starts] * len(encoded), device=self.network.device)
+        with torch.inference_mode():
+            return self.network(**self._padded(encoded), decoder_input_ids=decoder_ids, use_cache=False).logits
 
     def _entailed(self, first: int, second: int) -> bool | None:
         """Whether an answer that begins with these two tokens is "1"; None if they do not decide."""
@@ -201,6 +203,20 @@ def _fused(network: Any) -> Any:
             if isinstance(child, NewGELUActivation):
                 setattr(module, name, torch.nn.GELU(approximate="tanh"))
     return network
+
+
+def _unpadded(network: Any) -> Callable[[Encoded, list[int]], Any] | None:
+    """A faster function for a T5 on a CPU, else None. In float16, transformers clips large values of each layer."""
+    import torch
+    from transformers import MT5ForConditionalGeneration, T5ForConditionalGeneration
+
+    from qabench.neural.t5 import UnpaddedT5
+
+    if not isinstance(network, T5ForConditionalGeneration | MT5ForConditionalGeneration):
+        return None
+    if network.device.type != "cpu" or network.dtype == torch.float16:
+        return None
+    return UnpaddedT5(network, MAX_LENGTH).logits
 
 
 def _verdicts(source: ModelSource, tokenizer: Any) -> tuple[int, int]:
