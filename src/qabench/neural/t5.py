@@ -42,7 +42,7 @@ class UnpaddedT5:
             own, feed_forward = block.layer
             projected = _projected(own.SelfAttention, own.layer_norm(hidden))
             parts = zip(*(part.split(sizes, 1) for part in projected), strict=True)
-            attended = [_attended(*part, self.bias[:, :size, :size]) for part, size in zip(parts, sizes, strict=True)]
+            attended = [_attended(q, k, v, self.bias[:, : q.shape[1], : q.shape[1]]) for q, k, v in parts]
             hidden = feed_forward(hidden + own.SelfAttention.o(torch.cat(attended)))
         return list(encoder.final_layer_norm(hidden).split(sizes))
 
@@ -54,8 +54,8 @@ class UnpaddedT5:
         hidden = decoder.embed_tokens(torch.tensor(starts)).expand(len(states), -1, -1)
         for block in decoder.block:
             own, cross, feed_forward = block.layer
-            attended = _attended(*_projected(own.SelfAttention, own.layer_norm(hidden)), bias)
-            hidden = hidden + own.SelfAttention.o(attended)
+            query, key, value = _projected(own.SelfAttention, own.layer_norm(hidden))
+            hidden = hidden + own.SelfAttention.o(_attended(query, key, value, bias))
             hidden = hidden + _read(cross.EncDecAttention, cross.layer_norm(hidden), padded, absent)
             hidden = feed_forward(hidden)
         hidden = decoder.final_layer_norm(hidden)
