@@ -218,12 +218,15 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path, padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
     from transformers import AutoTokenizer, T5ForConditionalGeneration
 
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.neural import seq2seq
 
+    if padded:  # as on a GPU
+        monkeypatch.setattr(seq2seq, "_unpadded", lambda network: None)
     network, tokenizer = T5ForConditionalGeneration.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
     by_hand = []
     for prompt in PROMPTS:
@@ -233,7 +236,7 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
             text = tokenizer.decode(network.generate(ids, max_new_tokens=20)[0], skip_special_tokens=True)
         by_hand.append((text, float(logits[4] - logits[3])))
     for batch_size in (1, 3, 64):
-        model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
+        model = seq2seq.load_entailment(str(tiny), batch_size=batch_size, device="cpu")
         judged = model.judge(PROMPTS)
         assert [judgment.entailed for judgment in judged] == [text == "1" for text, _ in by_hand]
         assert [text for text, _ in by_hand] == LABELS

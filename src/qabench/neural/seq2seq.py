@@ -149,7 +149,7 @@ def load_entailment(
             ``qabench.neural.models.locate``.
         revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
         batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger. Default: 16 on
-            a GPU; 2 on a CPU, which has no use for large ones.
+            a GPU; 4 on a CPU, whose caches large ones exceed.
         device: device names of torch, separated by commas, or "all" for every GPU; with several, each has a process of
             its own. Default: a GPU if there is one.
         dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
@@ -176,7 +176,7 @@ def load_entailment(
         source = with_default_dtype(source, AutoModelForSeq2SeqLM)
     tokenizer = source.tokenizer()
     _verdicts(source, tokenizer)
-    batch_size = batch_size or (2 if devices[0] == "cpu" else 16)
+    batch_size = batch_size or (4 if devices[0] == "cpu" else 16)
     common = (f"{source.label}:{source.dtype}", f"{source.dtype} on {', '.join(devices)}", tokenizer, batch_size)
     if len(devices) == 1:
         judge = Judge(source)

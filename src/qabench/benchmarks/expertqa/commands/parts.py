@@ -45,7 +45,7 @@ Device = Annotated[
     str | None, typer.Option(help="As torch names it; several: cuda:0,cuda:1 or all. Default: a GPU if there is one.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 2.")
+    int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4.")
 ]
 
 
