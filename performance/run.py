@@ -27,7 +27,8 @@ from cases import HERE, Case, cases_of, script_names, timed
 OURS = "qabench"
 RAW = HERE / "results.json"
 PACKAGES = (
-    "bm25s datasets evaluate fanoutqa inspect-ai numba numpy rank-bm25 rouge-score rouge-score-rs scipy spacy tantivy"
+    "bm25s datasets evaluate fanoutqa inspect-ai numba numpy rank-bm25 rouge-score rouge-score-rs scipy spacy tantivy "
+    "torch transformers"
 )
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
