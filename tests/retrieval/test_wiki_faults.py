@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_wiki import IMPATIENT, Fault, ScriptedWiki, api_error, isolate, wiki_of
+from scripted_wiki import BRISK, IMPATIENT, Fault, ScriptedWiki, api_error, isolate, wiki_of
 
 from qabench.errors import InputError, QabenchError
 from qabench.http import retry_after
@@ -54,7 +54,7 @@ PASSING = {
     "maxlag": api_error("maxlag", Retry_After="0"),
     "ratelimited": api_error("ratelimited"),
     "internal error": api_error("internal_api_error_DBQueryError"),
-    "time-out": Fault(delay=0.6),
+    "time-out": Fault(delay=3.0),
     "no answer": Fault(body=b"{}", drop_after=0),
     "half an answer": Fault(body=b'{"parse": {"text": "half"}}', drop_after=15),
     "half a text": Fault(body=b'{"parse": {"text": "ha'),
@@ -65,21 +65,29 @@ PASSING = {
 }
 
 
+@pytest.fixture
+def meeting(server: ScriptedWiki, tmp_path: Path, name: str) -> Iterator[MediaWiki]:
+    """A client that waits no longer than the fault of this name requires."""
+    wiki = wiki_of(server, tmp_path / "pages", retry=IMPATIENT if name == "time-out" else BRISK)
+    yield wiki
+    wiki.client.close()
+
+
 @pytest.mark.parametrize("name", PASSING)
-def test_a_transient_fault_is_retried(server: ScriptedWiki, wiki: MediaWiki, name: str) -> None:
+def test_a_transient_fault_is_retried(server: ScriptedWiki, meeting: MediaWiki, name: str) -> None:
     server.faults.extend([PASSING[name]] * 2)
-    assert wiki.content(server.row(1)).strip() == TEXT
+    assert meeting.content(server.row(1)).strip() == TEXT
     assert len(server.requests) == 3
     assert all(request == server.requests[0] for request in server.requests)
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_lasting_fault_is_an_error_and_nothing_is_cached(server: ScriptedWiki, wiki: MediaWiki, name: str) -> None:
+def test_a_lasting_fault_is_an_error_and_nothing_is_cached(server: ScriptedWiki, meeting: MediaWiki, name: str) -> None:
     server.faults.extend([PASSING[name]] * 3)
     with pytest.raises(WikiError, match=r"api\.php: .*\(tries: 3\)"):
-        wiki.content(server.row(1))
-    assert wiki.cached(wiki_page(server)) is None
-    assert wiki.content(server.row(1)).strip() == TEXT, "the next call may find the line mended"
+        meeting.content(server.row(1))
+    assert meeting.cached(wiki_page(server)) is None
+    assert meeting.content(server.row(1)).strip() == TEXT, "the next call may find the line mended"
 
 
 def wiki_page(server: ScriptedWiki) -> Any:
@@ -112,7 +120,7 @@ def test_no_server(tmp_path: Path) -> None:
     wiki = wiki_of(gone, tmp_path)
     with pytest.raises(WikiError, match=r"no connection to .*refused.*wiki import-cache .*kiwix"):
         wiki.search("anything")
-    nonsense = MediaWiki("no address", cache=WikiCache(tmp_path), client=PoliteClient(retry=IMPATIENT))
+    nonsense = MediaWiki("no address", cache=WikiCache(tmp_path), client=PoliteClient(retry=BRISK))
     with pytest.raises(WikiError, match="cannot request no address"):
         nonsense.search("anything")
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import kiwix_server
 import pytest
 from kiwix_server import BOOK, KiwixServer
-from scripted_wiki import IMPATIENT, isolate
+from scripted_wiki import BRISK, isolate
 
 from qabench.errors import InputError
 from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
@@ -77,7 +77,7 @@ def server() -> Iterator[Scripted]:
 
 
 def kiwix_of(server: Scripted, prefix: str = "") -> Kiwix:
-    return Kiwix(f"{server.base}{prefix}/", "b", client=PoliteClient(retry=IMPATIENT))
+    return Kiwix(f"{server.base}{prefix}/", "b", client=PoliteClient(retry=BRISK))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_the_real_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below:
         assert wiki_content({"title": "What? A bird"}).strip() == "An odd title."
         with pytest.raises(PageMissing, match=rf"has no page with this title\. Its catalog has '{BOOK}'"):
             wiki_content({"title": "Dodo"})
-        wrong = Kiwix(real.base, "mammals", client=PoliteClient(retry=IMPATIENT))
+        wrong = Kiwix(real.base, "mammals", client=PoliteClient(retry=BRISK))
         with pytest.raises(WikiError, match=rf"'mammals' a book with a full-text index\? Its catalog has '{BOOK}'"):
             wrong.search("fish")
         wikipedia().client.close()  # type: ignore[attr-defined]

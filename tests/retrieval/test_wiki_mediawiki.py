@@ -12,7 +12,7 @@ from typing import Any
 import mediawiki_server
 import pytest
 from mediawiki_server import MediaWikiServer, WikiText
-from scripted_wiki import IMPATIENT, isolate
+from scripted_wiki import BRISK, isolate
 
 from qabench.errors import QabenchError
 from qabench.retrieval.corpus import Corpus
@@ -162,17 +162,17 @@ def test_missing_pages_are_reported(wiki: MediaWiki, evidence: dict[str, Any], r
 
 
 def test_a_lagging_database_is_waited_for(server: MediaWikiServer, wiki: MediaWiki) -> None:
-    impatient = MediaWiki(server.api, cache=wiki.cache, client=PoliteClient(retry=IMPATIENT))
+    brisk = MediaWiki(server.api, cache=wiki.cache, client=PoliteClient(retry=BRISK))
     server.lag.write_text("99")
     try:
         with pytest.raises(WikiError, match=r"answered 503|\(maxlag\)"):
-            impatient.content({"title": "Mute swan"})
+            brisk.content({"title": "Mute swan"})
         assert not list(WikiCache().folder.glob("*.md"))
         server.lag.write_text("4")
-        assert "swan" in impatient.content({"title": "Mute swan"})
+        assert "swan" in brisk.content({"title": "Mute swan"})
     finally:
         server.lag.unlink()
-        impatient.client.close()
+        brisk.client.close()
 
 
 def test_prefetch_and_then_offline(wiki: MediaWiki, server: MediaWikiServer, monkeypatch: pytest.MonkeyPatch) -> None:

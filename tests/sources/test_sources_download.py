@@ -204,8 +204,8 @@ def test_unsized_file_has_a_bound(server: FaultServer, monkeypatch: pytest.Monke
 
 
 def test_stalled_server_times_out_and_is_resumed(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download_module, "RETRY", download_module.Retry(first_wait=0.001, read_timeout=0.1))
-    server.faults.append(Fault(chunk=200_000, pause=1.0))
+    monkeypatch.setattr(download_module, "RETRY", download_module.Retry(first_wait=0.001, read_timeout=1.5))
+    server.faults.append(Fault(chunk=200_000, pause=4.0))
     assert_fetched()
     assert [request.range for request in server.requests] == [None, "bytes=200000-"]
 
