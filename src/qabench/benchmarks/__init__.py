@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks.needs import Need
 from qabench.errors import InputError
 from qabench.evaluation.metric import CUTOFF, Metric
-from qabench.evaluation.record import FAILED
 from qabench.tables import Displayed, Table
 
 if TYPE_CHECKING:
@@ -198,6 +197,8 @@ class Benchmark(Displayed):
 
     def deviations(self, evaluation: Evaluation, score: Score) -> list[str]:
         """What distinguishes a score of an evaluation from the official one, in sentences; empty if it is official."""
+        from qabench.evaluation.record import FAILED
+
         said = [] if score.metric.official else ["not a score of the benchmark's authors"]
         said += self._signature_deviations(evaluation.signatures.get(score.metric.family))
         asked = len({record.id for record in evaluation.records})

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.metric import Metric
-from qabench.evaluation.record import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, STATUSES, Message, Record
-from qabench.evaluation.section import ExtraSection, SectionRow
+import importlib
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from qabench.evaluation.evaluation import Evaluation
+    from qabench.evaluation.metric import Metric
+    from qabench.evaluation.record import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, STATUSES, Message, Record
+    from qabench.evaluation.section import ExtraSection, SectionRow
+
+# Imported on first use: descriptors of benchmarks need only ``metric``, and ``qabench --help`` only descriptors.
+_MODULES = {
+    "Evaluation": "evaluation",
+    "Metric": "metric",
+    "ExtraSection": "section",
+    "SectionRow": "section",
+}
 __all__ = [
     "ANSWERED",
     "CUT_OFF",
@@ -21,3 +32,9 @@ __all__ = [
     "Record",
     "SectionRow",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module(f"qabench.evaluation.{_MODULES.get(name, 'record')}"), name)
+    raise AttributeError(f"module 'qabench.evaluation' has no attribute {name!r}")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from qabench.evaluation.metric import Metric
-from qabench.scoring.felm import COUNTS, FUNCTIONS, ResponseScore
+from qabench.scoring.felm_counts import COUNTS, FUNCTIONS
+
+if TYPE_CHECKING:
+    from qabench.scoring.felm import ResponseScore
 
 RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
 

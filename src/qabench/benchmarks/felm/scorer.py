@@ -17,7 +17,8 @@ from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
 from qabench.benchmarks.felm.responses import detail, scored_reply
 from qabench.llm.caller import Answered
 from qabench.official import deviations
-from qabench.scoring.felm import COUNTS, Confusion
+from qabench.scoring.felm import Confusion
+from qabench.scoring.felm_counts import COUNTS
 from qabench.tasks.replies import answered
 
 STORE = "felm"

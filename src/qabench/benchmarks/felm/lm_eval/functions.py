@@ -11,7 +11,8 @@ from qabench.benchmarks.felm.method import FelmMethod, felm_method
 from qabench.benchmarks.felm.official import DECLARATIONS, signatures
 from qabench.benchmarks.felm.responses import reference
 from qabench.lm_eval.task import QabenchTask
-from qabench.scoring.felm import FUNCTIONS, Confusion, response_score
+from qabench.scoring.felm import Confusion, response_score
+from qabench.scoring.felm_counts import FUNCTIONS
 
 Counts = Mapping[str, int]
 """The tp, tn, fp and fn of a response; see ``qabench.scoring.felm``."""

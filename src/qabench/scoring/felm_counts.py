@@ -1,0 +1,45 @@
+"""FELM's scores as functions of counts. The positive class of precision, recall and F1 is the error.
+
+They take counts, or NumPy arrays of counts: ``tp`` are factual segments judged factual, ``tn`` errors that were found,
+``fp`` errors judged factual, ``fn`` factual segments judged wrong. These are the official script's names. A score whose
+denominator is 0 is undefined: NaN for arrays, None in ``Confusion.scores``. Source: see ``qabench.scoring.felm``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+COUNTS = ("tp", "tn", "fp", "fn")
+
+
+def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The share of the segments judged wrong that are wrong."""
+    return tn / (tn + fn)
+
+
+def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The share of the wrong segments that were judged wrong."""
+    return tn / (tn + fp)
+
+
+def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
+    import numpy as np  # imported on use: descriptors of benchmarks must be cheap to import
+
+    p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
+    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.
+    return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
+
+
+def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """The mean of the recall of factual segments and the recall of wrong ones."""
+    return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    "balanced_accuracy": balanced_accuracy,
+}
