@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -11,8 +12,11 @@ from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.arrays import Array, Floats, Mask
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.postings import Postings
-from qabench.retrieval.bm25.ranking import top, top_of
+from qabench.retrieval.bm25.ranking import columns_of, top, top_of
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
+
+if TYPE_CHECKING:
+    from qabench.retrieval.bm25.columns import Columns
 
 BACKENDS = ("qabench", "bm25s", "rank_bm25")
 # Method -> class of rank_bm25.
@@ -38,6 +42,10 @@ class InvertedScorer:
         self.postings = postings
         self.vocabulary = vocabulary
 
+    @functools.cached_property
+    def _columns(self) -> Columns | None:
+        return columns_of(self.postings)
+
     def scores(self, terms: Sequence[str]) -> Floats:
         """The score of every document."""
         self.postings.check_source()
@@ -46,7 +54,7 @@ class InvertedScorer:
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> tuple[Array, Floats]:
         """The k best documents, without scoring all of them."""
         self.postings.check_source()
-        return top(self.postings, self._numbers(terms), k, mask)
+        return top(self.postings, self._numbers(terms), k, mask, self._columns)
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:
         return [number for term in terms if (number := self.vocabulary.get(term)) is not None]

@@ -1,30 +1,25 @@
 """The search of ``pruning``, compiled by numba (extra ``fast``): the same documents and scores, to the last bit.
 
-Frequent terms are read last, and only for documents that can still be among the k best. Terms that lower scores (a
-negative idf) are read first: the sums are then lower bounds of the gains, and the highest weights of unread terms give
-upper bounds. The module can only be imported with numba. A function is compiled at its first call, and then kept in
-numba's cache on the disk.
+Terms are read by falling highest gain until no other document can be among the k best; of the rest, only postings of
+documents that still can. Terms that lower scores (a negative idf) are read first: the sums are then lower bounds of the
+gains, and the highest weights of unread terms give upper bounds. Coarse gains bound what frequent terms add, so that
+their postings are read for the final scores only (see ``columns``). The module can only be imported with numba.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from qabench.retrieval.bm25.arrays import Array, Floats, Mask, Positions
+from qabench.retrieval.bm25.columns import Coarse, Columns, refined, scan
+from qabench.retrieval.bm25.compiled import TINY, compiled, replace_lowest
 from qabench.retrieval.bm25.postings import Postings
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-TINY = 1e-300  # instead of 0, so that a document counts as seen; far below the differences that rounding causes
 LOOKUP_COST = 30  # the cost of looking up a document in a term's postings, in postings read
-
-compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
-_threads = threading.local()
 
 
 class Query(NamedTuple):
@@ -39,6 +34,7 @@ class Query(NamedTuple):
         times: how often the query has the term.
         gains: the highest gain from the term: what it can add to the score of a document without it.
         sequence: the terms of the query in order, as places in these arrays.
+        rare: the terms without coarse gains, highest gain first.
         allowed: the documents that may be returned; an array of length 0 allows all.
     """
 
@@ -50,6 +46,7 @@ class Query(NamedTuple):
     times: Array
     gains: Floats
     sequence: Array
+    rare: Array
     allowed: Mask
 
 
@@ -65,7 +62,9 @@ class Memory(NamedTuple):
     touched: Positions
 
 
-def search(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None) -> tuple[Array, Floats] | None:
+def search(
+    postings: Postings, terms: Sequence[int], k: int, mask: Mask | None, columns: Columns | None
+) -> tuple[Array, Floats] | None:
     """The positions and scores of the k best documents; None if fewer than k have a term that raises their score.
 
     The arguments are those of ``ranking.top``, where k is at most the number of documents that may be returned.
@@ -74,27 +73,38 @@ def search(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None) 
     if not places:
         return None
     distinct = np.array(list(places))
-    sequence = np.array([places[term] for term in terms])
-    times = np.bincount(sequence)
-    query = Query(
+    columns = columns or _NO_COLUMNS
+    starts, ends = postings.spans(distinct)
+    positions, scores = find(
         _read_only(postings.documents),
         _read_only(postings.weights),
-        *postings.spans(distinct),
+        starts,
+        ends,
         postings.base[distinct],
-        times,
-        times * postings.highest[distinct],
-        sequence,
-        _read_only(np.empty(0, dtype=bool) if mask is None else mask),
+        postings.highest[distinct],
+        np.array([places[term] for term in terms]),
+        _ALL if mask is None else _read_only(mask),
+        columns.values,
+        columns.lows,
+        columns.steps,
+        np.array(columns.rows(postings, list(places))),
+        k,
+        _memory(postings.size),
     )
-    positions, scores = best(query, k, _memory(postings.size))
     return (positions.astype(np.int64), scores) if len(positions) else None
 
 
 def _read_only(array: Array) -> Array:
     """A read-only view: numba would compile everything a second time for arrays that can be written."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+_threads = threading.local()
+_NO_COLUMNS = Columns(0)
+_ALL: Mask = _read_only(np.empty(0, dtype=bool))
 
 
 def _memory(size: int) -> Memory:
@@ -106,22 +116,58 @@ def _memory(size: int) -> Memory:
 
 
 @compiled
-def best(query: Query, k: int, memory: Memory) -> tuple[Positions, Floats]:
+def find(
+    documents: Positions,
+    weights: Array,
+    starts: Array,
+    ends: Array,
+    base: Floats,
+    highest: Floats,
+    sequence: Array,
+    allowed: Mask,
+    values: Array,
+    lows: Floats,
+    steps: Floats,
+    rows: Array,
+    k: int,
+    memory: Memory,
+) -> tuple[Positions, Floats]:
+    """See ``best``. The arguments are those of ``Query`` and ``Columns``, and the row of each distinct term."""
+    times = np.zeros(len(starts), dtype=np.int64)
+    for t in sequence:
+        times[t] += 1
+    gains = times * highest
+    order = np.argsort(-gains)
+    query = Query(documents, weights, starts, ends, base, times, gains, sequence, order[rows[order] < 0], allowed)
+    frequent = rows >= 0
+    own, factors = rows[frequent], times[frequent]
+    own_steps, low = steps[own] * factors, (lows[own] * factors).sum()
+    widest = np.argsort(-own_steps)
+    step = own_steps.sum()
+    coarse = Coarse(values, own[widest], own_steps[widest], low, step, low + 255 * step)
+    return best(query, coarse, k, memory)
+
+
+@compiled
+def best(query: Query, coarse: Coarse, k: int, memory: Memory) -> tuple[Positions, Floats]:
     """The positions and scores of the k best documents; empty if fewer than k have a term that raises their score."""
-    order = np.argsort(-query.gains)
-    left = np.zeros(len(order) + 1)  # the most that each term in this order and those after it can add
+    order = query.rare
+    left = np.full(len(order) + 1, coarse.most)  # the most that each term in this order and all after it can add
     for i in range(len(order) - 1, -1, -1):
         left[i] = left[i + 1] + max(query.gains[order[i]], 0.0)
     # n numbers added up in two orders differ by less than n units in the last place of the largest sum.
-    largest = np.abs(query.gains).sum() + np.abs(query.times * query.base).sum()
+    largest = np.abs(query.gains).sum() + np.abs(query.times * query.base).sum() + 255 * coarse.step
     slack = 8 * (len(query.sequence) + 2) * (2.3e-16 if query.weights.itemsize == 8 else 1.2e-7) * largest
-    first, count, bound = _read_terms(query, k, memory, order, left, slack)
-    near = _reaching(memory, count, bound - left[first] - slack)
+    first, count, bound = _read_terms(query, coarse, k, memory, left, slack)
+    if bound - left[first] <= slack and len(coarse.rows):
+        count = scan(coarse, k, bound - slack, memory.sums, query.allowed, memory.touched, count)
+    left -= coarse.most
+    near, bound = refined(coarse, memory.touched[:count], memory.sums, k, bound, left[first] + slack)
     for i in range(first, len(order)):
         if query.gains[order[i]] <= 0 or len(near) <= 2 * k:
             break
         _add(query, order[i], near, memory.sums)
-        bound = max(bound, _largest(memory.sums, near, k))
+        bound = max(bound, _largest(memory.sums, near, k) - coarse.step)
         near = near[memory.sums[near] >= bound - left[i + 1] - slack]
     memory.sums[memory.touched[:count]] = 0
     if bound <= slack:
@@ -134,14 +180,15 @@ def best(query: Query, k: int, memory: Memory) -> tuple[Positions, Floats]:
 
 @compiled
 def _read_terms(
-    query: Query, k: int, memory: Memory, order: Array, left: Floats, slack: float
+    query: Query, coarse: Coarse, k: int, memory: Memory, left: Floats, slack: float
 ) -> tuple[int, int, float]:
     """Reads terms until a document that was not seen can no longer be among the k best.
 
     Returns:
-        The place in ``order`` of the first term that was not read, the number of documents seen, and a bound: at least
-        k documents have this gain.
+        The place in ``query.rare`` of the first term that was not read, the number of documents seen, and a bound: at
+        least k documents have this gain.
     """
+    order = query.rare
     count, bound, highest = 0, -np.inf, -np.inf
     found = np.empty(k, dtype=np.int32)
     for i in range(len(order) - 1, -1, -1):
@@ -154,10 +201,11 @@ def _read_terms(
             return i, count, bound
         count, lowest = _read(query, t, memory, count, found)
         if lowest > highest:
-            bound = max(bound, lowest)
+            bound = max(bound, lowest + coarse.low)
             unread = order[i + 1 :]
-            if len(unread) and query.ends[unread[0]] - query.starts[unread[0]] > LOOKUP_COST * k * len(unread):
-                bound = max(bound, _least(query, unread, found, memory.sums))
+            cheap = len(unread) and query.ends[unread[0]] - query.starts[unread[0]] > LOOKUP_COST * k * len(unread)
+            if cheap or len(coarse.rows):
+                bound = max(bound, _least(query, coarse, unread if cheap else unread[:0], found, memory.sums))
             highest = lowest
     return len(order), count, bound
 
@@ -177,24 +225,9 @@ def _read(query: Query, t: int, memory: Memory, count: int, found: Positions) ->
         total = before + query.times[t] * (query.weights[place] - query.base[t])
         memory.sums[document] = total if total != 0 else TINY
         if total > lowest:
-            _replace_lowest(heap, found, total, document)
+            replace_lowest(heap, found, total, document)
             lowest = heap[0]
     return count, lowest
-
-
-@compiled
-def _replace_lowest(heap: Floats, items: Positions, value: float, item: int) -> None:
-    """Replaces the first element of a heap with the lowest value at the top."""
-    i, size = 0, len(heap)
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= value:
-            break
-        heap[i], items[i] = heap[child], items[child]
-        i = child
-    heap[i], items[i] = value, item
 
 
 @compiled
@@ -203,7 +236,7 @@ def _largest(sums: Floats, near: Positions, k: int) -> float:
     heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int32)
     for document in near:
         if sums[document] > heap[0]:
-            _replace_lowest(heap, items, sums[document], 0)
+            replace_lowest(heap, items, sums[document], 0)
     return float(heap[0])
 
 
@@ -225,24 +258,19 @@ def _place(documents: Positions, start: int, end: int, document: int) -> int:
 
 
 @compiled
-def _least(query: Query, terms: Array, promising: Positions, sums: Floats) -> float:
-    """The lowest sum of the promising documents, with terms added that were not read."""
+def _least(query: Query, coarse: Coarse, terms: Array, promising: Positions, sums: Floats) -> float:
+    """The lowest sum of the promising documents, with the frequent terms and other terms added that were not read."""
     lowest = np.inf
     for document in promising:
-        total = sums[document]
+        total = sums[document] + coarse.low - coarse.step
+        for i in range(len(coarse.rows)):
+            total += coarse.steps[i] * coarse.values[coarse.rows[i], document]
         for t in terms:
             place = _place(query.documents, query.starts[t], query.ends[t], document)
             if place < query.ends[t] and query.documents[place] == document:
                 total += max(query.times[t] * (query.weights[place] - query.base[t]), 0.0)
         lowest = min(lowest, total)
     return lowest
-
-
-@compiled
-def _reaching(memory: Memory, count: int, least: float) -> Positions:
-    """The documents that were seen with sums of at least ``least``."""
-    touched = memory.touched[:count]
-    return touched[memory.sums[touched] >= least]
 
 
 @compiled

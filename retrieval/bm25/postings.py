@@ -10,6 +10,7 @@ import numpy as np
 from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.formulas import Parameters
 
+MOST_ADDENDS = 1 << 17  # of a query's terms to the scores of all documents, as one array: few fit in the cache
 POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
 
 
@@ -75,15 +76,25 @@ class Postings:
 
         The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
         """
+        if not terms:
+            return np.zeros(self.size)
+        base = self.base[list(terms)]
+        having, weights = zip(*map(self.of, terms), strict=True)
+        if not base.any():
+            sums: Floats = np.bincount(np.concatenate(having), np.concatenate(weights), self.size)
+            return sums
+        if len(terms) * self.size <= MOST_ADDENDS:
+            addends = np.empty((len(terms), self.size))
+            addends[:] = base[:, None]
+            rows = np.repeat(np.arange(0, addends.size, self.size), list(map(len, having)))
+            addends.ravel()[rows + np.concatenate(having)] = np.concatenate(weights)
+            scores: Floats = np.add.reduce(addends)  # row by row
+            return scores
         scores = np.zeros(self.size)
-        for term in terms:
-            documents, weights = self.of(term)
-            if base := self.base[term]:
-                raised = scores[documents] + weights
-                scores += base
-                scores[documents] = raised
-            else:
-                np.add.at(scores, documents, weights)  # less than half the time of an assignment
+        for number, documents in enumerate(having):
+            raised = scores[documents] + weights[number]
+            scores += base[number]
+            scores[documents] = raised
         return scores
 
     def scores_of(self, terms: Sequence[int], documents: Positions) -> Floats:

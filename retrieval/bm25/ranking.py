@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,16 @@ from qabench.retrieval.bm25.arrays import Array, Floats, Mask
 from qabench.retrieval.bm25.postings import Postings
 from qabench.retrieval.bm25.pruning import Search
 
-SMALL = 4096  # documents; for fewer, scoring all of them is faster than pruning
+if TYPE_CHECKING:
+    from qabench.retrieval.bm25.columns import Columns
+
+SMALL = 4096  # documents; for fewer, scoring all of them takes less time than importing numba
+FEW_POSTINGS = 100_000  # of a query's terms; for fewer, scoring all documents is faster than pruning without numba
 
 
-def top(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = None) -> tuple[Array, Floats]:
+def top(
+    postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = None, columns: Columns | None = None
+) -> tuple[Array, Floats]:
     """The ``k`` best documents and their scores, best first, equal scores by ascending position.
 
     Args:
@@ -28,6 +34,7 @@ def top(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = No
         terms: the terms of the query in order, with repetitions; may be empty.
         k: the number of documents; fewer are returned if there are not enough.
         mask: the documents that may be returned, one boolean per document; None for all.
+        columns: see ``columns_of``; with them, the compiled search is faster.
     """
     allowed = postings.size if mask is None else int(np.count_nonzero(mask))
     k = min(k, allowed)
@@ -38,17 +45,26 @@ def top(postings: Postings, terms: Sequence[int], k: int, mask: Mask | None = No
         scores = postings.scores_of(terms, candidates)
         best = best_of(scores, k)
         return candidates[best].astype(np.int64), scores[best]
-    times = Counter(terms)
     if allowed <= SMALL or 4 * k >= allowed:
         return top_of(postings.scores(terms), k, mask)
     if (kernel := _kernel()) is not None:
-        return kernel.search(postings, terms, k, mask) or top_of(postings.scores(terms), k, mask)
-    if any(postings.highest[term] < 0 for term in times):
+        return kernel.search(postings, terms, k, mask, columns) or top_of(postings.scores(terms), k, mask)
+    times = Counter(terms)
+    few = sum(map(postings.frequency, times)) <= FEW_POSTINGS
+    if few or any(postings.highest[term] < 0 for term in times):
         return top_of(postings.scores(terms), k, mask)
     candidates = Search(postings, times, k, mask).candidates()
     scores = postings.scores_of(terms, candidates)
     order = np.lexsort((candidates, -scores))[:k]
     return candidates[order].astype(np.int64), scores[order]
+
+
+def columns_of(postings: Postings) -> Columns | None:
+    """Coarse gains of frequent terms, which searches of these postings fill and use; None if none would use them."""
+    if postings.size <= SMALL or (kernel := _kernel()) is None:
+        return None
+    columns: Columns = kernel.Columns(postings.size)
+    return columns
 
 
 @functools.cache

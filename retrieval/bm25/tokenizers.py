@@ -147,7 +147,7 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     batch = getattr(tokenizer, "batch", None)
     found = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
     for terms in found:
-        if not all(type(term) is str for term in terms):
+        if set(map(type, terms)) - {str}:
             wrong = next(term for term in terms if type(term) is not str)
             raise InputError(f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string")
     return found

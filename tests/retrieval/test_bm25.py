@@ -10,7 +10,7 @@ import pytest
 
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval import BM25Index, Words
-from qabench.retrieval.bm25 import pruning
+from qabench.retrieval.bm25 import pruning, ranking
 
 TEXTS = ["The cat sat on the mat.", "A dog ran.", "Cats and a dog", "", "the the the"]
 
@@ -164,6 +164,7 @@ def test_an_interrupted_search_leaves_no_state(monkeypatch: pytest.MonkeyPatch) 
     index = BM25Index([f"x{number % 50} y{number % 7} w" for number in range(9000)])
     expected = index.search("x3 y4 w", 5)
     with monkeypatch.context() as patch:
+        patch.setattr(ranking, "FEW_POSTINGS", 0)
         patch.setattr(pruning, "_largest", lambda values, k: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index.search("x3 y4 w", 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from types import ModuleType
 
 import numpy as np
@@ -13,17 +14,19 @@ from qabench.retrieval.bm25 import ranking
 from qabench.retrieval.bm25.formulas import METHODS
 
 numba = pytest.importorskip("numba", reason="needs the extra fast")
-KERNEL = "qabench.retrieval.bm25.kernel"
+KERNEL, COLUMNS, COMPILED = (f"qabench.retrieval.bm25.{name}" for name in ("kernel", "columns", "compiled"))
 
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The kernel as Python, which takes no time to compile and can be patched; used for small collections too."""
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
-    spec = importlib.util.find_spec(KERNEL)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    for name in (COMPILED, COLUMNS, KERNEL):
+        spec = importlib.util.find_spec(name)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
     monkeypatch.setattr(ranking, "SMALL", 0)
     monkeypatch.setattr(ranking, "_kernel", lambda: module)
     return module
@@ -49,18 +52,47 @@ def compare(size: int, searches: int, method: str, dtype: str, epsilon: float, m
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("cost", [0, 1, 12])
+@pytest.mark.parametrize(("cost", "share", "most"), [(0, 0, 0), (1, 3, 256), (12, 32, 256), (1, 32, 2)])
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_to_scoring_all(
-    interpreted: ModuleType, monkeypatch: pytest.MonkeyPatch, method: str, cost: int, masked: bool
+    interpreted: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    cost: int,
+    share: int,
+    most: int,
+    masked: bool,
 ) -> None:
     monkeypatch.setattr(interpreted, "LOOKUP_COST", cost)
+    columns = sys.modules[COLUMNS]
+    monkeypatch.setattr(columns, "SHARE", share)
+    monkeypatch.setattr(columns, "MOST_TERMS", most)
+    monkeypatch.setattr(columns, "BLOCK", 50)
     compare(120, 8, method, "float64", 0.25, masked, seed=cost)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_coarse_gains_are_bounds(interpreted: ModuleType, method: str) -> None:
+    """Each is at least the gain, and less than a step more."""
+    generator = np.random.default_rng(1)
+    texts = [" ".join(f"t{term}" for term in row) for row in generator.integers(0, 12, (300, 9)) ** 2 // 9]
+    index = BM25Index(texts, method)
+    index.search("t0 t1 t4")
+    columns, postings = index._content.scorer._columns, index._content.scorer.postings
+    for term, row in columns._rows.items():
+        gains = postings.scores([term]) - postings.base[term]
+        more = columns.lows[row] + columns.values[row] * columns.steps[row] - gains
+        assert -1e-12 < more.min() and more.max() < columns.steps[row] + 1e-12
+    assert len(columns._rows) == 3
+
+
+@pytest.mark.parametrize("share", [0, 5, 32])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_terms_that_lower_scores(interpreted: ModuleType, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+def test_terms_that_lower_scores(
+    interpreted: ModuleType, monkeypatch: pytest.MonkeyPatch, dtype: str, share: int
+) -> None:
     monkeypatch.setattr(interpreted, "LOOKUP_COST", 1)
+    monkeypatch.setattr(sys.modules[COLUMNS], "SHARE", share)
     compare(120, 40, "okapi", dtype, -0.5, False, seed=3)
 
 

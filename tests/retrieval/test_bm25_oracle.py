@@ -56,6 +56,7 @@ def test_scores_are_rank_bm25s_to_the_last_bit(
 def prune_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small collections and short lists of postings use the code for large ones."""
     monkeypatch.setattr(ranking, "SMALL", 0)
+    monkeypatch.setattr(ranking, "FEW_POSTINGS", 0)
     monkeypatch.setattr(pruning, "LONG", 2)
     monkeypatch.setattr(pruning, "LOOKUP_COST", 1)
     monkeypatch.setattr(pruning, "FEW", 1)

@@ -72,7 +72,7 @@ def test_equal_to_a_single_index(corpus: CorpusFile, tmp_path: Path, method: str
 
 
 def test_pruned_searches_are_equal(corpus: CorpusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("ranking.SMALL", 0), ("pruning.LONG", 20)):
+    for name, value in (("ranking.SMALL", 0), ("ranking.FEW_POSTINGS", 0), ("pruning.LONG", 20)):
         monkeypatch.setattr(f"qabench.retrieval.bm25.{name}", value)
     sharded, single = build(corpus, tmp_path / "index"), BM25Index(texts_of(3000))
     chance = random.Random(1)
