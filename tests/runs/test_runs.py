@@ -314,7 +314,7 @@ def test_other_logs_are_rejected(tmp_path: Path, done: Evaluation) -> None:
     (tmp_path / "a.eval").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):
         read_run(tmp_path / "a.eval")
-    with pytest.raises(InputError, match="no answers in epoch 7; it has the epochs 1"):
+    with pytest.raises(InputError, match="has no epoch 7; it has the epochs 1"):
         predictions(done, epoch=7)
 
 

@@ -24,6 +24,8 @@ def predictions(run: Evaluation, epoch: int = 1) -> str:
     Raises:
         InputError: the run does not have the epoch, or no answers in it.
     """
+    if all(record.epoch != epoch for record in run.records):
+        raise InputError(f"{run.path} has no epoch {epoch}; it has {_epochs(run)}")
     found = benchmark(run.benchmark)
     made = [(record.id, found.prediction(record)) for record in run.records if record.epoch == epoch]
     rows = [
@@ -32,7 +34,7 @@ def predictions(run: Evaluation, epoch: int = 1) -> str:
         if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
-        raise InputError(f"{run.path} has no answers in epoch {epoch}; it has {_epochs(run)}")
+        raise InputError(f"{run.path} has no answers in epoch {epoch}: {len(made)} questions, none answered")
     return _lines(rows)
 
 
