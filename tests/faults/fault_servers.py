@@ -37,7 +37,7 @@ from qabench.terminal import printable
 
 KEY = "sk-hostile-0123456789"
 LIMIT = 1 << 20  # bytes of a reply or page
-TIMEOUT = 0.4  # seconds of a call to a hostile server
+TIMEOUT = 1.5  # seconds of a call to a hostile server
 PATIENCE = 20.0  # seconds of a call where the network is lost: a loaded machine is no fault
 MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
 Bytes = Iterator[bytes | float]  # what is sent, and the pauses in between; a negative pause resets the connection

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from qabench.retrieval import BM25Index, FanOutQAWords
+from qabench.retrieval.bm25 import ranking
 from qabench.retrieval.bm25.tokenizers import Tokenizer, words
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
@@ -76,8 +77,19 @@ def expertqa(mirror: Path) -> tuple[list[str], list[str]]:
     return list(texts), list(questions)
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(None, marks=pytest.mark.slow)])
-def test_questions_of_expertqa_over_its_passages(mirror: Path, count: int | None) -> None:
+@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
+def test_questions_of_expertqa_over_its_passages(mirror: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "FEW_POSTINGS", 0)  # candidates are selected instead of scoring all documents
     texts, questions = expertqa(mirror)
-    assert len(texts) > 5000  # enough that candidates are selected instead of scoring all documents
-    assert compare(texts, questions[:count], words) == 3 * len(texts) * len(questions[:count])
+    assert len(texts) > ranking.SMALL
+    assert compare(texts, questions[:count], words) == 3 * len(texts) * count
+
+
+@pytest.mark.slow
+def test_compiled_search_over_the_passages_of_expertqa(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba", reason="needs the extra fast")
+    from qabench.retrieval.bm25 import kernel
+
+    monkeypatch.setattr(ranking, "_kernel", lambda: kernel)
+    texts, questions = expertqa(mirror)
+    assert compare(texts, questions[:100], words) == 3 * len(texts) * 100
