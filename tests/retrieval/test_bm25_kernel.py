@@ -82,7 +82,7 @@ def test_coarse_gains_are_bounds(interpreted: ModuleType, method: str) -> None:
     for term, row in columns._rows.items():
         gains = postings.scores([term]) - postings.base[term]
         more = columns.lows[row] + columns.values[row] * columns.steps[row] - gains
-        assert -1e-12 < more.min() and more.max() < columns.steps[row] + 1e-12
+        assert more.min() > -1e-12 and more.max() < columns.steps[row] + 1e-12
     assert len(columns._rows) == 3
 
 

@@ -77,7 +77,7 @@ def expertqa(mirror: Path) -> tuple[list[str], list[str]]:
     return list(texts), list(questions)
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [25, pytest.param(200, marks=pytest.mark.slow)])
 def test_questions_of_expertqa_over_its_passages(mirror: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "FEW_POSTINGS", 0)  # candidates are selected instead of scoring all documents
     texts, questions = expertqa(mirror)
@@ -92,4 +92,4 @@ def test_compiled_search_over_the_passages_of_expertqa(mirror: Path, monkeypatch
 
     monkeypatch.setattr(ranking, "_kernel", lambda: kernel)
     texts, questions = expertqa(mirror)
-    assert compare(texts, questions[:100], words) == 3 * len(texts) * 100
+    assert compare(texts, questions[:50], words) == 3 * len(texts) * 50
