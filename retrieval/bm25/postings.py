@@ -81,15 +81,13 @@ class Postings:
         base = self.base[list(terms)]
         having, weights = zip(*map(self.of, terms), strict=True)
         if not base.any():
-            sums: Floats = np.bincount(np.concatenate(having), np.concatenate(weights), self.size)
-            return sums
+            return np.asarray(np.bincount(np.concatenate(having), np.concatenate(weights), self.size), dtype=np.float64)
         if len(terms) * self.size <= MOST_ADDENDS:
             addends = np.empty((len(terms), self.size))
             addends[:] = base[:, None]
             rows = np.repeat(np.arange(0, addends.size, self.size), list(map(len, having)))
             addends.ravel()[rows + np.concatenate(having)] = np.concatenate(weights)
-            scores: Floats = np.add.reduce(addends)  # row by row
-            return scores
+            return np.asarray(np.add.reduce(addends))  # row by row
         scores = np.zeros(self.size)
         for number, documents in enumerate(having):
             raised = scores[documents] + weights[number]

@@ -310,6 +310,16 @@ def test_wrong_usage_says_what_is_allowed(arguments: list[str], says: str, tmp_p
     assert says in str(result.exception)
 
 
+def test_the_directory_of_a_log_is_read_once(done: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each sample, which takes minutes for 10,000."""
+    from inspect_ai._util import async_zip
+
+    found, times = async_zip._find_central_directory, []
+    monkeypatch.setattr(async_zip, "_find_central_directory", lambda *given: times.append(1) or found(*given))
+    assert len(read_run(done.path).records) == len(done.records) > 3
+    assert len(times) <= 3  # of the header, and of all samples
+
+
 def test_other_logs_are_rejected(tmp_path: Path, done: Evaluation) -> None:
     (tmp_path / "a.eval").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
+from qabench.llm.running import run_sync
 from qabench.runs.archive import check_archive, damaged_log
 from qabench.runs.reply_cache import COUNTS
 from qabench.terminal import printable
@@ -46,14 +47,12 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     about = log.metadata
     records: list[Record] = []
     signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
-    for sample in _samples(path):
-        records.append(_record(sample))
-        for about_score in _of_scores(sample, "metadata"):
-            of_sample = about_score.get("signatures") or {}
-            # A sample that failed, or asked no model, does not know all that the others were asked with.
-            partly = sample.error or about_score.get("unasked")
-            signatures = of_sample | signatures if partly else signatures | of_sample
     ids = log.eval.dataset.sample_ids or []
+    keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
+    for record, signed in run_sync(_records(str(path), keys)):
+        records.append(record)
+        for of_sample, partly in signed:
+            signatures = of_sample | signatures if partly else signatures | of_sample
     return Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),
@@ -63,7 +62,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         model=log.eval.model,
         created=log.eval.created,
         status=log.status,
-        expected=len(ids) * (log.eval.config.epochs or 1),
+        expected=len(keys),
         records=records,
         signatures=signatures,
         unscored=about.get("unscored"),
@@ -129,10 +128,35 @@ def _inspect_log() -> Any:
     return inspect_ai.log
 
 
-def _samples(path: str | Path) -> Any:
-    return _inspect_log().read_eval_log_samples(
-        str(path), all_samples_required=False, resolve_attachments="core", exclude_fields=_LEFT_OUT
-    )
+async def _records(
+    path: str, keys: Sequence[tuple[int | str, int]]
+) -> list[tuple[Record, list[tuple[dict[str, str], bool]]]]:
+    """The records of the samples with these ids and epochs that are in the log, and the signatures of their scores.
+
+    A signature is marked if it is not complete: a sample that failed, or asked no model, does not know all that the
+    others were asked with.
+    """
+    # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes for 10,000 of them.
+    from inspect_ai._util.async_zip import AsyncZipReader
+    from inspect_ai._util.asyncfiles import AsyncFilesystem
+
+    read = _inspect_log().read_eval_log_sample_async
+    found = []
+    async with AsyncFilesystem() as files:
+        reader = AsyncZipReader(files, path) if path.endswith(".eval") else None
+        for id, epoch in keys:
+            try:
+                sample = await read(
+                    path, id, epoch, resolve_attachments="core", exclude_fields=_LEFT_OUT, reader=reader
+                )
+            except IndexError:  # not in the log: the run did not get that far
+                continue
+            signed = [
+                (about.get("signatures") or {}, bool(sample.error or about.get("unasked")))
+                for about in _of_scores(sample, "metadata")
+            ]
+            found.append((_record(sample), signed))
+    return found
 
 
 def _record(sample: Any) -> Record:
