@@ -98,7 +98,7 @@ def _fill(documents: Positions, weights: Array, base: float, values: Array) -> t
 
 @compiled
 def refined(
-    coarse: Coarse, documents: Positions, sums: Floats, k: int, bound: float, rest: float
+    coarse: Coarse, documents: Positions, sums: Array, k: int, bound: float, rest: float
 ) -> tuple[Positions, float]:
     """The documents that can still be among the k best, with the most that the terms can add added to their sums.
 
@@ -113,33 +113,36 @@ def refined(
     Returns:
         The documents, and a better bound.
     """
+    near, totals = np.empty_like(documents), np.empty(len(documents))
     kept = 0
-    near = np.empty_like(documents)
-    heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int32)
     for document in documents:
-        total = sums[document] + coarse.most
-        for i in range(len(coarse.rows)):
-            if total < bound - rest:
-                break
-            total -= coarse.steps[i] * (255 - coarse.values[coarse.rows[i], document])
-        if total < bound - rest:
-            continue
-        near[kept] = document
-        kept += 1
-        sums[document] = total if total != 0 else TINY
-        if total > heap[0]:
-            replace_lowest(heap, items, total, 0)
-            bound = max(bound, heap[0] - coarse.step)
-    near = near[:kept]
-    return near[sums[near] >= bound - rest], bound
+        near[kept], totals[kept] = document, sums[document] + coarse.most
+        kept += totals[kept] >= bound - rest
+    for i in range(len(coarse.rows)):  # one column after another, without branches: the processor waits for memory less
+        values, step = coarse.values[coarse.rows[i]], coarse.steps[i]
+        here = 0
+        for j in range(kept):
+            near[here], totals[here] = near[j], totals[j] - step * (255 - values[near[j]])
+            here += totals[here] >= bound - rest
+        kept = here
+    near, totals = near[:kept], totals[:kept]
+    heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int32)
+    for j in range(kept):
+        sums[near[j]] = totals[j] if abs(totals[j]) > TINY else TINY
+        if totals[j] > heap[0]:
+            replace_lowest(heap, items, totals[j], 0)
+    bound = max(bound, heap[0] - coarse.step)
+    return near[totals >= bound - rest], bound
 
 
 @compiled
-def scan(coarse: Coarse, k: int, least: float, sums: Floats, allowed: Mask, touched: Positions, count: int) -> int:
+def scan(
+    coarse: Coarse, k: int, least: float, sums: Array, allowed: Mask, touched: Positions, count: int
+) -> tuple[int, float]:
     """Adds documents without a sum to ``touched``: those that can be among the k best, and whose sum can be ``least``.
 
     Returns:
-        The new ``count``.
+        The new ``count``, and a gain that at least k documents have; minus infinity if there are not so many.
     """
     # In whole numbers of 16 bits, so that the loops are vectorized; rounded up, so that they are bounds.
     unit = max(255 * coarse.step / (65535 - 255 * len(coarse.steps)), 1e-300)
@@ -165,7 +168,7 @@ def scan(coarse: Coarse, k: int, least: float, sums: Floats, allowed: Mask, touc
             if part[j] > heap[0]:
                 replace_lowest(heap, items, part[j], 0)
                 bound = max(bound, int(heap[0]) - slack)
-    return count
+    return count, coarse.low + unit * (heap[0] - slack) if heap[0] >= 0 else -np.inf
 
 
 @compiled

@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Compiled at the first call, and then kept in numba's cache on the disk.
 compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
 
-TINY = 1e-300  # instead of 0, so that a document counts as seen; far below the differences that rounding causes
+TINY = 1e-30  # instead of 0, so that a document counts as seen; far below the differences that rounding causes
 
 
 @compiled

@@ -54,11 +54,12 @@ class Memory(NamedTuple):
     """Arrays with one element per document, reused by each thread: allocating them takes longer than a search.
 
     Attributes:
-        sums: the gains so far, of a document that was seen never exactly 0; zeros between searches.
+        sums: the gains so far, of a document that was seen never exactly 0; zeros between searches. In 32 bits, because
+            reading them takes most of the time; they only decide which documents are scored.
         touched: the documents that were seen, in the order in which they were.
     """
 
-    sums: Floats
+    sums: Array
     touched: Positions
 
 
@@ -110,7 +111,7 @@ _ALL: Mask = _read_only(np.empty(0, dtype=bool))
 def _memory(size: int) -> Memory:
     memory: Memory | None = getattr(_threads, "memory", None)
     if memory is None or len(memory.sums) < size:
-        memory = Memory(np.zeros(size), np.empty(size + 1, dtype=np.int32))
+        memory = Memory(np.zeros(size, dtype=np.float32), np.empty(size + 1, dtype=np.int32))
         _threads.memory = memory
     return memory
 
@@ -155,12 +156,13 @@ def best(query: Query, coarse: Coarse, k: int, memory: Memory) -> tuple[Position
     left = np.full(len(order) + 1, coarse.most)  # the most that each term in this order and all after it can add
     for i in range(len(order) - 1, -1, -1):
         left[i] = left[i + 1] + max(query.gains[order[i]], 0.0)
-    # n numbers added up in two orders differ by less than n units in the last place of the largest sum.
+    # n numbers added up in two orders differ by less than n units in the last place of the largest sum, of 32 bits.
     largest = np.abs(query.gains).sum() + np.abs(query.times * query.base).sum() + 255 * coarse.step
-    slack = 8 * (len(query.sequence) + 2) * (2.3e-16 if query.weights.itemsize == 8 else 1.2e-7) * largest
+    slack = 8 * (len(query.sequence) + 2) * 1.2e-7 * largest
     first, count, bound = _read_terms(query, coarse, k, memory, left, slack)
     if bound - left[first] <= slack and len(coarse.rows):
-        count = scan(coarse, k, bound - slack, memory.sums, query.allowed, memory.touched, count)
+        count, least = scan(coarse, k, bound - slack, memory.sums, query.allowed, memory.touched, count)
+        bound = max(bound, least)
     left -= coarse.most
     near, bound = refined(coarse, memory.touched[:count], memory.sums, k, bound, left[first] + slack)
     for i in range(first, len(order)):
@@ -223,7 +225,7 @@ def _read(query: Query, t: int, memory: Memory, count: int, found: Positions) ->
         memory.touched[count] = document
         count += before == 0
         total = before + query.times[t] * (query.weights[place] - query.base[t])
-        memory.sums[document] = total if total != 0 else TINY
+        memory.sums[document] = total if abs(total) > TINY else TINY
         if total > lowest:
             replace_lowest(heap, found, total, document)
             lowest = heap[0]
@@ -231,7 +233,7 @@ def _read(query: Query, t: int, memory: Memory, count: int, found: Positions) ->
 
 
 @compiled
-def _largest(sums: Floats, near: Positions, k: int) -> float:
+def _largest(sums: Array, near: Positions, k: int) -> float:
     """The k-th largest sum of some documents; minus infinity if there are fewer."""
     heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int32)
     for document in near:
@@ -258,7 +260,7 @@ def _place(documents: Positions, start: int, end: int, document: int) -> int:
 
 
 @compiled
-def _least(query: Query, coarse: Coarse, terms: Array, promising: Positions, sums: Floats) -> float:
+def _least(query: Query, coarse: Coarse, terms: Array, promising: Positions, sums: Array) -> float:
     """The lowest sum of the promising documents, with the frequent terms and other terms added that were not read."""
     lowest = np.inf
     for document in promising:
@@ -274,7 +276,7 @@ def _least(query: Query, coarse: Coarse, terms: Array, promising: Positions, sum
 
 
 @compiled
-def _add(query: Query, t: int, near: Positions, sums: Floats) -> None:
+def _add(query: Query, t: int, near: Positions, sums: Array) -> None:
     """Adds a term to the sums of some documents that were seen."""
     if len(near) * LOOKUP_COST < query.ends[t] - query.starts[t]:
         near.sort()
