@@ -77,10 +77,10 @@ def test_a_claim_ends_when_settled_released_or_expired(tmp_path: Path) -> None:
 
 def test_the_claim_of_a_killed_process_ends(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
-    dead, alive, third = ReplyCache(path, lease=0.2), ReplyCache(path, lease=60), ReplyCache(path)
+    dead, alive, third = ReplyCache(path, lease=1.5), ReplyCache(path, lease=60), ReplyCache(path)
     assert dead.claim(KEY) is True
     assert alive.claim(KEY) is False
-    time.sleep(0.25)
+    time.sleep(1.6)
     assert alive.claim(KEY) is True
     dead.renew()  # too late: another owner has it
     assert third.claim(KEY) is False
@@ -90,11 +90,11 @@ def test_the_claim_of_a_killed_process_ends(tmp_path: Path) -> None:
 
 def test_a_renewed_claim_holds(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
-    one, two = ReplyCache(path, lease=0.3), ReplyCache(path)
+    one, two = ReplyCache(path, lease=1.5), ReplyCache(path)
     assert one.claim(KEY) is True
     one.lease = 60
     one.renew()
-    time.sleep(0.35)
+    time.sleep(1.6)
     assert two.claim(KEY) is False
     one.close()
     two.close()

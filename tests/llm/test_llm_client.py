@@ -75,7 +75,7 @@ FAULTS = {
     "500": Fault(500, body="oops"),
     "503": Fault(503, body={"error": {"message": "overloaded"}}),
     "408": Fault(408, body={}),
-    "late": Fault(delay=2.5),
+    "late": Fault(delay=4.0),
     "dripping": Fault(body=completion("C"), drip=0.05),
     "dropped": Fault(drop=True),
     "truncated": Fault(body=completion("C"), truncate=40),
@@ -93,7 +93,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     server.fault = lambda number, body: FAULTS[name] if number == 0 else None
-    client = client_for(server, tmp_path, timeout=1.0)
+    client = client_for(server, tmp_path, timeout=1.5 if name in ("late", "dripping") else 30.0)
     (outcome,) = complete(client, requests_for("q"))
     assert outcome.reply and outcome.reply.text.endswith("C")
     assert (outcome.calls, len(server.calls), client.retried) == (2, 2, 1)
