@@ -31,6 +31,18 @@ def test_readme_fits_on_three_screens() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 
+def test_speeds_are_those_of_the_results() -> None:
+    results = (ROOT / "performance/RESULTS.md").read_text(encoding="utf-8").splitlines()
+    _, _, speed = README.read_text(encoding="utf-8").partition("## Speed")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in speed.splitlines() if line.startswith("|")
+    ]
+    assert len(rows) > 4
+    for what, official, ours, ratio, _ in rows[2:]:
+        quoted = (f"| {ours} (", f"| {official} (", f"| {ratio} |")
+        assert any(all(part in line for part in quoted) for line in results), what
+
+
 @pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *CARDS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
