@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import gelu, scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
+from transformers.activations import NewGELUActivation
 
 
 class UnpaddedT5:
@@ -43,7 +44,7 @@ class UnpaddedT5:
             projected = _projected(own.SelfAttention, own.layer_norm(hidden))
             parts = zip(*(part.split(sizes, 1) for part in projected), strict=True)
             attended = [_attended(q, k, v, self.bias[:, : q.shape[1], : q.shape[1]]) for q, k, v in parts]
-            hidden = feed_forward(hidden + own.SelfAttention.o(torch.cat(attended)))
+            hidden = _fed(feed_forward, hidden + own.SelfAttention.o(torch.cat(attended)))
         return list(encoder.final_layer_norm(hidden).split(sizes))
 
     def _decoded(self, states: Sequence[Any], starts: Sequence[int]) -> Any:
@@ -57,7 +58,7 @@ class UnpaddedT5:
             query, key, value = _projected(own.SelfAttention, own.layer_norm(hidden))
             hidden = hidden + own.SelfAttention.o(_attended(query, key, value, bias))
             hidden = hidden + _read(cross.EncDecAttention, cross.layer_norm(hidden), padded, absent)
-            hidden = feed_forward(hidden)
+            hidden = _fed(feed_forward, hidden)
         hidden = decoder.final_layer_norm(hidden)
         if getattr(self.network.config, "scale_decoder_outputs", False):
             hidden = hidden * self.network.model_dim**-0.5
@@ -75,6 +76,15 @@ def _attended(query: Any, key: Any, value: Any, bias: Any) -> Any:
     if query.dim() == 3:  # the fast kernel needs a batch
         return _attended(query[None], key[None], value[None], bias)[0]
     return scaled_dot_product_attention(query, key, value, bias[None], scale=1.0).transpose(-2, -3).flatten(-2)
+
+
+def _fed(layer: Any, hidden: Any) -> Any:
+    """The feed-forward layer; T5 1.1's GELU in one pass instead of eight, equal up to the last digit of 32 bits."""
+    dense = layer.DenseReluDense
+    if not (hasattr(dense, "wi_0") and isinstance(dense.act, NewGELUActivation) and hidden.dtype == torch.float32):
+        return layer(hidden)
+    states = layer.layer_norm(hidden)
+    return hidden + dense.wo(gelu(dense.wi_0(states), approximate="tanh") * dense.wi_1(states))
 
 
 def _read(attention: Any, hidden: Any, states: Any, absent: Any) -> Any:
