@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import sys
 from types import ModuleType
 
@@ -94,6 +95,12 @@ def test_terms_that_lower_scores(
     monkeypatch.setattr(interpreted, "LOOKUP_COST", 1)
     monkeypatch.setattr(sys.modules[COLUMNS], "SHARE", share)
     compare(120, 40, "okapi", dtype, -0.5, False, seed=3)
+
+
+def test_an_index_can_be_sent_to_another_process(interpreted: ModuleType) -> None:
+    index = BM25Index([f"x{number % 9} y{number % 7} w" for number in range(90)])
+    expected = index.search("x3 y4 w", 5)
+    assert pickle.loads(pickle.dumps(index)).search("x3 y4 w", 5) == expected
 
 
 def test_memory_is_clean_after_a_search(interpreted: ModuleType) -> None:
