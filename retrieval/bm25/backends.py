@@ -42,6 +42,11 @@ class InvertedScorer:
         self.postings = postings
         self.vocabulary = vocabulary
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: value for name, value in vars(self).items() if name != "_columns"
+        }  # another process makes its own
+
     @functools.cached_property
     def _columns(self) -> Columns | None:
         return columns_of(self.postings)

@@ -63,9 +63,6 @@ class Columns:
         self._used = 0
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Columns], tuple[int]]:
-        return Columns, (self.values.shape[1],)  # another process makes its own
-
     def rows(self, postings: Postings, terms: Sequence[int]) -> list[int]:
         """The row of each term; ``NONE`` if it is rare, or if there is none left."""
         try:
