@@ -43,9 +43,8 @@ class InvertedScorer:
         self.vocabulary = vocabulary
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in vars(self).items() if name != "_columns"
-        }  # another process makes its own
+        # Another process makes its own coarse gains.
+        return {name: value for name, value in vars(self).items() if name != "_columns"}
 
     @functools.cached_property
     def _columns(self) -> Columns | None:
