@@ -15,14 +15,15 @@ from qabench.retrieval.bm25 import ranking
 from qabench.retrieval.bm25.formulas import METHODS
 
 numba = pytest.importorskip("numba", reason="needs the extra fast")
-KERNEL, COLUMNS, COMPILED = (f"qabench.retrieval.bm25.{name}" for name in ("kernel", "columns", "compiled"))
+MODULES = [f"qabench.retrieval.bm25.{name}" for name in ("compiled", "columns", "lookups", "kernel")]
+_, COLUMNS, LOOKUPS, KERNEL = MODULES
 
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The kernel as Python, which takes no time to compile and can be patched; used for small collections too."""
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
-    for name in (COMPILED, COLUMNS, KERNEL):
+    for name in MODULES:
         spec = importlib.util.find_spec(name)
         assert spec and spec.loader
         module = importlib.util.module_from_spec(spec)
@@ -64,7 +65,8 @@ def test_equal_to_scoring_all(
     most: int,
     masked: bool,
 ) -> None:
-    monkeypatch.setattr(interpreted, "LOOKUP_COST", cost)
+    for name in (LOOKUPS, KERNEL):
+        monkeypatch.setattr(sys.modules[name], "LOOKUP_COST", cost)
     columns = sys.modules[COLUMNS]
     monkeypatch.setattr(columns, "SHARE", share)
     monkeypatch.setattr(columns, "MOST_TERMS", most)
@@ -92,7 +94,8 @@ def test_coarse_gains_are_bounds(interpreted: ModuleType, method: str) -> None:
 def test_terms_that_lower_scores(
     interpreted: ModuleType, monkeypatch: pytest.MonkeyPatch, dtype: str, share: int
 ) -> None:
-    monkeypatch.setattr(interpreted, "LOOKUP_COST", 1)
+    for name in (LOOKUPS, KERNEL):
+        monkeypatch.setattr(sys.modules[name], "LOOKUP_COST", 1)
     monkeypatch.setattr(sys.modules[COLUMNS], "SHARE", share)
     compare(120, 40, "okapi", dtype, -0.5, False, seed=3)
 
