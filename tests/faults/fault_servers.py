@@ -128,7 +128,7 @@ def behaviors(chance: random.Random, good: bytes) -> dict[str, Callable[[bytes],
         size = -(-len(good) // 15)
         for i in range(0, len(good), size):
             yield good[i : i + size]
-            yield 0.1
+            yield TIMEOUT / 4
 
     def echo(request: bytes) -> Bytes:
         body = json.dumps({"error": {"message": request.decode("latin-1")}}).encode()
