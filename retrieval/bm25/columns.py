@@ -48,6 +48,9 @@ class Coarse(NamedTuple):
 class Columns:
     """The coarse gains of the frequent terms that queries had so far.
 
+    Args:
+        size: the number of documents.
+
     Attributes:
         values: one byte for each row and document; only rows in use take memory.
         lows: the lowest gain of each row.

@@ -37,7 +37,7 @@ def read_run(path: str | Path) -> Evaluation:
     check_archive(Path(path))
     try:
         return _evaluation(path, log)
-    except QabenchError:
+    except (QabenchError, ImportError):  # a version of Inspect without the reader that ``_records`` uses
         raise
     except Exception as error:  # content in another format can cause any exception, in the reader or here
         raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error

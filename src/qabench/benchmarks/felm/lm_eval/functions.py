@@ -15,7 +15,7 @@ from qabench.scoring.felm import Confusion, response_score
 from qabench.scoring.felm_counts import FUNCTIONS
 
 Counts = Mapping[str, int]
-"""The tp, tn, fp and fn of a response; see ``qabench.scoring.felm``."""
+"""The tp, tn, fp and fn of a response; see ``qabench.scoring.felm_counts``."""
 
 
 class FelmTask(QabenchTask):
