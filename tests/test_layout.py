@@ -194,7 +194,7 @@ def test_test_modules_have_different_names() -> None:
 def test_modules_and_functions_are_short() -> None:
     trees = {module: path.read_text(encoding="utf-8") for module, path in modules().items()}
     lines = {module: text.count("\n") for module, text in trees.items()}
-    assert {module: count for module, count in lines.items() if count > 300} == {}
+    assert {module: count for module, count in lines.items() if count > 600} == {}
     functions = {
         f"{module}.{node.name}": _code_lines(node)
         for module, text in trees.items()
