@@ -145,7 +145,7 @@ def felm_scores(
             string, see ``read_reply``); or a list of replies, whose ``majority`` counts (cot-cons). None is a missing
             reply.
         domains: the domain of each response, for scores by domain.
-        reply_format: "answer" or "vicuna".
+        reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the official script.
 
     Raises:
         InputError: no responses, lists of different lengths, an item of another type, an unknown option.
@@ -174,7 +174,9 @@ def response_score(labels: Sequence[bool], prediction: Any, reply_format: str = 
         if len(prediction) != n:
             raise InputError(f"{len(prediction)} verdicts for {n} segments; give one verdict per segment")
         return ResponseScore(tuple(labels), tuple(prediction), tuple(prediction))
-    replies = list(prediction) if isinstance(prediction, list | tuple) else [prediction]
+    replies = [prediction]
+    if isinstance(prediction, list | tuple):
+        replies, reply_format = list(prediction), "answer"
     replies = [None if reply is UNANSWERED else reply for reply in replies]
     if not all(reply is None or isinstance(reply, str) for reply in replies):
         raise InputError(

@@ -65,6 +65,17 @@ def test_cot_cons(script: Script, rows: list[Any], compared: Callable[[str], Non
     compared(f"cot-cons: {len(calls)} chats")
 
 
+def test_cot_cons_of_vicuna(script: Script, rows: list[Any]) -> None:
+    science = [row for row in rows if row["domain"] == "science"]
+    script.run(science, "vicuna_30B", "cot-cons", num_cons=2)
+    ours = felm_method(
+        "cot-cons", prompt="official", num_cons=2, domains=["science"], official_quirks=True, reply_format="vicuna"
+    )
+    assert ours.parameters["temperature"] == 0  # the script decodes greedily
+    asked = [text for row in science for _ in range(ours.samples) for _, text in ours.messages(row)]
+    assert asked == [call["prompt"] for call in script.calls]
+
+
 @pytest.mark.parametrize("domain", ["math", "reasoning", "wk", "writing_rec"])
 def test_cot_cons_has_no_prompt_outside_science(script: Script, rows: list[Any], domain: str) -> None:
     with pytest.raises(UnboundLocalError, match="eval_prompt"):

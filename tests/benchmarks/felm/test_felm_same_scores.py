@@ -71,7 +71,8 @@ def test_script_and_predictions(model: str, rows: list[Any], mirror: Path, compa
     compared(f"{model}: {len(rows)} replies, {6 * 4} scores of the official script")
 
 
-def test_script_and_cot_cons(rows: list[Any], mirror: Path) -> None:
+@pytest.mark.parametrize("model", ["gpt-4", "vicuna_30B"])
+def test_script_and_cot_cons(model: str, rows: list[Any], mirror: Path) -> None:
     science = [row for row in rows if row["domain"] == "science"]
     replies: list[str] = []
 
@@ -80,10 +81,12 @@ def test_script_and_cot_cons(rows: list[Any], mirror: Path) -> None:
         return replies[-1]
 
     script = Script(mirror, reply)
-    wanted = script.scores("science", script.run(science, "gpt-4", "cot-cons", num_cons=3))
+    wanted = script.scores("science", script.run(science, model, "cot-cons", num_cons=3))
     lines = [{"id": row["index"], "reply": replies[3 * i : 3 * i + 3]} for i, row in enumerate(science)]
-    found = values(evaluate("science", read_predictions(lines)))
+    evaluation = evaluate("science", read_predictions(lines), reply_format="vicuna" if "vicuna" in model else "answer")
+    found = values(evaluation)
     assert {name: found[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
+    assert "|replies:answer|" in evaluation.signatures["felm"]
 
 
 @pytest.fixture(scope="module")

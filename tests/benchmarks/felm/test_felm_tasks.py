@@ -238,6 +238,14 @@ def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
     assert found.records[0].answer == "Answer: 1"
 
 
+def test_cot_cons_of_vicuna_is_read_after_the_answer(mirror: Path, tmp_path: Path) -> None:
+    task = felm("science", "cot-cons", official_quirks=True, reply_format="vicuna", num_cons=3, prompt="official")
+    assert task.config.temperature == 0
+    run_of = read_run(run(task, lambda messages: "Segment 1 is wrong", tmp_path).location)
+    assert all(record.scores["tn"] + record.scores["fn"] == 0 for record in run_of.records)
+    assert "|replies:answer|" in run_of.signatures["felm"] and "sampling_temperature" not in run_of.signatures["felm"]
+
+
 def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai", reason="needs the extra judge")
     import inspect_ai

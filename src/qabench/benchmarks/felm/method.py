@@ -50,8 +50,13 @@ class FelmMethod:
     official_quirks: bool = False
     reply_format: str = "answer"
 
+    @property
+    def read_as(self) -> str:
+        """Return the format in which replies are read: the authors' script reads cot-cons after "Answer: " always."""
+        return "answer" if self.method == "cot-cons" else self.reply_format
+
     def fields(self) -> dict[str, object]:
-        """Everything that verdicts depend on except data, model and parameters, for signatures."""
+        """Return everything that verdicts depend on except data, model and parameters, for signatures."""
         shows = self.method in REFERENCES and not self.official_quirks
         vicuna = self.reply_format == "vicuna"
         return {
@@ -62,14 +67,15 @@ class FelmMethod:
             "shown": f"reference {REFERENCES[self.method]}" if shows else None,
             "suffix": "none" if vicuna and not self.official_quirks else None,
             "sampled_domains": self.domains if self.method == "cot-cons" else None,
-            "replies": self.reply_format,
+            "replies": self.read_as,
         }
 
     def generated_with(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The generation options of a call as fields of a signature. The temperature of cot-cons has another name,
-        because its official value is different.
+        """Return the generation options of a call as fields of a signature.
+
+        The temperature of cot-cons has another name if its official value is different, which it is not for Vicuna.
         """
-        names = {"temperature": "sampling_temperature"} if self.method == "cot-cons" else {}
+        names = {"temperature": "sampling_temperature"} if self.parameters["temperature"] else {}
         return {names.get(name, name): value for name, value in options.items()}
 
     def by_claims(self, row: Mapping[str, Any]) -> bool:
@@ -124,10 +130,10 @@ def felm_method(
     """The method given by arguments.
 
     Args:
-        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9, where each
-            segment's verdict is the most frequent one (the first of equally frequent ones); "link" and "content", raw
-            with the links or the texts of the references. Without references, as in math and reasoning, the last two
-            are the same as raw.
+        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9 (0 with
+            ``reply_format="vicuna"``), where each segment's verdict is the most frequent one (the first of equally
+            frequent ones); "link" and "content", raw with the links or the texts of the references. Without
+            references, as in math and reasoning, the last two are the same as raw.
         claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
             is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
         prompt: see ``felm_prompts``.
@@ -135,7 +141,7 @@ def felm_method(
         num_cons: the number of samples of cot-cons.
         official_quirks: reproduce quirks of the authors' script: references are never shown, and Vicuna's prompt (with
             ``reply_format="vicuna"``) is plain text with two more lines at its end.
-        reply_format: "answer" or "vicuna"; see ``read_reply``.
+        reply_format: "answer" or "vicuna"; see ``read_reply``. The replies of cot-cons are always read as "answer".
 
     Raises:
         InputError: an option that is unknown or out of range, or a prompt that cannot be used.
@@ -155,7 +161,11 @@ def felm_method(
     return FelmMethod(
         method=method,
         prompts=prompts,
-        parameters={**PARAMETERS, **({"temperature": CONS_TEMPERATURE} if sampled else {})},
+        # The authors' script decodes Vicuna greedily in every method.
+        parameters={
+            **PARAMETERS,
+            **({"temperature": CONS_TEMPERATURE} if sampled and reply_format != "vicuna" else {}),
+        },
         domains=tuple(domains),
         claims=claims,
         samples=num_cons if sampled else 1,

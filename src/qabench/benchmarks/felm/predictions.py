@@ -97,11 +97,7 @@ def evaluate(
     problems = joined.problems()
     if unusable:
         problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
-    fields = {
-        "config": responses.config,
-        "data": responses.digest,
-        "replies": reply_format if _has_replies(joined) else "verdicts",
-    }
+    fields = {"config": responses.config, "data": responses.digest, "replies": _read_as(joined, reply_format)}
     return Evaluation.of_predictions(
         predictions,
         "felm",
@@ -113,8 +109,14 @@ def evaluate(
     )
 
 
-def _has_replies(joined: Joined) -> bool:
-    return any("labels" not in row.fields for row in joined.rows if row)
+def _read_as(joined: Joined, reply_format: str) -> str:
+    """Return the format in which the replies are read: lists of replies (cot-cons) always as "answer"."""
+    replies = [
+        row.fields.get("reply", row.fields.get("answer")) for row in joined.rows if row and "labels" not in row.fields
+    ]
+    if not replies:
+        return "verdicts"
+    return "answer" if all(isinstance(reply, list) for reply in replies) else reply_format
 
 
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:

@@ -40,8 +40,8 @@ def felm(
 ) -> Task:
     """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
 
-    The official parameters are temperature 0 (0.9 for cot-cons) and at most 100 tokens per reply; generation options
-    override them.
+    The official parameters are temperature 0 (0.9 for cot-cons, except for Vicuna) and at most 100 tokens per reply;
+    generation options override them.
 
     Args:
         config: "all", a domain, or "sample".
@@ -51,7 +51,7 @@ def felm(
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
-        reply_format: "answer", or "vicuna" for ids anywhere in a reply.
+        reply_format: "answer", or "vicuna" for ids anywhere in a reply (not for cot-cons).
         official_quirks: reproduce quirks of the authors' script; see ``felm_method``.
 
     Raises:
@@ -70,12 +70,13 @@ def felm(
         "reply_format": reply_format,
         "official_quirks": official_quirks,
     }
+    asking = felm_method(**options)
     data = {"config": responses.config, "data": responses.digest}
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/felm/{responses.config}"),
         solver=find_errors(**options),
-        scorer=felm_scorer(signed=data, reply_format=reply_format),
-        config=GenerateConfig(**felm_method(**options).parameters),
+        scorer=felm_scorer(signed=data, reply_format=asking.read_as),
+        config=GenerateConfig(**asking.parameters),
         metadata=task_metadata(
             "felm",
             responses.config,
@@ -118,7 +119,7 @@ def find_errors(**options: Any) -> Solver:
         found["asking"] |= asking.generated_with(asked_with())
         state.store.set(STORE, found)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
-            for reason in judged(row, replies, asking.reply_format, listed).reasons:
+            for reason in judged(row, replies, asking.read_as, listed).reasons:
                 note_problem(state, reason)
         # The log shows one as the sample's output: the first with a text.
         said = (output for output, reply in zip(outputs, replies, strict=True) if reply.text is not None)
