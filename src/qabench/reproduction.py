@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from qabench.benchmarks import Benchmark, benchmark, load
 from qabench.errors import SourceError
@@ -17,26 +17,33 @@ from qabench.tables import Table
 HERE, PUBLISHED, PUBLISHED_SUFFIX = "here", "published", " (published)"
 
 
+Kind = Literal["score", "statistic"]
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One number.
+    """A number that was computed from public data, or could not be.
 
     Attributes:
-        what: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
+        name: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
         published: the published value, or None.
-        ours: the value computed here.
-        explanation: why they differ; "" if this is not known, or if they agree.
+        computed: the value computed here; None if it was not computed, for the reason in ``explanation``.
+        explanation: why the values differ; "" if the reason is unknown, or if they agree.
+        kind: "score" for a score of a system, "statistic" for a count of the data.
     """
 
-    what: str
+    name: str
     published: float | None
-    ours: float
+    computed: float | None
     explanation: str = ""
+    kind: Kind = "statistic"
 
     @property
     def agrees(self) -> bool:
-        """Whether our value, rounded like the published one, equals it; True without a published value."""
-        return self.published is None or round(self.ours, _digits(self.published)) == self.published
+        """Whether the computed value, rounded like the published one, equals it; True without a published value."""
+        if self.published is None:
+            return True
+        return self.computed is not None and round(self.computed, _digits(self.published)) == self.published
 
     @property
     def unexplained(self) -> bool:
@@ -46,12 +53,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """All numbers of a benchmark that can be computed from public data.
+    """All published numbers of a benchmark.
 
     Attributes:
         checks: one per number.
         tables: further numbers, without published values.
-        notes: sentences about published numbers that were not computed, with the reason.
+        notes: sentences about published numbers that are not among the checks, with the reason.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -60,11 +67,11 @@ class Reproduction:
 
 
 Known = Mapping[str, tuple[float, str]]
-"""``Check.what`` -> our value if it is known to differ from the published one, and the reason."""
+"""``Check.name`` -> the computed value if it is known to differ from the published one, and the reason."""
 
 
 def reproduce(name: str) -> Reproduction:
-    """Recomputes the published numbers of a benchmark.
+    """Recompute the published numbers of a benchmark.
 
     Args:
         name: such as "fanoutqa".
@@ -72,24 +79,24 @@ def reproduce(name: str) -> Reproduction:
     Raises:
         InputError: the benchmark does not exist.
     """
-    of: Benchmark = benchmark(name)
-    if of.reproduce_with:
-        found: Reproduction = load(of.reproduce_with)()
-        return found
-    return data_checks(of.name)
+    descriptor: Benchmark = benchmark(name)
+    if descriptor.reproduce_with:
+        reproduction: Reproduction = load(descriptor.reproduce_with)()
+        return reproduction
+    return data_checks(descriptor.name)
 
 
 def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ()) -> Reproduction:
-    """Compares the published statistics of a benchmark's data with those of ``qabench stats``.
+    """Compare the published statistics of a benchmark's data with those of ``qabench stats``.
 
     Configs that are parts of the files of an earlier config are left out.
 
     Args:
         name: such as "felm".
-        known: explained differences. A value that is neither the published nor the known one is unexplained.
+        known: explained differences. A value that is neither the published nor the expected one is unexplained.
         more: the titles of tables of which all numbers are included, published or not.
     """
-    found = Reproduction()
+    reproduction = Reproduction()
     module = importlib.import_module(f"qabench.loading_scripts.{name}.stats")
     missing: list[str] = []
     for config in _configs(name):
@@ -97,19 +104,19 @@ def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ())
         missing += unavailable
         for table in module.tables(config, splits) if splits else ():
             checks = _checks_of(table, f"{config}: {table.title}")
-            found.checks.extend(_explained(check, known or {}) for check in checks)
+            reproduction.checks.extend(_explained(check, known or {}) for check in checks)
             if table.title in more:
-                found.tables.append(replace(table, title=f"{config}: {table.title}"))
+                reproduction.tables.append(replace(table, title=f"{config}: {table.title}"))
     if missing:
         splits_named = ", ".join(missing)
-        found.notes.append(
+        reproduction.notes.append(
             f"Not computed, because the files are not available (see `qabench fetch {name}`): {splits_named}."
         )
-    return found
+    return reproduction
 
 
 def available_splits(name: str, config: str) -> tuple[dict[str, Any], list[str]]:
-    """The rows of a config by split if the files are available, and the names of the other splits."""
+    """Return the rows of a config by split if the files are available, and the names of the other splits."""
     splits: dict[str, Any] = {}
     missing = []
     for split, files in dataset_table(name).config(config).splits.items():
@@ -124,7 +131,7 @@ def available_splits(name: str, config: str) -> tuple[dict[str, Any], list[str]]
 
 
 def _configs(name: str) -> list[str]:
-    """The configs with upstream files, without duplicate sets of files and without published scores."""
+    """Return the configs with upstream files, without duplicate sets of files and without published scores."""
     first: dict[frozenset[str], str] = {}
     for config in dataset_table(name).configs.values():
         if config.files and config.name != LEADERBOARD:
@@ -133,23 +140,24 @@ def _configs(name: str) -> list[str]:
 
 
 def _checks_of(table: Table, title: str) -> Iterator[Check]:
-    columns = {name: i for i, name in enumerate(table.columns)}
-    compared = {i for name, i in columns.items() if name == PUBLISHED or name.endswith(PUBLISHED_SUFFIX)}
+    positions = {name: i for i, name in enumerate(table.columns)}
+    published_positions = {i for name, i in positions.items() if name == PUBLISHED or name.endswith(PUBLISHED_SUFFIX)}
     for row in table.rows:
-        for name, i in columns.items():
-            if i == 0 or i in compared or not isinstance(row[i], int | float):
+        for name, i in positions.items():
+            value = row[i]
+            if i == 0 or i in published_positions or not isinstance(value, int | float):
                 continue
-            at = columns.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
-            published = None if at is None else row[at]
+            position = positions.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
+            published = None if position is None else row[position]
             if published is not None:
-                yield Check(f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, row[i])
+                yield Check(f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, value)
 
 
 def _explained(check: Check, known: Known) -> Check:
-    value, why = known.get(check.what, (None, ""))
-    return replace(check, explanation=why) if check.ours == value and not check.agrees else check
+    value, reason = known.get(check.name, (None, ""))
+    return replace(check, explanation=reason) if check.computed == value and not check.agrees else check
 
 
 def _digits(value: float) -> int:
-    """The number of decimal places that a published value has."""
+    """Count the decimal places that a published value has."""
     return len(str(value).partition(".")[2]) if isinstance(value, float) else 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny_encoder import save_tiny_encoder
 from typer.testing import CliRunner
 
 import qabench
 from qabench.benchmarks import benchmark_names
 from qabench.benchmarks.expertqa.reproduce import autoais_table
+from qabench.benchmarks.fastbook import reproduce as fastbook
 from qabench.cli import app
 from qabench.loading_scripts.felm import stats
 from qabench.reproduction import Check, reproduce
@@ -36,10 +39,51 @@ def test_real_numbers_are_reproduced(name: str, mirror: Path, compared: Callable
 
 def test_full_text_search_is_reproduced(mirror: Path) -> None:
     pytest.importorskip("llama_index.core", reason="needs llama-index-core")
-    checks = {check.what: check for check in reproduce("fastbook").checks}
-    assert checks["full-text search (SQLite FTS5): mrr@10"].ours == pytest.approx(0.50546, abs=5e-6)
+    checks = {check.name: check for check in reproduce("fastbook").checks}
+    assert checks["full-text search (SQLite FTS5): mrr@10"].computed == pytest.approx(0.50546, abs=5e-6)
     assert checks["full-text search (SQLite FTS5): recall@10"].agrees
-    assert checks["chunks of 500 tokens by llama-index"].ours == 271
+    assert checks["chunks of 500 tokens by llama-index"].computed == 271
+
+
+def test_published_methods_without_their_model_are_listed(mirror: Path) -> None:
+    pytest.importorskip("llama_index.core", reason="needs llama-index-core")
+    result = CliRunner().invoke(app, ["reproduce", "fastbook", "--format", "json"])
+    assert result.exit_code == 0
+    checks = {check["number"]: check for check in json.loads(result.stdout)["checks"] if check["kind"] == "score"}
+    assert len(checks) == 8
+    for model in ("BAAI/bge-small-en-v1.5", "colbert-ir/colbertv2.0", "answerdotai/answerai-colbert-small-v1"):
+        (check,) = [check for name, check in checks.items() if f"({model}): recall@10" in name]
+        assert check["here"] is None
+        assert check["explanation"].startswith(f"not computed: needs the model {model}")
+
+
+def test_published_methods_with_their_model_are_recomputed(
+    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("llama_index.core", "faiss", "sentence_transformers"):
+        pytest.importorskip(package)
+    system = "single vector (BAAI/bge-small-en-v1.5)"
+    model = save_tiny_encoder(tmp_path / "model", ["model", "data", "learning", "is", "what"])
+    monkeypatch.setattr(fastbook, "SYSTEMS", {system: ("dense", model)})
+    checks = [check for check in fastbook.reproduce().checks if check.kind == "score"]
+    assert [check.name for check in checks] == [f"{system}: mrr@10", f"{system}: recall@10"]
+    assert all(check.computed is not None and check.unexplained for check in checks)
+
+
+def test_scores_and_statistics_are_counted_apart(mirror: Path) -> None:
+    pytest.importorskip("llama_index.core", reason="needs llama-index-core")
+    output = CliRunner().invoke(app, ["reproduce", "fastbook"]).stdout
+    assert "fastbook-benchmark: published statistics, recomputed" in output
+    assert (
+        "8 published scores: 2 equal; explained differences: 0; unexplained differences: 0; not computed: 6" in output
+    )
+    output = CliRunner().invoke(app, ["reproduce", "felm"]).stdout
+    assert "published statistics: " in output and "0 published scores: " in output
+
+
+def test_public_answers_of_fanoutqa_are_mentioned(mirror: Path) -> None:
+    note = reproduce("fanoutqa").notes[-1]
+    assert "publish the answers of 9 systems (27 files" in note
 
 
 def test_a_new_difference_is_not_explained(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""``qabench reproduce``: recomputes published scores from public data."""
+"""``qabench reproduce``: recomputes published scores and statistics from public data."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,69 +15,80 @@ if TYPE_CHECKING:
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJson = False) -> None:
-    """Recompute published scores, and print the published value, the recomputed one, the difference and its reason.
+    """Recompute published scores and statistics; print both values, the difference and its reason.
 
-    Exit code: 0 all scores agree, or their differences are explained; 1 there is an unexplained difference.
+    Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained difference.
     """
     from qabench.cli.output import print_json, print_tables, say
-    from qabench.reproduction import reproduce as reproduced
+    from qabench.reproduction import reproduce as recompute
 
-    shown_as = checked_format(format, as_json)
-    found = reproduced(benchmark)
-    unexplained = [check for check in found.checks if check.unexplained]
-    if shown_as == "json":
-        print_json(_as_dict(benchmark, found))
+    output_format = checked_format(format, as_json)
+    reproduction = recompute(benchmark)
+    if output_format == "json":
+        print_json(_as_dict(benchmark, reproduction))
     else:
-        print_tables([*found.tables, _table(benchmark, found)], shown_as)
-    if shown_as == "table":
-        say(_summary(found))
-    if unexplained:
+        print_tables([*reproduction.tables, *_tables(benchmark, reproduction)], output_format)
+    if output_format == "table":
+        for kind in ("statistic", "score"):
+            say(_summary(kind, reproduction))
+    if any(check.unexplained for check in reproduction.checks):
         raise typer.Exit(1)
 
 
-def _table(name: str, found: Reproduction) -> Table:
+def _tables(name: str, reproduction: Reproduction) -> list[Table]:
+    """Return one table of statistics and one of scores; the last table has the notes."""
     from qabench.benchmarks import benchmark
     from qabench.tables import Table
 
-    rows = [
-        [check.what, check.published, _rounded(check.ours), _difference(check), check.explanation]
-        for check in found.checks
-    ]
-    columns = ["number", "published", "here", "difference", "explanation"]
-    return Table(f"{benchmark(name).title}: published scores, recomputed", columns, rows, found.notes)
+    tables = []
+    for kind in ("statistic", "score"):
+        rows = [
+            [check.name, check.published, _rounded(check.computed), _difference(check), check.explanation]
+            for check in reproduction.checks
+            if check.kind == kind
+        ]
+        if rows:
+            columns = [kind, "published", "here", "difference", "explanation"]
+            tables.append(Table(f"{benchmark(name).title}: published {kind}s, recomputed", columns, rows))
+    if not tables:
+        return [Table(f"{benchmark(name).title}: published numbers", ["number"], [], reproduction.notes)]
+    return [*tables[:-1], replace(tables[-1], notes=reproduction.notes)]
 
 
-def _rounded(value: float) -> float:
-    return round(value, 6)
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
 
 
 def _difference(check: Check) -> float | None:
-    if check.published is None:
+    if check.published is None or check.computed is None:
         return None
-    return 0 if check.agrees else round(check.ours - check.published, 6)
+    return 0 if check.agrees else round(check.computed - check.published, 6)
 
 
-def _summary(found: Reproduction) -> str:
-    published = [check for check in found.checks if check.published is not None]
-    differ = [check for check in published if not check.agrees]
-    unexplained = sum(check.unexplained for check in differ)
+def _summary(kind: str, reproduction: Reproduction) -> str:
+    checks = [check for check in reproduction.checks if check.published is not None and check.kind == kind]
+    computed = [check for check in checks if check.computed is not None]
+    equal = sum(check.agrees for check in computed)
+    unexplained = sum(check.unexplained for check in computed)
     return (
-        f"{len(published)} published scores: {len(published) - len(differ)} equal; explained differences: "
-        f"{len(differ) - unexplained}; unexplained differences: {unexplained}"
+        f"{len(checks)} published {kind}s: {equal} equal; "
+        f"explained differences: {len(computed) - equal - unexplained}; "
+        f"unexplained differences: {unexplained}; not computed: {len(checks) - len(computed)}"
     )
 
 
-def _as_dict(name: str, found: Reproduction) -> dict[str, object]:
+def _as_dict(name: str, reproduction: Reproduction) -> dict[str, object]:
     checks = [
         {
-            "number": check.what,
+            "number": check.name,
+            "kind": check.kind,
             "published": check.published,
-            "here": check.ours,
+            "here": check.computed,
             "difference": _difference(check),
             "agrees": check.agrees,
             "explanation": check.explanation,
         }
-        for check in found.checks
+        for check in reproduction.checks
     ]
-    tables = [table.as_dict() for table in found.tables]
-    return {"benchmark": name, "checks": checks, "tables": tables, "notes": found.notes}
+    tables = [table.as_dict() for table in reproduction.tables]
+    return {"benchmark": name, "checks": checks, "tables": tables, "notes": reproduction.notes}

@@ -16,20 +16,22 @@ COLUMNS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstent
 
 
 def reproduce() -> Reproduction:
-    """Rows by split; tables of labels and AutoAIS of the annotated files that are available."""
-    found = data_checks("expertqa", more=TABLES)
+    """Compare rows by split, and make tables of labels and AutoAIS of the annotated files that are available."""
+    reproduction = data_checks("expertqa", more=TABLES)
     for config in WITH_LABELS:
         splits, _ = available_splits("expertqa", config)
-        found.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in splits.items())
+        reproduction.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in splits.items())
     labeled = [dataset_table("expertqa").config(config).description for config in WITH_LABELS]
-    if not any(table.title.startswith("AutoAIS") for table in found.tables):
-        found.notes.append(f"AutoAIS is not computed: no file with its labels is available ({'; '.join(labeled)}).")
-    found.notes.append("There are no published values for the tables of labels and AutoAIS.")
-    return found
+    if not any(table.title.startswith("AutoAIS") for table in reproduction.tables):
+        reproduction.notes.append(
+            f"AutoAIS is not computed: no file with its labels is available ({'; '.join(labeled)})."
+        )
+    reproduction.notes.append("There are no published values for the tables of labels and AutoAIS.")
+    return reproduction
 
 
 def autoais_table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
-    """AutoAIS of all systems and of each system, from the labels in the rows."""
+    """Return AutoAIS of all systems and of each system, from the labels in the rows."""
     references = list(rows)
     scores = autoais(references, references).as_dict()
     groups = {"all": scores, **scores["by_system"]}

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fnmatch import fnmatch
+
 from qabench.errors import SourceError
+from qabench.loading_scripts import source_table
 from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 from qabench.published import published
 from qabench.reproduction import Check, Reproduction, data_checks
 
+GENERATIONS = "leaderboard-submissions/*-generations/*.jsonl"
 # With these metrics a question scores 0 or 1, so the mean times the number of test questions is an integer.
 WHOLE = ("acc.strict", "gpt")
 TEST_ANSWERS = (
-    "The scores of the leaderboard are not computed: neither the reference answers of the test questions nor the "
-    "answers of the systems are public. The authors score submissions, which `qabench fanoutqa submit` prepares."
+    "The scores of the leaderboard are not computed: the reference answers of the test questions are not public. The "
+    "authors publish the answers of {systems} systems ({files} files in leaderboard-submissions/*-generations); they "
+    "score submissions, which `qabench fanoutqa submit` prepares."
 )
 
 
 def reproduce() -> Reproduction:
-    """The statistics of the data, and whether the leaderboard's scores are means over all test questions."""
-    found = data_checks("fanoutqa")
+    """Compare the statistics of the data, and check that the leaderboard's scores are means over all test questions."""
+    reproduction = data_checks("fanoutqa")
     try:
-        scores = [one for one in published("fanoutqa") if one.metric in WHOLE]
+        scores = [score for score in published("fanoutqa") if score.metric in WHOLE]
     except SourceError as error:
-        found.notes.append(f"leaderboard: not computed. {error}")
+        reproduction.notes.append(f"leaderboard: not computed. {error}")
     else:
-        asked = PUBLISHED_QUESTIONS["test"]
-        whole = sum(abs(one.value * asked - round(one.value * asked)) < 1e-6 for one in scores)
-        what = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{asked}"
-        found.checks.append(Check(what, len(scores), whole))
-    found.notes.append(TEST_ANSWERS)
-    return found
+        questions = PUBLISHED_QUESTIONS["test"]
+        multiples = sum(abs(score.value * questions - round(score.value * questions)) < 1e-6 for score in scores)
+        name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{questions}"
+        reproduction.checks.append(Check(name, len(scores), multiples))
+    folders = [file.path.split("/")[1] for file in source_table("fanoutqa") if fnmatch(file.path, GENERATIONS)]
+    reproduction.notes.append(TEST_ANSWERS.format(systems=max(Counter(folders).values()), files=len(folders)))
+    return reproduction

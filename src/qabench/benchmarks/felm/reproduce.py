@@ -22,16 +22,16 @@ _VALUES = {
 
 
 def known() -> Known:
-    """The differences between the README's table and the data file."""
+    """Return the differences between the README's table and the data file."""
     return {f"all: Segments by domain: {what}": (value, README) for what, value in _VALUES.items()}
 
 
 def reproduce() -> Reproduction:
-    """The statistics of the data. The scores of evaluators need their replies, which are not public."""
-    found = data_checks("felm", known())
-    systems = ", ".join(dict.fromkeys(one.system for one in published("felm")))
-    found.notes.append(
+    """Compare the statistics of the data. The scores of evaluators need their replies, which are not public."""
+    reproduction = data_checks("felm", known())
+    systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
+    reproduction.notes.append(
         f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "
         "model with the authors' prompts."
     )
-    return found
+    return reproduction
