@@ -26,7 +26,8 @@ Args:
     model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
     base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models. By default FANOUTQA_OPENAI_API_BASE, or
         OpenAI.
-    api_key: by default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY; for "huggingface" the Hub's token.
+    api_key: the key for ``base_url``; by default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY, for the default server,
+        and the Hub's token for "huggingface".
     prompt: "official" (read from the authors' pinned file), "qabench", "auto" (official if that file is available), or
         a file with the fields {question}, {reference} and {answer}.
     judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout, max_calls, max_tokens,

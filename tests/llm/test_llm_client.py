@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from openai_server import Fault, OpenAIServer, completion
 
+from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
-from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, resolve_endpoint
+from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.llm.retry import RetryPolicy
 from qabench.llm.running import run_sync
@@ -287,7 +288,6 @@ def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", " sk-1\n")
     monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", "https://example.org/v1/")
     assert resolve_endpoint() == Endpoint("https://example.org/v1", "sk-1")
-    assert resolve_endpoint(OPENAI).api_key == "sk-1"
     assert "sk-1" not in repr(resolve_endpoint())
     # OpenAI's key must not be sent to Hugging Face.
     assert resolve_endpoint("huggingface").why_unusable
@@ -299,6 +299,24 @@ def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
             resolve_endpoint(bad)
     with pytest.raises(InputError, match="API key"):
         resolve_endpoint(OPENAI, "sk\u2026")
+
+
+def test_keys_are_bound_to_hosts(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE", raising=False)
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "sk-1")
+    assert resolve_endpoint(OPENAI).api_key == resolve_endpoint().api_key == "sk-1"
+    assert key_for_typed(server.base_url) == "sk-1"
+    assert key_for_typed("huggingface") is key_for_typed(None) is None
+    server.fault = lambda number, body: Fault(401, body={"error": "no key"})
+    judge = judge_from({"base_url": server.base_url, "model": "m"})  # a task's argument, which a log can contain
+    client = judge.caller.client(ReplyCache(tmp_path / "replies.sqlite"))
+    (outcome,) = complete(client, requests_for("q"))
+    assert f"set it to {server.base_url}" in str(outcome.reason)
+    assert all("sk-1" not in str(call.headers) for call in server.calls) and server.calls
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", "http://localhost:8000/v1")
+    for other in ("http://localhost:8001/v1", "https://localhost:8000/v1", "http://localhost.example:8000/v1", OPENAI):
+        assert resolve_endpoint(other).api_key == NO_KEY and key_for_typed(other) is None
+    assert resolve_endpoint("http://LOCALHOST:8000/other").api_key == "sk-1"
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ class ChatClient:
             if isinstance(result, Reply):
                 return Outcome(result, calls=calls)
             reason = result.reason
+            if self.endpoint.withheld and reason.startswith(("HTTP 401", "HTTP 403")):
+                reason = f"{reason}; {self.endpoint.withheld}"
             if not await self._worth_another(result, calls):
                 break
         return Outcome(reason=f"{reason} (after {calls} calls)" if calls > 1 else reason, calls=calls)

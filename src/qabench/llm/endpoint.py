@@ -23,43 +23,80 @@ class Endpoint:
     Attributes:
         base_url: the URL before "/chat/completions", without a trailing slash.
         why_unusable: why no call can be made, if a required key is missing; None if calls can be made.
+        withheld: how to send the environment's key to this server, if it was not sent because it belongs to another
+            host; None otherwise. Shown if the server asks for a key.
     """
 
     base_url: str
     api_key: str = field(repr=False)
     why_unusable: str | None = None
+    withheld: str | None = None
 
 
 def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
-    """The endpoint given by arguments and environment variables.
+    """Return the endpoint that arguments and environment variables describe.
 
-    OPENAI_API_KEY and OPENAI_BASE_URL are never read, so that nobody spends money by accident.
+    Each key is bound to a host: FANOUTQA_OPENAI_API_KEY to that of FANOUTQA_OPENAI_API_BASE (default: OpenAI), the
+    Hub's token to Hugging Face's router. Another server gets a key only as ``api_key``, because ``base_url`` can come
+    from a log or a configuration file. OPENAI_API_KEY and OPENAI_BASE_URL are never read, so that nobody spends money
+    by accident.
 
     Args:
         base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging Face's router; None
             for FANOUTQA_OPENAI_API_BASE, else OpenAI.
-        api_key: None for FANOUTQA_OPENAI_API_KEY. Hugging Face's router gets this key only if it is a token of the Hub
-            ("hf_..."), else the token that ``huggingface_hub`` finds (HF_TOKEN, ``hf auth login``). Servers other than
-            these two may need no key.
+        api_key: the key for this server; None for the one in the environment that is bound to its host. The router's
+            is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub ("hf_..."), else the token that
+            ``huggingface_hub`` finds (HF_TOKEN, ``hf auth login``).
 
     Raises:
         InputError: the base URL is not an http(s) URL, or the key contains characters not allowed in a header.
     """
-    url = clean_url(base_url or os.environ.get(JUDGE_BASE_URL) or OPENAI)
-    host = urlsplit(url).hostname
-    key = (api_key or os.environ.get(JUDGE_KEY, "")).strip()
-    needs: str | None = None
-    if host == urlsplit(HUGGINGFACE).hostname:
-        if not api_key and not key.startswith("hf_"):
+    default = clean_url(os.environ.get(JUDGE_BASE_URL) or OPENAI)
+    url = clean_url(base_url) if base_url else default
+    key, needs, withheld = (api_key or "").strip(), None, None
+    if not key:
+        key, needs, withheld = _environment_key(url, default)
+    if not key.isascii() or not key.isprintable():
+        raise InputError("the API key contains characters that are not allowed in keys; was something else pasted?")
+    return Endpoint(url, key or NO_KEY, needs, withheld)
+
+
+def _environment_key(url: str, default: str) -> tuple[str, str | None, str | None]:
+    """Return the environment's key for a server, what a required key needs, and how to use a key of another host."""
+    key = os.environ.get(JUDGE_KEY, "").strip()
+    if _origin(url) == _origin(HUGGINGFACE):
+        if not key.startswith("hf_"):
             from huggingface_hub import get_token
 
             key = get_token() or ""
         needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
-    elif host == urlsplit(OPENAI).hostname:
+        return key, None if key else needs, None
+    if _origin(url) not in (_origin(default), _origin(OPENAI)):
+        how = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
+        return "", None, how if key else None
+    if _origin(url) != _origin(default):
+        needs = f"{JUDGE_KEY} is the key of {default} ({JUDGE_BASE_URL}), not of {OPENAI}: unset {JUDGE_BASE_URL}"
+        return "", needs, None
+    if _origin(url) == _origin(OPENAI) and not key:
         needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
-    if not key.isascii() or not key.isprintable():
-        raise InputError("the API key contains characters that are not allowed in keys; was something else pasted?")
-    return Endpoint(url, key or NO_KEY, None if key else needs)
+        return "", needs, None
+    return key, None, None
+
+
+def key_for_typed(base_url: str | None) -> str | None:
+    """Return the environment's key for a server whose address the user typed in this call; None for other servers.
+
+    Commands pass it as ``api_key`` next to their option ``--base-url``. Never use it with an address from a file: the
+    file would choose who gets the key.
+    """
+    if not base_url or os.environ.get(JUDGE_BASE_URL) or _origin(clean_url(base_url)) == _origin(HUGGINGFACE):
+        return None  # the key is bound to the server that the environment names
+    return os.environ.get(JUDGE_KEY, "").strip() or None
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def clean_url(base_url: str) -> str:

@@ -12,6 +12,7 @@ from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, 
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.llm.client import Progress
+from qabench.llm.endpoint import key_for_typed
 from qabench.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.signature import digest
 
@@ -64,7 +65,8 @@ def evaluate(
     wanted = tuple(families or DEFAULT_FAMILIES)
     asked = with_answers(read_questions(config, questions))
     joined = _join(asked, predictions, only_score_answered, ignore_unknown)
-    options = {"model": judge_model, "base_url": judge_base_url, "prompt": judge_prompt, "max_calls": judge_max_calls}
+    server = {"base_url": judge_base_url, "api_key": key_for_typed(judge_base_url)}
+    options = {"model": judge_model, "prompt": judge_prompt, "max_calls": judge_max_calls} | server
     scorers = _scorers(wanted, lemmatizer, bleurt_model, options | dict(judge or {}))
     answers = [UNANSWERED if row is None else row.fields.get("answer") for row in joined.rows]
     references = [asked.reference(id) for id in joined.ids]

@@ -92,6 +92,7 @@ def _by_model(
     from qabench.cli.output import print_table, progress_bar, warn
     from qabench.errors import InputError
     from qabench.llm.budget import Prices
+    from qabench.llm.endpoint import key_for_typed
     from qabench.tables import Table
 
     if not model:
@@ -100,7 +101,9 @@ def _by_model(
     if (price_in is None) != (price_out is None):
         raise InputError("give both --price-in and --price-out, per million tokens, or neither")
     known = None if price_in is None or price_out is None else Prices(price_in, price_out)
-    chosen = claim_splitter(model, base_url, prices=known, max_calls=max_calls, concurrency=concurrency)
+    chosen = claim_splitter(
+        model, base_url, api_key=key_for_typed(base_url), prices=known, max_calls=max_calls, concurrency=concurrency
+    )
     if dry_run:
         plan = plan_claims(predictions, chosen, bing=bing).as_dict()
         note = plan.pop("estimate")

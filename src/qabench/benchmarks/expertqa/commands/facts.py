@@ -75,6 +75,7 @@ def facts(
     from qabench.cli.output import progress_bar, say, say_on_stderr
     from qabench.errors import InputError
     from qabench.llm.budget import Prices
+    from qabench.llm.endpoint import key_for_typed
 
     if (price_in is None) != (price_out is None):
         raise InputError("--price-in and --price-out (per million tokens) must be given together")
@@ -85,6 +86,7 @@ def facts(
     scorer = fact_scorer(
         model,
         base_url,
+        key_for_typed(base_url),
         prompt=prompt,
         prices=prices,
         atomic_model=atomic_model,

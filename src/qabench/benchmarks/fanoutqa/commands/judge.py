@@ -77,11 +77,13 @@ def judge(
     """
     from qabench.benchmarks.fanoutqa.judge import judge_for
     from qabench.cli.output import plain_warnings, say_on_stderr
+    from qabench.llm.endpoint import key_for_typed
 
     with plain_warnings():
         chosen = judge_for(
             model,
             base_url,
+            key_for_typed(base_url),
             prompt=prompt,
             llm_cache_key=cache_key,
             retries=retries,
