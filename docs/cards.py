@@ -83,13 +83,18 @@ def _results_table(
     systems: dict[str, dict[str, float]] = {}
     for one in scores:
         systems.setdefault(one.system, {})[one.metric] = one.value
+    judges = {one.system: f"`{one.judge}`" for one in scores if one.judge and one.metric in metrics}
     first = metrics[0]
     order = sorted(systems, key=lambda system: -systems[system].get(first, float("-inf")))
     lines = [
-        "| system | " + " | ".join(metric(name).title for name in metrics) + " |",
-        "|---|" + "--:|" * len(metrics),
+        "| system | " + " | ".join([metric(name).title for name in metrics] + ["judge"] * bool(judges)) + " |",
+        "|---|" + "--:|" * len(metrics) + "---|" * bool(judges),
         *(
-            f"| {system} | " + " | ".join(_value(systems[system].get(name)) for name in metrics) + " |"
+            f"| {system} | "
+            + " | ".join(
+                [_value(systems[system].get(name)) for name in metrics] + [judges.get(system, "")] * bool(judges)
+            )
+            + " |"
             for system in order[:best]
         ),
     ]

@@ -25,6 +25,7 @@ class PublishedScore:
         metric: the name of a metric of the benchmark, such as "acc.loose".
         value: in qabench's units (a fraction where the source has percent).
         source: where it was published.
+        judge: for a score by an LLM judge, the judge's model.
     """
 
     system: str
@@ -33,6 +34,7 @@ class PublishedScore:
     metric: str
     value: float
     source: str
+    judge: str | None = None
 
 
 def parse_published(row: Row) -> PublishedScore:
@@ -49,8 +51,11 @@ def parse_published(row: Row) -> PublishedScore:
 
 
 def published_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a ``leaderboard.json`` as rows of the dataset."""
-    return (asdict(parse_published(row)) for row in read_json_list(path))
+    """Return the rows of a ``leaderboard.json`` as rows of the dataset."""
+    for row in read_json_list(path):
+        fields = asdict(parse_published(row))
+        del fields["judge"]  # these files have no scores by a judge
+        yield fields
 
 
 def shipped_scores(name: str) -> list[PublishedScore]:

@@ -40,6 +40,8 @@ RESULT = {
     "is_trained_for_function_calling": datasets.Value("bool"),
     "details": STRING,
     "file": STRING,
+    "judge": STRING,
+    "judge_source": STRING,
 }
 
 

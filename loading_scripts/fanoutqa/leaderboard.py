@@ -15,6 +15,13 @@ SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovi
 ROUGES = ("rouge1", "rouge2", "rougeL")
 MEASURES = ("precision", "recall", "fscore")
 
+JUDGE = "gpt-4o-2024-11-20"
+"""The judge of the authors' scorer since 2025-02-28 (commit bd0d106)."""
+EARLIER_JUDGE = "gpt-4-0613"
+"""The judge before, and in the package fanoutqa on PyPI up to 1.1.1."""
+AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt-oss-20b.json")
+"""The result files that were last changed after 2025-02-28: on 2025-03-05, and twice on 2025-09-21."""
+
 
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
     """One row per setting of the system in the file, in the order of the settings.
@@ -36,6 +43,8 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
         "is_trained_for_function_calling": about.get("is_trained_for_function_calling", bool),
         "details": about.get("details", str, None) if "details" in about.fields else None,
         "file": path.name,
+        "judge": JUDGE if path.name in AFTER_THE_CHANGE else EARLIER_JUDGE,
+        "judge_source": "inferred from the date of the file",
     }
     for key, setting in SETTINGS.items():
         if file.fields.get(key) is not None:  # a submission may lack a setting
@@ -52,7 +61,15 @@ def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
     """The scores in rows of the dataset's config ``leaderboard``."""
     urls = {file.path.rpartition("/")[2]: file.url for file in source_table("fanoutqa")}
     return [
-        PublishedScore(row["system"], row["setting"], "test", metric, value, urls[row["file"]])
+        PublishedScore(
+            row["system"],
+            row["setting"],
+            "test",
+            metric,
+            value,
+            urls[row["file"]],
+            row["judge"] if metric == "gpt" else None,
+        )
         for row in rows
         for metric, value in _flat(row).items()
     ]

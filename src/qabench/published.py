@@ -12,6 +12,7 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.scores import Score
 from qabench.loading_scripts import dataset_table, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, shipped_scores
+from qabench.signature import parse
 from qabench.sources import available
 
 FROM_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
@@ -45,7 +46,7 @@ def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]
 
 
 def rank(evaluation: Evaluation, score: Score) -> str | None:
-    """The rank of a score among published scores of the same setting, in one sentence.
+    """Return the rank of a score among published scores of the same setting and judge, in one sentence.
 
     The setting of a file of predictions is unknown, so it is ranked in each setting.
 
@@ -60,6 +61,9 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
         scores = [one for one in published(of.name) if one.metric == score.metric.name]
     except SourceError:  # a damaged file
         return None
+    line = evaluation.signatures.get(score.metric.family)
+    judge = parse(line)[1].get("judge") if line else None
+    scores = [one for one in scores if one.judge in (None, judge)]
     if evaluation.setting != FROM_FILE:
         scores = [one for one in scores if one.setting in (None, evaluation.setting)]
     if not scores:
@@ -92,6 +96,7 @@ def _place(score: Score, scores: Sequence[PublishedScore], setting: str | None) 
     better = [one for one in scores if sign * one.value > sign * score.interval.mean]
     best = max(scores, key=lambda one: sign * one.value)
     where = f"{setting}, " if setting else ""
+    where += f"judged by {best.judge}, " if best.judge else ""
     return f"{_ordinal(len(better) + 1)} of {len(scores) + 1} ({where}best published: {best.system} {best.value:.4f})"
 
 

@@ -75,6 +75,31 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
     assert rank(of, score(evaluation(0.6))) is None
 
 
+@pytest.mark.parametrize(
+    ("judge", "place"),
+    [
+        ("gpt-4-0613", "2nd of 14 (open-book, judged by gpt-4-0613, best published: GPT-4o 0.3646)"),
+        ("gpt-4o-2024-11-20", "1st of 4 (open-book, judged by gpt-4o-2024-11-20, best published: GPT-OSS 120B 0.3564)"),
+        ("another", None),
+    ],
+)
+def test_judge_scores_are_ranked_among_those_of_the_same_judge(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, judge: str, place: str | None
+) -> None:
+    monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
+    record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})
+    of = replace(
+        evaluation(0.6),
+        benchmark="fanoutqa",
+        config="test",
+        setting="open-book",
+        records=[record],
+        signatures={"judge": signature("fanout_judge", judge=judge)},
+    )
+    sentence = rank(of, benchmark("fanoutqa").scores(of)["gpt"])
+    assert sentence == (f"LLM judge 0.3600 ranks {place}." if place else None)
+
+
 def test_each_setting_of_a_file_is_ranked(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ def test_leaderboard_equals_the_files(mirror: Path, tmp_path: Path) -> None:
         assert {name: row[name] for name in SETTING} == document[keys[row["setting"]]]
         assert row["system"] == document["metadata"]["name"]
         assert all(row[name] == value for name, value in document["metadata"].items() if name != "name")
+        assert row["judge_source"] == "inferred from the date of the file"
+    judges = Counter((row["judge"], row["setting"]) for row in rows)
+    assert judges == {
+        (judge, setting): count for judge, count in (("gpt-4-0613", 13), ("gpt-4o-2024-11-20", 3)) for setting in keys
+    }
     assert len({(one.system, one.setting, one.metric) for one in published_scores()}) == 48 * 13
 
 

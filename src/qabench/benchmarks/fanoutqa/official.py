@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from qabench.loading_scripts import dataset_table, file_digest
+from qabench.loading_scripts.fanoutqa.leaderboard import EARLIER_JUDGE, JUDGE
 from qabench.official import IRRELEVANT, Declaration, Field
 
 # The labels of the authors' prompts (``Prompt.label``). A test compares them with the pinned files.
@@ -123,7 +124,9 @@ _BLEURT: Declaration = {
     )
 }
 _JUDGE: Declaration = {
-    "judge": Field(("gpt-4o-2024-11-20",), "judge: {value} instead of {official}"),
+    # The authors' judge since 2025-02-28, and the one before, which PyPI's fanoutqa 1.1.1 still has. Scores are ranked
+    # among the published results of the same judge.
+    "judge": Field((JUDGE, EARLIER_JUDGE), "judge: {value} instead of {official}"),
     "judge_endpoint": Field(("https://api.openai.com/v1",), "judge: a model at {value} instead of OpenAI's"),
     "judge_prompt": Field((JUDGE_PROMPT,), _prompt_sentence("judge prompt")),
     "judge_temperature": Field(_ZERO, "judge temperature: {value} instead of 0"),
