@@ -22,11 +22,13 @@ class Field:
         says: the sentence for another value, with the fields ``{value}`` and ``{official}``; or a function of the
             value.
         absent: whether the field may be absent.
+        unless: another field; where a signature has it, this one is irrelevant.
     """
 
     official: tuple[str, ...] | Callable[[str], bool] | None
     says: str | Callable[[str], str] = "{name}: {value} instead of {official}"
     absent: bool = False
+    unless: str = ""
 
     def accepts(self, value: str) -> bool:
         """Whether a value is official."""
@@ -72,7 +74,7 @@ def deviations(signature: str, declaration: Declaration) -> list[str]:
     for name, value in fields.items():
         if name not in declaration:
             said.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
-        elif not declaration[name].accepts(value):
+        elif declaration[name].unless not in fields and not declaration[name].accepts(value):
             said.append(declaration[name].sentence(name, value))
     said += [
         f"{name.replace('_', ' ')}: not recorded"

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
-from qabench.loading_scripts import dataset_table, file_digest
+from qabench.loading_scripts import dataset_table, file_digest, source_table
 from qabench.official import IRRELEVANT, Declaration, Field
+from qabench.scoring import autoais, factscore
+from qabench.scoring.expertqa import scored_part
+from qabench.signature import digest
+from qabench.sources import available
 
 LABELER = "google/t5_xxl_true_nli_mixture"
 FACT_JUDGE, ATOMIC_MODEL = "gpt-3.5-turbo", "text-davinci-003"
 LFQA_CONFIGS = ("lfqa_random", "lfqa_domain")
+REFERENCES = {"a68b50306bb6": "lfqa_random"}  # the digest of the column answer of split test
 ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
 
@@ -56,9 +62,47 @@ def _is_newspaper(value: str) -> bool:
     return value.startswith("newspaper3k")
 
 
+def _digest(config: str, fields: tuple[str, ...]) -> str | None:
+    """Return the digest of a config's references as metrics have it; None if its file is not on this machine.
+
+    Args:
+        config: an annotated config, or one for long-form QA, of which the test split is digested.
+        fields: the fields of claims that the metric depends on.
+    """
+    from qabench.benchmarks.expertqa.questions import load_questions
+
+    splits = dataset_table("expertqa").config(config).splits
+    (path,) = splits.get("test") or splits["train"]
+    if not available(source_table("expertqa")[path]):
+        return None
+    rows = load_questions(config).rows
+    if not fields:
+        return digest(row.reference for row in rows)
+    return digest(scored_part([{"answers": row.answers} for row in rows], fields))
+
+
+def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:
+    """Declare that a metric's references are those of a whole config.
+
+    Only the mirror's files have constants, so other configs are digested when a metric asks for them.
+    """
+    digest_of = cache(_digest)
+
+    def accepts(value: str) -> bool:
+        return value in REFERENCES or any(value == digest_of(config, fields) for config in configs)
+
+    def sentence(value: str) -> str:
+        unknown = [
+            config for config in configs if digest_of(config, fields) is None and config not in REFERENCES.values()
+        ]
+        compare = f" (not compared with {', '.join(unknown)}: `qabench fetch expertqa`)" if unknown else ""
+        return f"references: not those of all questions of {' or '.join(configs)}{compare}"
+
+    return Field(accepts, sentence, absent=True)
+
+
 _DATA: dict[str, Field] = {
     "data": Field(_is_pinned, "data: not a file of the dataset (digest {value})", absent=True),
-    "references": IRRELEVANT,  # a digest of a metric's input; data shows whether it is the dataset's
     "benchmark": IRRELEVANT,
 }
 _SYSTEM: dict[str, Field] = {
@@ -106,6 +150,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "expertqa_lfqa": _DATA
     | _SYSTEM
     | {
+        "references": _references(LFQA_CONFIGS),
         "config": Field(LFQA_CONFIGS, "config: {value} instead of {official}", absent=True),
         "split": Field(("test",), "split: {value} instead of {official}", absent=True),
         "rouge": Field(_is_rouge, "ROUGE: {value} instead of the package rouge-score"),
@@ -116,6 +161,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "expertqa_autoais": _ANNOTATED
     | _SYSTEM
     | {
+        "references": _references(ANNOTATED_CONFIGS, autoais.FIELDS),
         "unlabeled": _UNLABELED,
         "counted": Field(
             ("annotated",),
@@ -125,7 +171,12 @@ DECLARATIONS: Mapping[str, Declaration] = {
         ),
         "labels": _LABELS,
     },
-    "expertqa_autoais_agreement": _ANNOTATED | {"unlabeled": _UNLABELED, "labels": _LABELS},
+    "expertqa_autoais_agreement": _ANNOTATED
+    | {
+        "references": _references(ANNOTATED_CONFIGS, autoais.FIELDS),
+        "unlabeled": _UNLABELED,
+        "labels": _LABELS,
+    },
     "expertqa_faithfulness": {
         "references": IRRELEVANT,
         "labels": Field((), "this score is this project's own, not QAFactEval, which the authors report"),
@@ -134,5 +185,9 @@ DECLARATIONS: Mapping[str, Declaration] = {
     },
     "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
     "expertqa_factscore_agreement": _ANNOTATED
-    | {"threshold": Field(("0.5",), "threshold: {value} instead of {official}"), "fact_scores": _FACT_SCORES},
+    | {
+        "references": _references(ANNOTATED_CONFIGS, factscore.FIELDS),
+        "threshold": Field(("0.5",), "threshold: {value} instead of {official}"),
+        "fact_scores": _FACT_SCORES,
+    },
 }

@@ -23,6 +23,10 @@ PROMPTS = {
     "evidence-provided": "official-1562cf34c9bf",
 }
 
+# Digests of the columns answer and question in the dataset's order. The answers of test are not public.
+REFERENCES = {"6a912635232c": "dev", "91639e6d3916": "dev_nov23"}
+QUESTIONS = {"1ced282b176c": "dev", "5c67b68ac0f2": "dev_nov23"}
+
 # Generation parameters that are part of a run's signatures if they are set.
 GENERATION = (
     *("temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop_seqs"),
@@ -72,8 +76,9 @@ _COMMON: Declaration = {
     "benchmark": IRRELEVANT,  # the same in all signatures
     "config": Field(_CONFIGS, "config: {value} instead of the benchmark's questions", absent=True),
     "data": Field(_is_official_data, "data: the questions are not those of the authors' repository", absent=True),
-    "references": IRRELEVANT,  # they follow from the data and the number of questions asked
-    "questions": IRRELEVANT,  # they follow from the data and the number of questions asked
+    # With "data", they follow from the data and the number of questions asked.
+    "references": Field(tuple(REFERENCES), "references: not those of dev or dev_nov23", absent=True, unless="data"),
+    "questions": Field(tuple(QUESTIONS), "questions: not those of dev or dev_nov23", absent=True, unless="data"),
     "only_score_answered": Field(("no",), "unanswered questions are left out instead of counting 0", absent=True),
     "setting": IRRELEVANT,  # part of the score's name
     "prompt": Field(tuple(PROMPTS.values()), _prompt_sentence("prompt"), absent=True),

@@ -1,0 +1,71 @@
+"""Metrics tell the references of a whole config of the benchmark from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qabench
+from qabench.answers import loads
+from qabench.benchmarks.expertqa.official import _references
+from qabench.scoring.autoais import FIELDS
+from qabench.scoring.expertqa import scored_part
+from qabench.signature import digest
+
+FANOUTQA: dict[str, dict[str, Any]] = {
+    "fanout_rouge": {},
+    "fanout_acc": {"lemmatizer": "simplemma"},
+    "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
+}
+
+
+def about_references(name: str, references: list[Any], **options: Any) -> list[str]:
+    """Return the deviations of a metric that are about references or questions."""
+    result = qabench.load_metric(name).compute(predictions=["x"] * len(references), references=references, **options)
+    return [sentence for sentence in result["deviations"] if sentence.startswith(("references", "questions"))]
+
+
+@pytest.mark.parametrize("name", FANOUTQA)
+def test_invented_references_of_fanoutqa_are_a_deviation(name: str) -> None:
+    deviations = about_references(name, ['"x"'] * 3, **FANOUTQA[name])
+    assert deviations == ["references: not those of dev or dev_nov23"]
+
+
+@pytest.mark.parametrize("name", ["expertqa_autoais", "expertqa_autoais_agreement", "expertqa_factscore_agreement"])
+def test_the_sample_of_expertqa_is_a_deviation(name: str) -> None:
+    rows = list(qabench.load_dataset("expertqa", "sample", split="train"))
+    (deviation,) = qabench.load_metric(name).compute(predictions=rows, references=rows)["deviations"]
+    assert deviation.startswith("references: not those of all questions of main or all_evidences")
+
+
+def test_whole_configs_are_known(mirror: Path) -> None:
+    answers = list(qabench.load_dataset("fanoutqa", "dev", split="validation")["answer"])
+    assert about_references("fanout_rouge", answers) == []
+    assert about_references("fanout_rouge", [loads(answer) for answer in answers], references_format="python") == []
+    assert len(about_references("fanout_rouge", answers[:3])) == 1
+    splits = qabench.load_dataset("expertqa", "lfqa_random")
+    assert about_references("expertqa_lfqa", list(splits["test"]["answer"])) == []
+    for references in (splits["test"]["answer"][:3], splits["validation"]["answer"]):
+        (deviation,) = about_references("expertqa_lfqa", list(references))
+        assert deviation.startswith("references: not those of all questions of lfqa_random or lfqa_domain")
+
+
+def test_annotated_files_are_digested(mirror: Path) -> None:
+    field = _references(("random",), FIELDS)
+    rows = list(qabench.load_dataset("expertqa", "random", split="test", streaming=True))
+    assert field.accepts(digest(scored_part(rows, FIELDS)))
+    assert not field.accepts(digest(scored_part(rows[1:], FIELDS)))
+    assert "qabench fetch" not in field.sentence("references", "0")
+
+
+def test_the_questions_of_the_judge_are_compared(mirror: Path) -> None:
+    rows = qabench.load_dataset("fanoutqa", "dev", split="validation")
+    options = {"questions": list(rows["question"])}
+    judge = qabench.load_metric("fanout_judge")
+    whole = judge.compute(predictions=[None] * len(rows), references=list(rows["answer"]), **options)
+    assert not [sentence for sentence in whole["deviations"] if sentence.startswith(("references", "questions"))]
+    options["questions"][0] = "What?"
+    changed = judge.compute(predictions=[None] * len(rows), references=list(rows["answer"]), **options)
+    assert "questions: not those of dev or dev_nov23" in changed["deviations"]
