@@ -18,7 +18,7 @@ from mkdocs.structure.files import File
 
 from qabench.benchmarks import benchmark, benchmark_names, load
 from qabench.cli import app
-from qabench.environment import ENVIRONMENT
+from qabench.io.environment import ENVIRONMENT
 from qabench.official import Field
 
 sys.path.append(str(Path(__file__).parent))

@@ -17,7 +17,7 @@ from typing import Any
 
 from cases import Case, Measured, timed
 
-from qabench.processes import most_workers
+from qabench.io.workers import most_workers
 from qabench.scoring.accuracy import accuracy
 from qabench.scoring.rouge import BACKENDS, rouge
 from qabench.text import Normalizer

@@ -18,7 +18,7 @@ from typing import Any
 
 from openai_server import Fault, OpenAIServer, completion
 
-from qabench.tables import Table
+from qabench.io.tables import Table
 
 QUESTIONS = 100
 EVERY = 5

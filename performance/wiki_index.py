@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from qabench.processes import map_parallel
+from qabench.io.workers import map_parallel
 from qabench.retrieval.bm25 import sharded_build
 from qabench.retrieval.bm25.corpus_parts import CorpusParts
 from qabench.retrieval.bm25.formulas import Parameters

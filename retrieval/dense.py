@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from qabench.files import replacing
-from qabench.paths import cache_dir
+from qabench.io.files import cache_dir, replacing
 from qabench.retrieval.bm25.index import Hits
 
 # The same text in another batch differs in later digits. Equal passages must tie: ties are broken by position.

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any, Protocol
 
 from qabench.errors import InputError
+from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.hits import HITS_SHOWN
-from qabench.tables import Displayed, Table
 
 TEXTS = ("contents", "text")  # fields with the text of a document; the first that exists is used
 SOURCES = ("url", "title")  # fields with its source

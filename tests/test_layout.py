@@ -22,23 +22,12 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 LAYERS = [
     [
         "errors",
-        "limits",
-        "processes",
-        "threads",
-        "workers",
-        "terminal",
-        "http",
-        "paths",
-        "files",
-        "database",
-        "tables",
+        "io",
         "rows",
         "answers",
-        "versions",
         "signature",
         "stats",
         "predictions",
-        "environment",
     ],
     ["text", "scoring", "sources", "evaluation", "official", "prompts"],
     ["loading_scripts"],
@@ -211,7 +200,7 @@ def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 # What prints: everything else calls these, so that no text from outside reaches a terminal unescaped.
-PRINTERS = {"qabench.terminal", "qabench.cli.output"}
+PRINTERS = {"qabench.io.terminal", "qabench.cli.output"}
 
 
 def test_only_two_modules_print() -> None:

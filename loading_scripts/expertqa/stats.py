@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from qabench.io.tables import Table
 from qabench.loading_scripts.expertqa.parse import SYSTEMS
 from qabench.scoring.expertqa import LABELS
-from qabench.tables import Table
 
 PUBLISHED_ROWS = {
     ("main", "train"): 2177,

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from qabench.io.tables import Table
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES, to_source
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, published_table
-from qabench.tables import Table
 
 Tally = Mapping[str, Counter[Any]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.files import write_json
+from qabench.io.files import write_json
 
 SEQ2SEQ, CHAT = KINDS = ("seq2seq", "chat")
 RECORD = "recipe.json"

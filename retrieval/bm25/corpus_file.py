@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.limits import json_of
+from qabench.io.limits import json_of
 from qabench.retrieval.bm25.arrays import Array
 
 LINES_PER_OFFSET = 1024

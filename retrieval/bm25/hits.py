@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from qabench.tables import Displayed, Table
+from qabench.io.tables import Displayed, Table
 
 HITS_SHOWN = 10  # by print and in notebooks
 

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 
 from qabench.errors import InputError, QabenchError
-from qabench.processes import map_parallel
+from qabench.io.tables import Displayed, Table
+from qabench.io.workers import map_parallel
 from qabench.retrieval.bm25.arrays import Floats, Mask
 from qabench.retrieval.bm25.backends import Scorer
 from qabench.retrieval.bm25.building import Content, build, check_belongs
@@ -23,7 +24,6 @@ from qabench.retrieval.bm25.hits import Hits
 from qabench.retrieval.bm25.reading import Source
 from qabench.retrieval.bm25.stored import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, name_of, tokenize, words
-from qabench.tables import Displayed, Table
 
 __all__ = ["METHODS", "BM25Index", "Hits", "Tokenizer", "words"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.limits import json_of
+from qabench.io.limits import json_of
 
 
 def read_plan(path: Path, format: int) -> dict[str, Any] | None:

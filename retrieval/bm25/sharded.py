@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.processes import map_parallel
+from qabench.io.workers import map_parallel
 from qabench.retrieval.bm25.arrays import Array, Floats, Positions
 from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.corpus_dataset import PREFIX, CorpusDataset

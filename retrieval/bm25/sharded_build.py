@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.files import sweep, write_json
-from qabench.processes import most_workers
+from qabench.io.files import sweep, write_json
+from qabench.io.workers import cluster, map_parts, most_workers
 from qabench.retrieval.bm25.arrays import Array, Floats
 from qabench.retrieval.bm25.backends import InvertedScorer
 from qabench.retrieval.bm25.building import Content, Origin
@@ -37,7 +37,6 @@ from qabench.retrieval.bm25.storage import StoredArrays, write
 from qabench.retrieval.bm25.stored import save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, name_of
 from qabench.retrieval.bm25.vocabulary import StoredVocabulary
-from qabench.workers import cluster, map_parts
 
 FORMAT = 1
 PLAN, TERMS = "index.json", "terms.bm25"

@@ -21,8 +21,8 @@ import numpy as np
 import xxhash
 
 from qabench.errors import InputError
-from qabench.files import replacing, sweep
-from qabench.limits import json_of
+from qabench.io.files import replacing, sweep
+from qabench.io.limits import json_of
 from qabench.retrieval.bm25.arrays import Array
 
 MAGIC = b"QABBM25"

@@ -10,8 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from qabench.files import replacing
-from qabench.paths import cache_dir
+from qabench.io.files import cache_dir, replacing
 
 FOLDER = "web"
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
-from qabench.http import retry_after
+from qabench.io.http import retry_after
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.limits import PageLimits
 from qabench.retrieval.web.robots import allows, crawl_delay, rules_of

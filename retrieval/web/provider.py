@@ -30,7 +30,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from qabench.errors import InputError
-from qabench.limits import toml_of
+from qabench.io.limits import toml_of
 from qabench.retrieval.web.limits import PageLimits, page_limits
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")

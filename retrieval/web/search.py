@@ -107,6 +107,6 @@ def _json(answer: Answer) -> Any:
 
 def _without_query(text: str) -> str:
     """A message of the HTTP client without the queries of URLs, which may contain keys."""
-    from qabench.terminal import printable
+    from qabench.io.terminal import printable
 
     return printable(text)

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from qabench.io.workers import DaemonPool
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.extract import extractor, main_text
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher
 from qabench.retrieval.web.provider import SearchProvider
 from qabench.retrieval.web.search import Searcher
-from qabench.threads import DaemonPool
 
 NO_TEXT = "no text"
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qabench.errors import InputError, QabenchError
-from qabench.files import sweep, write_json, write_text
-from qabench.limits import json_of
-from qabench.paths import cache_dir
+from qabench.io.files import cache_dir, sweep, write_json, write_text
+from qabench.io.limits import json_of
 from qabench.retrieval.wiki.page import valid_id
 
 VARIABLE = "QABENCH_WIKICACHE"

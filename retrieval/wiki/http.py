@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from qabench.http import retry_after
+from qabench.io.http import retry_after
 from qabench.retrieval.wiki.page import WikiError
 from qabench.sources.download import Retry
 

@@ -7,8 +7,8 @@ import warnings
 from typing import Any, TypeVar
 
 from qabench.errors import InputError, QabenchError
-from qabench.http import retry_after
-from qabench.limits import TooLarge, json_of
+from qabench.io.http import retry_after
+from qabench.io.limits import TooLarge, json_of
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.http import Answer, PoliteClient, TryAgain, Unreachable
 from qabench.retrieval.wiki.markdown import parsed, to_markdown

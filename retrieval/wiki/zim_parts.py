@@ -14,15 +14,15 @@ from functools import partial
 from pathlib import Path
 
 from qabench.errors import InputError
-from qabench.files import replacing, sweep, write_json
-from qabench.limits import json_of
+from qabench.io.files import replacing, sweep, write_json
+from qabench.io.limits import json_of
+from qabench.io.workers import map_parts
 from qabench.retrieval.bm25.corpus_file import opened_parquet
 from qabench.retrieval.bm25.plan import read_plan
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
 from qabench.retrieval.wiki.zim import Article, ZimFile, decoded, opened
-from qabench.workers import map_parts
 
 FORMAT = 1
 PLAN = "zim.json"

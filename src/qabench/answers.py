@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from qabench.errors import InputError
-from qabench.limits import MAX_DEPTH, json_of
+from qabench.io.limits import MAX_DEPTH, json_of
 
 SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.limits import json_of, numbered_lines, why_not_json
+from qabench.io.limits import json_of, numbered_lines, why_not_json
 
 NAMED = 5  # ids or lines that a message lists; the others are counted
 STDIN = "-"

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from qabench.benchmarks import Benchmark, benchmark, load
 from qabench.errors import SourceError
+from qabench.io.tables import Table
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table, open_path
 from qabench.loading_scripts.published import LEADERBOARD
-from qabench.tables import Table
 
 HERE, PUBLISHED, PUBLISHED_SUFFIX = "here", "published", " (published)"
 

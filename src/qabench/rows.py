@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import DataError
-from qabench.limits import json_of, why_not_json
+from qabench.io.limits import json_of, why_not_json
 
 JSON_NAMES = {dict: "object", list: "list", str: "string", int: "integer", float: "number", bool: "true or false"}
 

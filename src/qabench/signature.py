@@ -8,8 +8,8 @@ from typing import Any
 
 from qabench.answers import dumps
 from qabench.errors import InputError
-from qabench.terminal import redacted
-from qabench.versions import package_version
+from qabench.io.environment import package_version
+from qabench.io.terminal import redacted
 
 
 def version() -> str:

@@ -107,7 +107,7 @@ def test_predictions_from_standard_input() -> None:
 
 def test_numbers_are_not_truncated_at_80_columns() -> None:
     from qabench.cli.output import _fitting
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     table = Table("t", ["system", *(f"metric{i}" for i in range(9))], [["a" * 30, *(["0.1234"] * 9)]])
     kept, dropped = _fitting(table, 80)
@@ -181,7 +181,7 @@ def test_a_full_disk_is_one_line() -> None:
 
 
 def test_secrets_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qabench.terminal import printable
+    from qabench.io.terminal import printable
 
     monkeypatch.setenv("QABENCH_API_KEY", "sk-very-secret-1")
     assert printable("the key sk-very-secret-1 is wrong") == "the key [redacted] is wrong"

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.cli.run_parts import limited, pairs
 from qabench.errors import InputError, QabenchError
+from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import FOLDER
-from qabench.terminal import printable
 
 ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").glob("*.jsonl"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qabench.database import open_database
+from qabench.io.sqlite import open_database
 
 SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
 

@@ -12,7 +12,7 @@ import qabench
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.needs import Need
 from qabench.cli import app
-from qabench.environment import ENVIRONMENT, HIDDEN, environment
+from qabench.io.environment import ENVIRONMENT, HIDDEN, environment
 
 ROOT = Path(__file__).parents[2]
 NAMES = {variable.name for variable in ENVIRONMENT}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qabench.files import check_writable, write_text
+from qabench.io.files import check_writable, write_text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

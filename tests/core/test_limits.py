@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qabench.answers import dumps, loads
 from qabench.errors import InputError
-from qabench.limits import MAX_DEPTH, TooLarge, check_depth, json_of, toml_of, yaml_of
+from qabench.io.limits import MAX_DEPTH, TooLarge, check_depth, json_of, toml_of, yaml_of
 from qabench.llm.exchange import UnreadableReply, read_reply
 from qabench.predictions import read_predictions
 from qabench.prompts.template import read_prompt

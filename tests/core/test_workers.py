@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.workers import Load, cluster, map_loaded, using
 from qabench.retrieval.bm25 import sharded_build
 from qabench.scale import Cluster
 from qabench.scale.index import index
@@ -22,7 +23,6 @@ from qabench.scale.scores import score
 from qabench.scale.texts import normalize
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
-from qabench.workers import Load, cluster, map_loaded, using
 
 TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3 + [
     "Houses",

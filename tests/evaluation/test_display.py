@@ -13,9 +13,9 @@ from qabench.benchmarks import benchmark, benchmark_names
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.comparison import Comparison, compare
+from qabench.io.tables import Displayed, Table
 from qabench.retrieval import BM25Index
 from qabench.retrieval.bm25.hits import Hits
-from qabench.tables import Displayed, Table
 
 SHOWN = "<script>"
 

@@ -9,8 +9,8 @@ from unittest import mock
 
 from fault_harness import Campaign
 
-from qabench.files import replacing, sweep, write_text
-from qabench.http import retry_after
+from qabench.io.files import replacing, sweep, write_text
+from qabench.io.http import retry_after
 from qabench.llm import cache as cache_module
 from qabench.llm.cache import LONGEST_LEASE, ReplyCache
 from qabench.llm.exchange import ChatRequest, Reply
@@ -78,7 +78,7 @@ def jumping_files(chance: random.Random, folder: Path) -> str:
 
     clock, path = Clock(chance), folder / "out.json"
     write_text(path, "old")
-    with mock.patch("qabench.files.time.time", clock.time):
+    with mock.patch("qabench.io.files.time.time", clock.time):
         clock.jump()
         try:
             with replacing(path) as file:
@@ -106,7 +106,7 @@ def jumping_dates(chance: random.Random, folder: Path) -> str:
     date = formatdate(REAL() + chance.uniform(-1e9, 1e9), usegmt=True)
     if chance.random() < 0.3:
         date = date.replace(date[chance.randrange(len(date))], chance.choice(("", "0", "9", "x", "é")))
-    with mock.patch("qabench.http.time.time", clock.time):
+    with mock.patch("qabench.io.http.time.time", clock.time):
         seconds = retry_after(date)
     if seconds is not None and not 0 <= seconds < 1e11:
         raise AssertionError(f"{seconds} from {date!r}")

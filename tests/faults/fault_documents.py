@@ -10,7 +10,7 @@ from fault_harness import Campaign, damaged
 
 from qabench.answers import dumps, loads
 from qabench.errors import InputError
-from qabench.limits import json_of, toml_of, yaml_of
+from qabench.io.limits import json_of, toml_of, yaml_of
 from qabench.llm.exchange import UnreadableReply, read_reply
 from qabench.predictions import read_predictions
 

@@ -21,6 +21,7 @@ from openai_server import completion
 from scripted_wiki import IMPATIENT
 
 from qabench.errors import QabenchError
+from qabench.io.terminal import printable
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
 from qabench.llm.endpoint import Endpoint
@@ -33,7 +34,6 @@ from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.sources import SourceFile, local_path
 from qabench.sources import download as download_module
 from qabench.sources.download import Retry
-from qabench.terminal import printable
 
 KEY = "sk-hostile-0123456789"
 LIMIT = 1 << 20  # bytes of a reply or page

@@ -19,8 +19,9 @@ from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.benchmarks.felm.claims import read_claims
 from qabench.cli.run_parts import limited, pairs
 from qabench.errors import QabenchError
-from qabench.http import retry_after
-from qabench.limits import json_of, toml_of, yaml_of
+from qabench.io.http import retry_after
+from qabench.io.limits import json_of, toml_of, yaml_of
+from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply
@@ -35,7 +36,6 @@ from qabench.retrieval.wiki.page import WikiPage
 from qabench.scoring.felm_replies import read_reply as read_felm_reply
 from qabench.scoring.judge import official_score, read_judgment
 from qabench.signature import parse as parse_signature
-from qabench.terminal import printable
 from qabench.text.normalize import after_lemmas, before_lemmas
 
 

@@ -19,7 +19,6 @@ from tiny_bleurt import write_tiny_bleurt
 from tiny_t5 import save_tiny_t5
 
 from qabench.errors import InputError, QabenchError
-from qabench.files import write_json
 from qabench.hub.build import repository
 from qabench.hub.build.card import in_namespace
 from qabench.hub.build.licenses import LICENSES, check_accepted, license_of
@@ -28,6 +27,7 @@ from qabench.hub.publish import space
 from qabench.hub.publish.card_code import run_card, stated_output
 from qabench.hub.publish.gate import check_dataset, check_space
 from qabench.hub.publish.staging import stage_dataset, stage_space
+from qabench.io.files import write_json
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
 from qabench.metrics import metric_names
 from qabench.neural.nli import prompt_of

@@ -16,7 +16,7 @@ import pytest
 from scripted_wiki import BRISK, IMPATIENT, Fault, ScriptedWiki, api_error, isolate, wiki_of
 
 from qabench.errors import InputError, QabenchError
-from qabench.http import retry_after
+from qabench.io.http import retry_after
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.http import PoliteClient
 from qabench.retrieval.wiki.mediawiki import MediaWiki

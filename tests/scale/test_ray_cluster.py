@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
+from qabench.io.workers import cluster, constant
 from qabench.loading_scripts import fanoutqa
 from qabench.retrieval.bm25 import sharded_build
 from qabench.scale import Cluster
 from qabench.scale.parts import open_source, run
-from qabench.workers import cluster, constant
 
 pytestmark = pytest.mark.xdist_group("ray")
 ANSWERS = sorted((Path(fanoutqa.__path__[0]) / "sample" / "generations").iterdir())[0]

@@ -47,7 +47,7 @@ def test_equals_the_pipeline_on_each_text(spacy_model: str, texts: list[str]) ->
 
 
 def test_a_killed_process_causes_a_warning(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qabench.processes._run", _die)
+    monkeypatch.setattr("qabench.io.workers._run", _die)
     lemmatizer = SpacyLemmatizer(spacy_model, workers=2)
     texts = [f"{i} cats were running" for i in range(5000)]
     with pytest.warns(UserWarning, match="was killed"):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks.needs import Need
 from qabench.errors import InputError
 from qabench.evaluation.metric import CUTOFF, Metric
-from qabench.tables import Displayed, Table
+from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record

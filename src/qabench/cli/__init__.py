@@ -15,7 +15,7 @@ import typer
 
 from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
-from qabench.terminal import write_line
+from qabench.io.terminal import write_line
 
 # Section of the help -> command -> (module:function or module:Typer, help in one line).
 COMMANDS = {

@@ -76,7 +76,7 @@ def _bytes(size: str) -> int:
 
 def _print(built: list[Built]) -> None:
     from qabench.cli.output import print_table, say, say_on_stderr
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     columns = ["repository", "configs", "rows", "bytes"]
     cells = [

@@ -25,9 +25,9 @@ SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
     """Show the path and size of each cache; for model replies, by model."""
     from qabench.cli.output import print_json, print_tables
+    from qabench.io.files import cache_dir
+    from qabench.io.tables import Table
     from qabench.llm.stores import replies_path, stored_replies
-    from qabench.paths import cache_dir
-    from qabench.tables import Table
 
     chosen = checked_format(format, as_json)
     replies = stored_replies()

@@ -15,6 +15,6 @@ def cite(
 ) -> None:
     """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
     from qabench.citations import bibtex
-    from qabench.terminal import write_document
+    from qabench.io.terminal import write_document
 
     write_document(bibtex(names or ()))

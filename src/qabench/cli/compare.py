@@ -51,7 +51,7 @@ def _compare(
     from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
     from qabench.evaluate import checked_options
     from qabench.evaluation.comparison import compare as compare_evaluations
-    from qabench.files import check_writable, write_json
+    from qabench.io.files import check_writable, write_json
     from qabench.runs.sources import read_evaluations
 
     found = benchmark_of(benchmark)

@@ -84,7 +84,7 @@ def _kappas(
 
 def _print_kappas(rows: list[dict[str, Any]]) -> None:
     from qabench.cli.output import print_table
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     cells = [
         [f"{row['first']} - {row['second']}", f"{row['kappa']:.4f}", f"{row['low']:.4f} to {row['high']:.4f}"]
@@ -119,7 +119,7 @@ def _report(
 
 def _print(settings: dict[str, Any], systems: dict[str, Scores], compared: Comparison) -> None:
     from qabench.cli.output import print_table, say
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     of = f"{compared.items} items of " if compared.items != compared.questions else ""
     rows: list[list[Any]] = [

@@ -10,8 +10,8 @@ import typer
 def env(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
     """Show versions, models, caches, variables and what is official here, for bug reports. Keys are never shown."""
     from qabench.cli.output import print_json, print_table
-    from qabench.environment import ENVIRONMENT, environment
-    from qabench.tables import Table
+    from qabench.io.environment import ENVIRONMENT, environment
+    from qabench.io.tables import Table
 
     found = environment() | {"official": _official()}
     if as_json:

@@ -12,8 +12,8 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.labels import labels
 from qabench.evaluation.results import cached_note, problems, unscored
 from qabench.evaluation.scores import Score
+from qabench.io.tables import Table
 from qabench.published import ranks
-from qabench.tables import Table
 
 SHOWN = 5  # problems that are listed per evaluation; the others are counted
 

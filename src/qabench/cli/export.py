@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from qabench.errors import InputError
-from qabench.terminal import write_document
+from qabench.io.terminal import write_document
 
 SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval"}
 
@@ -35,7 +35,7 @@ def export(
 ) -> None:
     """Write the answers of runs as predictions, as records, or as logs for `datasets`."""
     from qabench.cli.output import hint, say, warn
-    from qabench.files import check_writable, write_text
+    from qabench.io.files import check_writable, write_text
     from qabench.runs import export as runs_export
     from qabench.runs.sources import read_evaluations
 

@@ -10,7 +10,7 @@ import typer
 
 from qabench.cli.options import OnRay, RayAddress, on_ray
 from qabench.errors import InputError
-from qabench.terminal import write_line
+from qabench.io.terminal import write_line
 
 if TYPE_CHECKING:
     from qabench.retrieval.bm25.sharded_build import Corpus

@@ -20,8 +20,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
 from qabench.cli.quiet import is_quiet
-from qabench.tables import Table
-from qabench.terminal import printable, write_document, write_line
+from qabench.io.tables import Table
+from qabench.io.terminal import printable, write_document, write_line
 
 # In a pipe, lines are not wrapped at 80 characters: a program or a pager reads them.
 PIPE_WIDTH = 200

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from qabench.errors import InputError
-from qabench.terminal import write_line
+from qabench.io.terminal import write_line
 
 PACKAGES = {"lm-eval": "qabench.benchmarks"}
 

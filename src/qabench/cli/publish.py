@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from qabench.hub.publish.publisher import Published
     from qabench.hub.publish.sending import Outcome
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
 
 def publish(
@@ -63,7 +63,7 @@ def publish(
 
 def _print(published: Published) -> None:
     from qabench.cli.output import print_table, say, say_on_stderr
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     if published.dry_run:
         for one in published.repositories:
@@ -99,7 +99,7 @@ def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
 
 
 def _files(one: Outcome) -> Table:
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     cells = [[file.path, file.change, file.size, (file.sha256 or "")[:12]] for file in one.files]
     return Table(f"{one.repo_id} ({one.kind}, {one.tag})", ["file", "change", "bytes", "sha256"], cells)

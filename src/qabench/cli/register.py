@@ -69,7 +69,7 @@ def _configs(names: list[str], wanted: list[str]) -> list[tuple[str, str]]:
 
 def _print(rows: list[Registration]) -> None:
     from qabench.cli.output import print_table, say
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     cells = [[f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in rows]
     print_table(Table("Under their Hub names", ["name", "kind", "state"], cells))

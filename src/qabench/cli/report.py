@@ -39,7 +39,7 @@ def report(
     from qabench.benchmarks import benchmark as benchmark_of
     from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say
     from qabench.evaluate import checked_families
-    from qabench.files import check_writable
+    from qabench.io.files import check_writable
 
     if output.suffix.lower() in (".html", ".htm"):
         raise InputError(f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example")

@@ -10,8 +10,8 @@ import typer
 from qabench.cli.options import AsJson, BenchmarkName, Format, checked_format
 
 if TYPE_CHECKING:
+    from qabench.io.tables import Table
     from qabench.reproduction import Check, Reproduction
-    from qabench.tables import Table
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJson = False) -> None:
@@ -38,7 +38,7 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJso
 def _tables(name: str, reproduction: Reproduction) -> list[Table]:
     """Return one table of statistics and one of scores; the last table has the notes."""
     from qabench.benchmarks import benchmark
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     tables = []
     for kind in ("statistic", "score"):

@@ -118,8 +118,8 @@ def _add(files: Files, path: Path, report: Mapping[str, Any], about: About, metr
 
 
 def _write(files: Files, out: Path) -> list[str]:
-    from qabench.files import write_text
     from qabench.hub.results.entries import to_yaml
+    from qabench.io.files import write_text
 
     texts = {}
     for name, entries in files.items():
@@ -139,7 +139,7 @@ def _report(files: Files, written: list[str], model: str | None, pull_request: s
 
     from qabench.cli.output import print_json, say
     from qabench.hub.results.entries import to_yaml
-    from qabench.terminal import write_document
+    from qabench.io.terminal import write_document
 
     if as_json:
         shown = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}

@@ -119,7 +119,7 @@ def run(
     model does not respond or no question was answered, 2 wrong usage, 130 and 143 interrupted.
     """
     from qabench.cli import run_parts as parts
-    from qabench.files import check_writable
+    from qabench.io.files import check_writable
 
     chosen = checked_format(format, as_json)
     if output:

@@ -15,10 +15,10 @@ from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli import evaluation_output
 from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, warn
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.files import write_json
-from qabench.limits import yaml_of
-from qabench.tables import Table
-from qabench.terminal import write_line
+from qabench.io.files import write_json
+from qabench.io.limits import yaml_of
+from qabench.io.tables import Table
+from qabench.io.terminal import write_line
 
 if TYPE_CHECKING:
     from qabench.benchmarks import Setting

@@ -88,7 +88,7 @@ def _score(
     from qabench.cli import evaluation_output as shown
     from qabench.cli.output import plain_warnings, print_json, progress_bar
     from qabench.evaluate import checked_families, checked_options
-    from qabench.files import check_writable, write_json, write_text
+    from qabench.io.files import check_writable, write_json, write_text
     from qabench.runs.sources import read_evaluations
 
     found = benchmark_of(benchmark)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.io.tables import flattened
 from qabench.predictions import read_predictions, some
-from qabench.tables import flattened
 
 
 @dataclass

@@ -14,11 +14,11 @@ from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scores import CONFIDENCE, SEED, Score, columns_of, scores_of
+from qabench.io.tables import Displayed, Table
 from qabench.stats import RESAMPLES, Difference, adjust
 from qabench.stats.comparison import Pair, check_test, record
 from qabench.stats.paired import paired_tests
 from qabench.stats.resampling import Array
-from qabench.tables import Displayed, Table
 
 TEST = "randomization"
 CORRECTION = "holm"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from qabench.tables import Table
+from qabench.io.tables import Table
 
 if TYPE_CHECKING:
     from qabench.evaluation.comparison import Comparison

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from qabench.evaluation.record import ANSWERED, CUT_OFF, STATUSES, Record
-from qabench.tables import Displayed, Table
+from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.evaluation.scores import Score

@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from qabench.database import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
+from qabench.io.files import cache_dir
+from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 from qabench.llm.exchange import ChatRequest, Reply
 from qabench.llm.owners import has_ended, new_owner
-from qabench.paths import cache_dir
 
 T = TypeVar("T")
 LEASE_SECONDS = 30.0

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from qabench.environment import JUDGE_BASE_URL, JUDGE_KEY
 from qabench.errors import InputError
+from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
 
 OPENAI = "https://api.openai.com/v1"
 HUGGINGFACE = "https://router.huggingface.co/v1"

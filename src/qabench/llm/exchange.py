@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from qabench.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
+from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qabench.errors import InputError
-from qabench.http import retry_after
+from qabench.io.http import retry_after
 from qabench.llm.exchange import UnreadableReply
 from qabench.llm.reasons import FATAL, reason_of
 

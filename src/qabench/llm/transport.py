@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.limits import MAX_REPLY_CHARACTERS
+from qabench.io.limits import MAX_REPLY_CHARACTERS
 from qabench.llm.exchange import UnreadableReply
 
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"

@@ -13,7 +13,7 @@ from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.evaluation import Evaluation
-from qabench.files import write_json, write_text
+from qabench.io.files import write_json, write_text
 from qabench.report import view
 from qabench.report.analysis import Analysis, analyze
 from qabench.report.overview import overview

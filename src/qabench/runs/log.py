@@ -11,10 +11,10 @@ from typing import Any
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
+from qabench.io.terminal import printable
 from qabench.llm.running import run_sync
 from qabench.runs.archive import check_archive, damaged_log
 from qabench.runs.reply_cache import COUNTS
-from qabench.terminal import printable
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.files import check_writable
+from qabench.io.files import check_writable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.transport import limited_replies
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe

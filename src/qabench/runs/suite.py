@@ -10,7 +10,7 @@ from typing import Any
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.errors import InputError, QabenchError
-from qabench.limits import yaml_of
+from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
 from qabench.runs.probe import at_address, plain, probe

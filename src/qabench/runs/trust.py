@@ -9,11 +9,11 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
 from qabench.errors import InputError
+from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header, whole_log
 from qabench.runs.probe import ADDRESSED
 from qabench.runs.task_options import check_task_options
-from qabench.terminal import printable
 
 # These fields of a log name code, files or servers; a run of qabench does not set them.
 DROPPED = ("task_file", "solver", "solver_args", "solver_args_passed", "sandbox", "model_roles", "revision")

@@ -18,9 +18,8 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
-from qabench.processes import most_workers
+from qabench.io.workers import Load, most_workers, using
 from qabench.scale.worker import Attempts, Worker, versions
-from qabench.workers import Load, using
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -79,7 +78,7 @@ class Cluster:
         self._closing.close()
 
     def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
-        """As ``qabench.workers.map_loaded``: the results in the order of the inputs, each once.
+        """As ``qabench.io.workers.map_loaded``: the results in the order of the inputs, each once.
 
         Args:
             load: a picklable function that returns the function to apply; called once in each process.

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.files import replacing, sweep, write_json
-from qabench.limits import json_of
+from qabench.io.files import replacing, sweep, write_json
+from qabench.io.limits import json_of
+from qabench.io.workers import map_loaded
 from qabench.retrieval.bm25.corpus_file import CorpusFile
-from qabench.workers import map_loaded
 
 ROWS_PER_PART = 1000
 JOB = "job.json"

@@ -11,6 +11,7 @@ from typing import Any
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.errors import InputError
+from qabench.io.environment import package_version
 from qabench.neural.bleurt import MODEL, MODEL_VARIABLE, Scorer, load_bleurt
 from qabench.neural.models import ModelSource, locate
 from qabench.scale.parts import ROWS_PER_PART, Columns, Progress, Rows, cells, open_source, run
@@ -18,7 +19,6 @@ from qabench.scoring.accuracy import accuracy
 from qabench.scoring.rouge import BACKENDS, ROUGE_TYPES, resolve_backend, rouge
 from qabench.text import Lemmatizer, Normalizer
 from qabench.text.normalize import check_key
-from qabench.versions import package_version
 
 FORMATS = ("python", "json")
 PARTS = ("precision", "recall", "fscore")

@@ -13,9 +13,9 @@ import numpy as np
 
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError
+from qabench.io.environment import package_version
 from qabench.scoring.pairs import check_pairs
 from qabench.text.repaired import RepairedTexts
-from qabench.versions import package_version
 
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 REPAIRED = RepairedTexts()

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
+from qabench.io.environment import package_version
 from qabench.scoring.pairs import text_pairs
 from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
-from qabench.versions import package_version
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator

@@ -13,8 +13,8 @@ from typing import Any
 
 from qabench.answers import UNANSWERED, text_of
 from qabench.errors import InputError, MissingExtra
+from qabench.io.environment import package_version
 from qabench.scoring.pairs import check_pairs
-from qabench.versions import package_version
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 BACKENDS = {"rouge_score": "rouge-score", "rouge_score_rs": "rouge-score-rs"}

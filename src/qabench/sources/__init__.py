@@ -13,7 +13,7 @@ Environment variables:
 
 from __future__ import annotations
 
-from qabench.paths import cache_dir
+from qabench.io.files import cache_dir
 from qabench.sources.digest import Digests, compute_digests, find_mismatch, verify
 from qabench.sources.download import Progress, request_url
 from qabench.sources.mirror import FileResult, check, fetch, write_mirror

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from qabench.errors import DigestMismatch, SourceError
-from qabench.http import retry_after
+from qabench.io.http import retry_after
 from qabench.sources.digest import find_mismatch, verify
 from qabench.sources.table import SourceFile
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from qabench.errors import DigestMismatch, QabenchError, SourceError
-from qabench.files import replacing, sweep
+from qabench.io.files import replacing, sweep
 from qabench.sources.digest import find_mismatch
 from qabench.sources.download import Progress
 from qabench.sources.resolve import NotProvided, Where, available, damage_advice, find_local, local_path

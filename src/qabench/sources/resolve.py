@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from qabench.errors import SourceError, SourceUnavailable
-from qabench.paths import cache_dir
+from qabench.io.files import cache_dir
 from qabench.sources.digest import find_mismatch, mismatch_error
 from qabench.sources.download import DownloadFailed, Progress, download, request_url
 from qabench.sources.table import SourceFile

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.limits import json_of, numbered_lines, why_not_json
+from qabench.io.limits import json_of, numbered_lines, why_not_json
 
 MAX_BYTES = 5 * 1024 * 1024
 NAMED = 5  # lines or ids that a message lists; the others are counted

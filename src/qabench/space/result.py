@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from qabench.tables import flattened
+from qabench.io.tables import flattened
 
 ROWS_SHOWN = 200
 CHARACTERS_SHOWN = 400

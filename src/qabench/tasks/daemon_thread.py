@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.lowlevel import current_token
 
-from qabench.threads import run_job
+from qabench.io.workers import run_job
 
 Out = TypeVar("Out")
 

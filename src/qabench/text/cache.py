@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from qabench.database import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
-from qabench.paths import cache_dir
+from qabench.io.files import cache_dir
+from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 
 MAX_BYTES = 256 * 1024 * 1024
 DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"

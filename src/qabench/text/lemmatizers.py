@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from qabench.errors import InputError, MissingExtra
+from qabench.io.environment import package_version
 from qabench.text.spacy_lemmatizer import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, install_hint
-from qabench.versions import package_version
 
 NAMES = ("auto", "spacy", "simplemma")
 

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 from qabench.errors import QabenchError
+from qabench.io.environment import package_version
+from qabench.io.workers import cluster, map_loaded
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
 from qabench.text.repaired import repair
-from qabench.versions import package_version
-from qabench.workers import cluster, map_loaded
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000

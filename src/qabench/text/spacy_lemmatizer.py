@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import MissingExtra
-from qabench.processes import map_parallel, most_workers
-from qabench.versions import package_version
+from qabench.io.environment import package_version
+from qabench.io.workers import map_parallel, most_workers
 
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"

@@ -13,8 +13,8 @@ from pathlib import Path
 from qabench.benchmarks.expertqa.passages import Evidence, load_passages
 from qabench.benchmarks.expertqa.rankers import AUTO, BM25, DENSE
 from qabench.errors import InputError, QabenchError
+from qabench.io.workers import DaemonPool
 from qabench.llm.client import Progress
-from qabench.threads import DaemonPool
 
 K = 5  # passages that the authors retrieve; the verdict's prompt shows three of them
 AT_ONCE = 8  # atomic claims

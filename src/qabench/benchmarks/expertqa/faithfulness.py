@@ -15,11 +15,11 @@ from typing import Any
 from qabench.benchmarks.expertqa.claims import split_claims, without_marks
 from qabench.benchmarks.expertqa.items import Item
 from qabench.benchmarks.expertqa.questions import Questions
+from qabench.io.tables import Table
 from qabench.neural.nli import Entailment, Splitter, label_claims
 from qabench.predictions import Predictions
 from qabench.scoring.faithfulness import Faithfulness, contains, correlation, faithfulness
 from qabench.stats import Interval
-from qabench.tables import Table
 
 
 def claims_of(answer: str | None, reference: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, passage_sources, split_claims
 from qabench.benchmarks.expertqa.questions import Questions
 from qabench.errors import InputError
-from qabench.files import write_text
+from qabench.io.files import write_text
 from qabench.predictions import Predictions, read_predictions
 
 Item = dict[str, Any]

@@ -21,7 +21,7 @@ from qabench.benchmarks.fanoutqa.official import DECLARATIONS, GENERATION
 from qabench.benchmarks.fanoutqa.submission_metadata import SETTINGS, Problem, read_metadata
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation
-from qabench.files import write_text
+from qabench.io.files import write_text
 from qabench.predictions import Prediction, Predictions, read_predictions
 from qabench.scoring.judge import MAX_ANSWER_CHARACTERS
 from qabench.signature import parse, signature

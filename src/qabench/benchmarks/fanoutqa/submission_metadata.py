@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.files import write_json
-from qabench.limits import json_of
+from qabench.io.files import write_json
+from qabench.io.limits import json_of
 
 SETTINGS = ("closedbook", "openbook", "evidenceprovided")
 TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")

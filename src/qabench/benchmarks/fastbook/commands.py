@@ -73,7 +73,7 @@ def retrieve(
 
 def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path | None, corpus: Path | None) -> None:
     from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
-    from qabench.files import write_text
+    from qabench.io.files import write_text
 
     if run:
         for outcome in outcomes:

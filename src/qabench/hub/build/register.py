@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from qabench.errors import SourceError
-from qabench.files import write_json, write_text
+from qabench.io.files import write_json, write_text
 from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
 from qabench.signature import version

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, SourceUnavailable
-from qabench.files import write_json, write_text
 from qabench.hub.build import repository
 from qabench.hub.build.card import card_text, eval_tasks, in_namespace
 from qabench.hub.build.register import NAMESPACE
+from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names, dataset_table, source_table
 from qabench.signature import version

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qabench.hub.build import repository
-from qabench.limits import json_of
+from qabench.io.limits import json_of
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

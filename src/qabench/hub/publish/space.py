@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import QabenchError
-from qabench.files import write_json, write_text
 from qabench.hub.build import repository
 from qabench.hub.build.card import in_namespace
+from qabench.io.files import write_json, write_text
 from qabench.signature import version
 
 FORMAT = "qabench metric space"

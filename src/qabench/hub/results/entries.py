@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
 from qabench.hub.results.reports import Report, chosen, deviations_of, remarks, signature_of
-from qabench.limits import yaml_of
+from qabench.io.limits import yaml_of
 from qabench.signature import version
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import ANSWERED
-from qabench.limits import json_of
+from qabench.io.limits import json_of
 from qabench.official import deviations, signature_name
 
 Report = Mapping[str, Any]

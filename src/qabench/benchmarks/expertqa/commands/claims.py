@@ -91,9 +91,9 @@ def _by_model(
     from qabench.benchmarks.expertqa.claims_by_model import claim_splitter, plan_claims, split_by_model
     from qabench.cli.output import print_table, progress_bar, warn
     from qabench.errors import InputError
+    from qabench.io.tables import Table
     from qabench.llm.budget import Prices
     from qabench.llm.endpoint import key_for_typed
-    from qabench.tables import Table
 
     if not model:
         raise InputError("--by model needs --model NAME")

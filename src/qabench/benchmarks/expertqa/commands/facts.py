@@ -119,7 +119,7 @@ def facts(
 
 def _print_plan(plan: Plan, as_json: bool) -> None:
     from qabench.cli.output import print_json, print_table
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     values = plan.as_dict()
     if as_json:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.items import Item
     from qabench.benchmarks.expertqa.questions import Questions
     from qabench.evaluation import Metric, Record
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
 BY_SYSTEM = (
     *("autoais_macro", "autoais_micro", "autoais_agreement.accuracy", "autoais_agreement.complete.f1"),
@@ -131,7 +131,7 @@ def print_scores(items: Sequence[Item], output: Path, questions: Questions | Non
     from qabench.benchmarks import benchmark
     from qabench.benchmarks.expertqa.predictions import evaluate
     from qabench.cli.output import print_table, say
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     claims = [claim for item in items for claim in item["claims"]]
     if questions is None:
@@ -161,7 +161,7 @@ def print_scores(items: Sequence[Item], output: Path, questions: Questions | Non
 def _by_system(records: Sequence[Record], metrics: Sequence[Metric]) -> Table | None:
     """The headline scores of each system whose answers were annotated; None if there are no systems."""
     from qabench.evaluation.scores import scores_of
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     systems: dict[str, list[Record]] = {}
     for record in records:

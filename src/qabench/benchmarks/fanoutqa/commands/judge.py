@@ -141,8 +141,8 @@ def _run(items: _Items, judge: Judge) -> Judged:
 def _print_plan(items: _Items, judge: Judge, as_json: bool) -> None:
     from qabench.benchmarks.fanoutqa.judge import plan_judging
     from qabench.cli.output import print_json, print_table
+    from qabench.io.tables import Table
     from qabench.llm.budget import ESTIMATE
-    from qabench.tables import Table
 
     plan = plan_judging(items.questions, items.references, items.predictions, judge)
     endpoint = judge.caller.endpoint
@@ -167,7 +167,7 @@ def _report(items: _Items, judged: Judged, output: Path | None, per_item: Path |
 
     from qabench.benchmarks.fanoutqa.official import DECLARATIONS
     from qabench.cli.output import print_json
-    from qabench.files import write_json, write_text
+    from qabench.io.files import write_json, write_text
     from qabench.official import deviations
     from qabench.signature import digest, signature
 
@@ -190,7 +190,7 @@ def _report(items: _Items, judged: Judged, output: Path | None, per_item: Path |
 
 def _print(judged: Judged, report: dict[str, Any]) -> None:
     from qabench.cli.output import print_table, say
-    from qabench.tables import Table
+    from qabench.io.tables import Table
 
     if judged.absent:
         say(f"No judge score: {judged.absent}", "bold red")

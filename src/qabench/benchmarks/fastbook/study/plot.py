@@ -10,7 +10,7 @@ from typing import Any
 from qabench.benchmarks.fastbook.study.report import label
 from qabench.benchmarks.fastbook.study.study import ALL, Outcome
 from qabench.errors import InputError, MissingExtra
-from qabench.files import replacing
+from qabench.io.files import replacing
 
 # The colors of Okabe and Ito, which are distinguishable with any kind of color vision; markers for grayscale.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from qabench.benchmarks.fastbook.study.study import ALL, Outcome, Study
-from qabench.tables import Table
+from qabench.io.tables import Table
 
 
 def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:

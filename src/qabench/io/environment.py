@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -125,11 +126,10 @@ PACKAGES = (
 
 def environment() -> dict[str, Any]:
     """Information for a bug report, as JSON data: versions, models, folders with sizes, and the variables set."""
-    from qabench.paths import cache_dir
-    from qabench.signature import version
+    from qabench.io.files import cache_dir
 
     return {
-        "qabench": version(),
+        "qabench": package_version("qabench"),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in PACKAGES},
@@ -154,3 +154,13 @@ def _version(package: str) -> str | None:
 def _shown(variable: Variable) -> str | None:
     value = os.environ.get(variable.name)
     return HIDDEN if value is not None and variable.secret else value
+
+
+@cache
+def package_version(name: str) -> str:
+    """The installed version of a package. Cached: reading it takes a millisecond, and signatures need it per sample.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: the package is not installed.
+    """
+    return metadata.version(name)

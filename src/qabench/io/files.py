@@ -1,4 +1,4 @@
-"""Atomic writing of files: a reader sees either the old or the new content."""
+"""The cache folder, and atomic writing of files: a reader sees either the old or the new content."""
 
 from __future__ import annotations
 
@@ -105,3 +105,15 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def cache_dir() -> Path:
+    """The cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
+
+    The path is absolute. The folder is not created. All its content can be downloaded or computed again.
+    """
+    if named := os.environ.get("QABENCH_CACHE"):
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return platformdirs.user_cache_path("qabench")

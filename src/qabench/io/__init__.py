@@ -1,0 +1,1 @@
+"""Files, HTTP, caches, processes, the terminal and the environment."""

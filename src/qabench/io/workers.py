@@ -1,0 +1,209 @@
+"""Parallel work: forked processes, daemon threads, and stateful functions on a cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+TASKS_PER_WORKER = 4
+
+
+def most_workers() -> int:
+    """The number of processes to use: 1 if forking is not safe, else one per processor."""
+    return len(os.sched_getaffinity(0)) if _can_fork() else 1
+
+
+def map_parallel(
+    function: Callable[[In], Out],
+    items: Sequence[In],
+    workers: int | None,
+    least: int = 1,
+    items_per_task: int | None = None,
+) -> list[Out]:
+    """``[function(item) for item in items]``, in forked processes if there are many items.
+
+    Args:
+        function: any function; the processes inherit it by forking, so it need not be picklable.
+        items: picklable, and so are the results.
+        workers: processes; None for one per processor, but at most one for ``least`` items.
+        least: the minimum number of items per process.
+        items_per_task: the number of items sent to a process at a time; None for a quarter of its share.
+
+    Raises:
+        BrokenProcessPool: a process was killed.
+    """
+    return list(iterate_parallel(function, items, workers, least, items_per_task))
+
+
+def iterate_parallel(
+    function: Callable[[In], Out],
+    items: Sequence[In],
+    workers: int | None,
+    least: int = 1,
+    items_per_task: int | None = None,
+) -> Iterator[Out]:
+    """The results of ``map_parallel``, each as soon as it and those before it are there, for showing progress."""
+    if workers is None:
+        workers = min(most_workers(), len(items) // max(least, 1))
+    if min(workers, len(items)) <= 1 or not _can_fork():
+        yield from map(function, items)
+        return
+    size = items_per_task or -(-len(items) // (workers * TASKS_PER_WORKER))
+    tasks = [items[start : start + size] for start in range(0, len(items), size)]
+    with warnings.catch_warnings():
+        # Python warns about forking a process with threads; the children do not use locks of other threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(function,)) as executor:
+            for part in executor.map(_run, tasks):
+                yield from part
+
+
+def _can_fork() -> bool:
+    # Without fork, a child imports the user's main module again, which fails for scripts without a __main__ guard.
+    # A worker of another pool is not allowed to have children.
+    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+
+
+_function: Callable[[Any], Any]
+
+
+def _adopt(function: Callable[[Any], Any]) -> None:
+    global _function
+    _function = function
+
+
+def _run(items: Sequence[Any]) -> list[Any]:
+    return [_function(item) for item in items]
+
+
+_Job = tuple[Future[Any], Callable[[], Any]]
+
+
+class DaemonPool:
+    """A pool of daemon threads. What they do must be safe to abandon at any point, such as requests.
+
+    Args:
+        threads: their number.
+        name: the prefix of their names.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, function: Callable[[In], Out], item: In) -> Future[Out]:
+        """The future result of ``function(item)``."""
+        future: Future[Out] = Future()
+        self._jobs.put((future, lambda: function(item)))
+        return future
+
+    def map(self, function: Callable[[In], Out], items: Iterable[In]) -> list[Out]:
+        """The results, in the order of the items; the first exception is raised."""
+        return [future.result() for future in [self.submit(function, item) for item in items]]
+
+    def close(self) -> None:
+        """Ends the threads after the jobs in the queue, without waiting for them."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            run_job(*job)
+
+
+def run_job(future: Future[Any], job: Callable[[], Any]) -> None:
+    """Runs a job unless it was cancelled, and sets its result or exception."""
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(job())
+        except BaseException as error:
+            future.set_exception(error)
+
+
+Load = Callable[[], Callable[[In], Out]]
+
+
+class Workers(Protocol):
+    """Processes on one or several machines.
+
+    Attributes:
+        workers: the number of processes for work without a GPU.
+        num_gpus: the GPUs of each process that runs a network; 0 for none, below 1 to share one.
+    """
+
+    workers: int
+    num_gpus: float
+
+    def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool) -> Iterator[Out]:
+        """As ``map_loaded``; everything is picklable."""
+
+
+_in_use: Workers | None = None
+
+
+def cluster() -> Workers | None:
+    """The cluster in use; None for this process."""
+    return _in_use
+
+
+@contextmanager
+def using(workers: Workers) -> Iterator[None]:
+    """Within the block, ``map_loaded`` runs on these workers."""
+    global _in_use
+    before, _in_use = _in_use, workers
+    try:
+        yield
+    finally:
+        _in_use = before
+
+
+def map_loaded(load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
+    """The results of a function for each input, in order.
+
+    Args:
+        load: returns the function. Called once in this process, or once in each process of the cluster in use.
+        inputs: each is work for a second or more, because it is sent to a process separately.
+        gpu: whether the function runs on a GPU, if the workers have one.
+
+    Raises:
+        QabenchError: raised by the function, or processes were killed repeatedly.
+    """
+    if _in_use is None:
+        return map(load(), inputs)
+    return _in_use.map(load, inputs, gpu)
+
+
+def map_parts(function: Callable[[In], Out], parts: Sequence[In], workers: int | None = None) -> Iterator[Out]:
+    """The results of a function without a state, in order: on the cluster in use, or in forked processes.
+
+    Args:
+        function: picklable.
+        parts: as the inputs of ``map_loaded``.
+        workers: forked processes; None for one per processor.
+    """
+    if _in_use is None:
+        return iterate_parallel(function, parts, workers or most_workers(), items_per_task=1)
+    return _in_use.map(partial(constant, function), parts, False)
+
+
+def constant(function: Callable[[In], Out]) -> Callable[[In], Out]:
+    """The function. ``partial(constant, f)`` is the ``load`` of a function without a state."""
+    return function
