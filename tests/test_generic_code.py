@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src/qabench"
 GENERIC = (
     *("report", "runs", "hub", "space", "lm_eval", "llm", "neural", "stats", "evaluation", "tasks", "prompts", "cli"),
-    *("official.py", "evaluate.py", "predictions.py", "loading.py", "metric_module.py", "signature.py", "io/tables.py"),
+    *("official.py", "predictions.py", "loading.py", "metric_module.py", "signature.py", "io/tables.py"),
     *("inspect_tasks.py", "citations.py", "published.py", "reproduction.py"),
 )
 QUICKSTART = "cli/quickstart.py"  # shows one benchmark

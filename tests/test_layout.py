@@ -36,7 +36,7 @@ LAYERS = [
     ["benchmarks", "published", "reproduction"],
     ["scale"],
     ["metric_module"],
-    ["metrics", "inspect_tasks", "evaluate", "citations"],
+    ["metrics", "inspect_tasks", "citations"],
     ["runs", "report", "hub", "space"],
     ["cli", "__main__"],
 ]

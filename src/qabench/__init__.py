@@ -14,8 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qabench.benchmarks import benchmark, benchmark_names
-    from qabench.evaluate import evaluate_predictions
+    from qabench.benchmarks import benchmark, benchmark_names, evaluate_predictions
     from qabench.evaluation import Evaluation
     from qabench.loading import load_dataset, load_metric
     from qabench.metrics import metric_names
@@ -32,7 +31,7 @@ _MODULES = {
     "add_bm25_index": "qabench.retrieval.bm25.attach",
     "benchmark": "qabench.benchmarks",
     "benchmark_names": "qabench.benchmarks",
-    "evaluate_predictions": "qabench.evaluate",
+    "evaluate_predictions": "qabench.benchmarks",
     "load_dataset": "qabench.loading",
     "load_metric": "qabench.loading",
     "metric_names": "qabench.metrics",

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby
 
-from qabench.benchmarks import Benchmark, benchmark, load
+from qabench.benchmarks import benchmark
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.scores import Score
 from qabench.loading_scripts import dataset_table, source_table
-from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, shipped_scores
+from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
 from qabench.signature import parse
 from qabench.sources import available
 
@@ -35,9 +35,7 @@ def published(name: str, config: str | None = None, setting: str | None = None) 
 
 @cache
 def _all(name: str) -> list[PublishedScore]:
-    of: Benchmark = benchmark(name)
-    found: list[PublishedScore] = load(of.published_with)() if of.published_with else shipped_scores(of.name)
-    return found
+    return benchmark(name).published()
 
 
 def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]:
@@ -54,11 +52,10 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
         Such as "MRR@10 0.5259 ranks 1st of 2 (published: 1)"; None if the score is not official, or if no comparable
         score is published or available.
     """
-    of = benchmark(evaluation.benchmark)
-    if of.deviations(evaluation, score) or not _is_local(of.name):
+    if evaluation.deviations(score) or not _is_local(evaluation.benchmark):
         return None
     try:
-        scores = [one for one in published(of.name) if one.metric == score.metric.name]
+        scores = [one for one in published(evaluation.benchmark) if one.metric == score.metric.name]
     except SourceError:  # a damaged file
         return None
     line = evaluation.signatures.get(score.metric.family)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from qabench.benchmarks import Benchmark, benchmark, load
 from qabench.errors import SourceError
 from qabench.io.tables import Table
 from qabench.loading import load_dataset
@@ -68,22 +67,6 @@ class Reproduction:
 
 Known = Mapping[str, tuple[float, str]]
 """``Check.name`` -> the computed value if it is known to differ from the published one, and the reason."""
-
-
-def reproduce(name: str) -> Reproduction:
-    """Recompute the published numbers of a benchmark.
-
-    Args:
-        name: such as "fanoutqa".
-
-    Raises:
-        InputError: the benchmark does not exist.
-    """
-    descriptor: Benchmark = benchmark(name)
-    if descriptor.reproduce_with:
-        reproduction: Reproduction = load(descriptor.reproduce_with)()
-        return reproduction
-    return data_checks(descriptor.name)
 
 
 def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ()) -> Reproduction:

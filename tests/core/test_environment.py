@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import qabench
-from qabench.benchmarks import benchmark, benchmark_names
-from qabench.benchmarks.needs import Need
+from qabench.benchmarks import Need, benchmark, benchmark_names
 from qabench.cli import app
 from qabench.io.environment import ENVIRONMENT, HIDDEN, environment
 

@@ -29,13 +29,13 @@ def evaluation(value: float, options: str = "official") -> Evaluation:
     )
     record = Record("1-1", 1, "q", "r", (), None, ANSWERED, scores={"mrr@10": value})
     return Evaluation(
-        path="x", task="x", benchmark="fastbook", config="questions", setting="rag", model="m", created="2026",
+        path="x", task="x", **FASTBOOK.scoring(), config="questions", setting="rag", model="m", created="2026",
         status="success", expected=1, available=1, records=[record], signatures={"retrieval": line},
     )  # fmt: skip
 
 
 def score(of: Evaluation) -> Score:
-    return FASTBOOK.scores(of)["mrr@10"]
+    return of.scores()["mrr@10"]
 
 
 @pytest.mark.parametrize(("value", "place"), [(0.6, "1st of 5"), (0.5, "4th of 5")])
@@ -71,7 +71,7 @@ def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
 def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
     of = replace(evaluation(0.6), benchmark="fanoutqa")
-    monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
+    monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     assert rank(of, score(evaluation(0.6))) is None
 
 
@@ -86,25 +86,26 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
 def test_judge_scores_are_ranked_among_those_of_the_same_judge(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, judge: str, place: str | None
 ) -> None:
-    monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
+    monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})
     of = replace(
         evaluation(0.6),
-        benchmark="fanoutqa",
+        **benchmark("fanoutqa").scoring(),
         config="test",
         setting="open-book",
         records=[record],
         signatures={"judge": signature("fanout_judge", judge=judge)},
     )
-    sentence = rank(of, benchmark("fanoutqa").scores(of)["gpt"])
+    sentence = rank(of, of.scores()["gpt"])
     assert sentence == (f"LLM judge 0.3600 ranks {place}." if place else None)
 
 
 def test_each_setting_of_a_file_is_ranked(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qabench.benchmarks.Benchmark.deviations", lambda *_: [])
+    monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
-    of = replace(evaluation(0.6), benchmark="fanoutqa", config="dev", setting="predictions", records=[record])
-    of_record = benchmark("fanoutqa").scores(of)["acc.loose"]
+    fields = benchmark("fanoutqa").scoring()
+    of = replace(evaluation(0.6), config="dev", setting="predictions", records=[record], **fields)
+    of_record = of.scores()["acc.loose"]
     said = rank(of, of_record) or ""
     assert "2nd of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)" in said
     assert said.count(" of 17 (") == 3 and "results are on test, this one on dev" in said

@@ -11,12 +11,12 @@ from tiny_encoder import save_tiny_encoder
 from typer.testing import CliRunner
 
 import qabench
-from qabench.benchmarks import benchmark_names
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.expertqa.reproduce import autoais_table
 from qabench.benchmarks.fastbook import reproduce as fastbook
 from qabench.cli import app
 from qabench.loading_scripts.felm import stats
-from qabench.reproduction import Check, reproduce
+from qabench.reproduction import Check
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_numbers_agree_at_the_published_digits(published: float | None, ours: fl
 
 @pytest.mark.parametrize("name", benchmark_names())
 def test_real_numbers_are_reproduced(name: str, mirror: Path, compared: Callable[[str], None]) -> None:
-    found = reproduce(name)
+    found = benchmark(name).reproduce()
     assert [check for check in found.checks if check.unexplained] == []
     assert len(found.checks) >= 3
     compared(f"{len(found.checks)} published numbers, {sum(not check.agrees for check in found.checks)} explained")
@@ -39,7 +39,7 @@ def test_real_numbers_are_reproduced(name: str, mirror: Path, compared: Callable
 
 def test_full_text_search_is_reproduced(mirror: Path) -> None:
     pytest.importorskip("llama_index.core", reason="needs llama-index-core")
-    checks = {check.name: check for check in reproduce("fastbook").checks}
+    checks = {check.name: check for check in benchmark("fastbook").reproduce().checks}
     assert checks["full-text search (SQLite FTS5): mrr@10"].computed == pytest.approx(0.50546, abs=5e-6)
     assert checks["full-text search (SQLite FTS5): recall@10"].agrees
     assert checks["chunks of 500 tokens by llama-index"].computed == 271
@@ -82,7 +82,7 @@ def test_scores_and_statistics_are_counted_apart(mirror: Path) -> None:
 
 
 def test_public_answers_of_fanoutqa_are_mentioned(mirror: Path) -> None:
-    note = reproduce("fanoutqa").notes[-1]
+    note = benchmark("fanoutqa").reproduce().notes[-1]
     assert "publish the answers of 9 systems (27 files" in note
 
 

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 import qabench
-from qabench.benchmarks import benchmark, benchmark_names, load
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ def test_the_faq_quotes_messages_of_the_code() -> None:
 
 def test_every_field_of_a_signature_is_documented() -> None:
     page = (DOCS / "reference" / "signatures.md").read_text(encoding="utf-8")
-    declared = [load(benchmark(name).declarations).values() for name in benchmark_names()]
+    declared = [benchmark(name).declarations().values() for name in benchmark_names()]
     fields = {field for scores in declared for score in scores for field in score}
     assert {field for field in fields if f"`{field}`" not in page} == set()
 

@@ -26,7 +26,7 @@ def evaluation(model: str, *values: float) -> Evaluation:
         for i, v in enumerate(values)
     ]
     about = ("log", "task", "fanoutqa", "sample", "closed-book", model, "2026-01-01", "success", len(records))
-    return Evaluation(*about, records)
+    return Evaluation(*about, records, metrics=benchmark("fanoutqa").metrics)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def record(id: str = "1", epoch: int = 1, **scores: float) -> Record:
 
 def of(*records: Record, **more: Any) -> Evaluation:
     about = ("log", "task", "fanoutqa", "sample", "raw", "m", "2026-01-01", "success", len(records))
-    return Evaluation(*about, records, **more)
+    return Evaluation(*about, records, **{"metrics": benchmark("fanoutqa").metrics} | more)
 
 
 def mean_metric(name: str) -> Metric:

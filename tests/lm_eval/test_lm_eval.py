@@ -16,7 +16,7 @@ import pytest
 from openai_server import OpenAIServer
 from typer.testing import CliRunner
 
-from qabench.benchmarks.fanoutqa.predictions import evaluate, official_result
+from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.synthetic import synthetic_predictions
 from qabench.errors import InputError, SourceUnavailable
@@ -117,8 +117,8 @@ def check_fanoutqa(task: str, config: str, system: str, lemmatizer: str, limit: 
     options = {"only_score_answered": True} if limit else {}
     results = run(answering(answers), task, limit=limit)
     got = figures(results, task)
-    expected = evaluate(config, answers, lemmatizer=lemmatizer, **options)
-    score = official_result(expected)
+    expected = BENCHMARK.evaluate(config, answers, lemmatizer=lemmatizer, **options)
+    score = BENCHMARK.official_shape(expected)
     n = len(rows)
     share = len(expected.records) / n  # the harness counts unanswered questions as 0
     assert 0 < score["acc"]["loose"] < 1

@@ -12,7 +12,8 @@ from typing import Any
 from answer_styles import STYLES, answers
 
 from qabench.answers import loads
-from qabench.benchmarks.fanoutqa.predictions import evaluate
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.questions import Questions, read_questions
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study
@@ -39,7 +40,8 @@ def run_of(benchmark: str, config: str, setting: str, model: str, records: Seque
         "signatures": {benchmark: f"{benchmark}|config:{config}|qabench:0"},
         "arguments": {"config": config, "temperature": 0.0, "max_tokens": 520},
     }
-    return Evaluation(benchmark=benchmark, config=config, setting=setting, model=model, records=records, **about | more)
+    about |= benchmark_of(benchmark).scoring()
+    return Evaluation(config=config, setting=setting, model=model, records=records, **about | more)
 
 
 def conversation(prompt: str, reply: str | None) -> list[Message]:
@@ -71,7 +73,7 @@ def fanoutqa_run(
 ) -> Evaluation:
     """FanOutQA, closed-book, scored as ``qabench score`` does it, with simplemma's lemmas."""
     questions = questions or read_questions(config)
-    scored = evaluate(questions.config, mixed_answers(questions, skill, seed), lemmatizer="simplemma")
+    scored = BENCHMARK.evaluate(questions.config, mixed_answers(questions, skill, seed), lemmatizer="simplemma")
     records = [
         replace(
             record,

@@ -49,14 +49,13 @@ def _compare(
     """
     from qabench.cli import evaluation_output
     from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
-    from qabench.evaluate import checked_options
     from qabench.evaluation.comparison import compare as compare_evaluations
     from qabench.io.files import check_writable, write_json
     from qabench.runs.sources import read_evaluations
 
     found = benchmark_of(benchmark)
     chosen = checked_format(format, as_json)
-    given = checked_options(found, options)
+    given = found.checked_options(options)
     wanted = found.metric(metric) if metric else None
     if output:
         check_writable(output)

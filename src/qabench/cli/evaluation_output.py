@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from qabench.benchmarks import benchmark, load
+from qabench.benchmarks import benchmark
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -31,8 +31,8 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         raise InputError(
             f"{_config(evaluation)} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}"
         )
-    shape = benchmark(evaluation.benchmark).official_shape
-    official = {"official": load(shape)(evaluation)} if shape and evaluation.answered else {}
+    shape = benchmark(evaluation.benchmark).official_shape(evaluation) if evaluation.answered else None
+    official = {"official": shape} if shape else {}
     return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
 
 
@@ -166,7 +166,8 @@ def _narrow(score: Score | None) -> str | None:
 
 
 def _groups(one: Evaluation, grouping: str, label: str) -> Table:
-    found = {group: (len(records), one.scores(records)) for group, records in one.by_group(grouping).items()}
+    sizes = {group: len(records) for group, records in one.by_group(grouping).items()}
+    found = {group: (sizes[group], scores) for group, scores in one.scores_by_group(grouping).items()}
     metrics = list(dict.fromkeys(name for _, scores in found.values() for name in scores))
     rows: list[list[Any]] = [
         [group, size, *(f"{scores[name].interval.mean:.4f}" if name in scores else None for name in metrics)]

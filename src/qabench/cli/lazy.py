@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
@@ -11,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from qabench.benchmarks import benchmark, benchmark_names, load
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.quiet import set_quiet
 
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
@@ -57,7 +58,8 @@ class LazyGroup(Group):
         """The command with this name, or None."""
         references = {name: of[0] for commands in self.sections.values() for name, of in commands.items()}
         if cmd_name in references:
-            return command_of(cmd_name, load(references[cmd_name]))
+            module, _, attribute = references[cmd_name].partition(":")
+            return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
         return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -131,12 +133,12 @@ def _with_commands() -> dict[str, list[str]]:
 
 
 def _benchmark_group(name: str) -> Any:
-    found = benchmark(name)
-    commands = {command: command_of(command, load(reference)) for command, reference in found.commands.items()}
+    module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
+    names = benchmark(name).commands
     return Group(
         name=name,
-        commands=commands,
-        help=f"Commands of {found.title}.",
+        commands={command: command_of(command, getattr(module, command)) for command in names},
+        help=f"Commands of {benchmark(name).title}.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )

@@ -29,9 +29,9 @@ def quickstart(
     as_json: AsJson = False,
 ) -> None:
     """Score three synthetic systems on FanOutQA questions and compare them."""
+    from qabench.benchmarks import evaluate_predictions
     from qabench.cli.evaluation_output import print_evaluations, print_notes, report
     from qabench.cli.output import hint, plain_warnings, print_json, print_tables
-    from qabench.evaluate import evaluate_predictions
     from qabench.evaluation.comparison import compare
 
     chosen = checked_format(format, as_json)

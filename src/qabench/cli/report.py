@@ -38,7 +38,6 @@ def report(
     """
     from qabench.benchmarks import benchmark as benchmark_of
     from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say
-    from qabench.evaluate import checked_families
     from qabench.io.files import check_writable
 
     if output.suffix.lower() in (".html", ".htm"):
@@ -49,7 +48,7 @@ def report(
 
     if benchmark is None and (config or metrics or questions):
         raise InputError("--config, --metrics and --questions are for files of predictions and need --benchmark")
-    families = checked_families(benchmark_of(benchmark), _names(metrics)) if benchmark else None
+    families = benchmark_of(benchmark).checked_families(_names(metrics)) if benchmark else None
     with plain_warnings(), progress_bar("Scoring") as progress:
         read = read_evaluations(list(runs), benchmark, config, metrics=families, questions=questions, progress=progress)
     page = build_report(read.evaluations, output, title)

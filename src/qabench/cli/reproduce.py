@@ -19,11 +19,11 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJso
 
     Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained difference.
     """
+    from qabench.benchmarks import benchmark as benchmark_of
     from qabench.cli.output import print_json, print_tables, say
-    from qabench.reproduction import reproduce as recompute
 
     output_format = checked_format(format, as_json)
-    reproduction = recompute(benchmark)
+    reproduction = benchmark_of(benchmark).reproduce()
     if output_format == "json":
         print_json(_as_dict(benchmark, reproduction))
     else:

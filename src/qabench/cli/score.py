@@ -87,14 +87,13 @@ def _score(
     """
     from qabench.cli import evaluation_output as shown
     from qabench.cli.output import plain_warnings, print_json, progress_bar
-    from qabench.evaluate import checked_families, checked_options
     from qabench.io.files import check_writable, write_json, write_text
     from qabench.runs.sources import read_evaluations
 
     found = benchmark_of(benchmark)
     chosen = checked_format(format, as_json)
-    given = checked_options(found, options)
-    families = checked_families(found, metrics)
+    given = found.checked_options(options)
+    families = found.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring") as progress:

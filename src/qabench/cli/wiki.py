@@ -179,13 +179,13 @@ def build_of_zim(
 
 def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
     """The evidence pages of a config's questions."""
-    from qabench.benchmarks import benchmark, benchmark_names, load
+    from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 
-    found = benchmark(name)
-    if not found.pages_with:
-        having = [known for known in benchmark_names() if benchmark(known).pages_with]
-        raise InputError(f"the questions of {found.title} do not have Wikipedia pages; allowed: {', '.join(having)}")
-    return list(load(found.pages_with)(config))
+    pages = benchmark(name).evidence_pages(config)
+    if pages is None:
+        names = [name for name in benchmark_names() if type(benchmark(name)).evidence_pages != Benchmark.evidence_pages]
+        raise InputError(f"the questions of {name} do not have Wikipedia pages; allowed: {', '.join(names)}")
+    return list(pages)
 
 
 def _document(done: Prefetched, folder: Path) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from qabench.evaluation.record import ANSWERED, CUT_OFF, STATUSES, Record
+from qabench.errors import InputError
+from qabench.evaluation.metric import Metric
+from qabench.evaluation.record import ANSWERED, CUT_OFF, FAILED, STATUSES, Record
 from qabench.io.tables import Displayed, Table
+from qabench.official import Declaration, deviations, signature_name
 
 if TYPE_CHECKING:
     from qabench.evaluation.scores import Score
@@ -39,6 +41,9 @@ class Evaluation(Displayed):
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
         origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.
+        metrics: the benchmark's metrics; those whose columns no record has are not computed.
+        declarations: the official values of the fields of the benchmark's signatures, by the signature's name.
+        failures_official: whether the authors' results contain questions without an answer.
     """
 
     path: str
@@ -57,32 +62,33 @@ class Evaluation(Displayed):
     problems: Sequence[str] = ()
     available: int | None = None
     origin: str = ""
+    metrics: Sequence[Metric] = ()
+    declarations: Mapping[str, Declaration] = field(default_factory=dict)
+    failures_official: bool = False
+    _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
     def of_predictions(
         cls,
         predictions: Predictions,
-        benchmark: str,
         config: str,
         records: Sequence[Record],
         signatures: Mapping[str, str],
         **fields: Any,
     ) -> Evaluation:
-        """The evaluation of a file of predictions; the file's name stands for the model.
+        """Return the evaluation of a file of predictions; the file's name stands for the model.
 
         Args:
             predictions: what was read.
-            benchmark: such as "fanoutqa".
             config: such as "dev".
             records: one per question that is scored.
             signatures: see the class.
             **fields: other fields of the class. By default, ``records`` has all questions of the config.
         """
-        given: dict[str, Any] = {"expected": len(records), "available": len(records)} | fields
+        fields = {"expected": len(records), "available": len(records)} | fields
         return cls(
             path=predictions.path,
             task=PREDICTIONS,
-            benchmark=benchmark,
             config=config,
             setting=PREDICTIONS,
             model=predictions.system,
@@ -90,7 +96,7 @@ class Evaluation(Displayed):
             status="success",
             records=records,
             signatures=signatures,
-            **given,
+            **fields,
         )
 
     @property
@@ -99,24 +105,64 @@ class Evaluation(Displayed):
         return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
 
     def scores(self, records: Sequence[Record] | None = None) -> dict[str, Score]:
-        """The scores by metric name, with intervals and n; {} if nothing was answered.
+        """Return the scores by metric name, with intervals and n; {} if nothing was answered. Computed once.
 
         Args:
             records: some of the records, such as those of a group; None for all.
         """
-        found: dict[str, Score] = self._benchmark().scores(self, records)
-        return found
+        from qabench.evaluation.scores import scores_of
+
+        if not self.answered:
+            return {}
+        if records is not None:
+            return scores_of(self.metrics, records)
+        if "scores" not in self._computed:
+            self._computed["scores"] = scores_of(self.metrics, self.records)
+        return dict(self._computed["scores"])
+
+    def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
+        """Return the scores of each group of a grouping; see ``by_group``. Computed once."""
+        key = f"scores by {grouping}"
+        if key not in self._computed:
+            groups = self.by_group(grouping)
+            self._computed[key] = {group: self.scores(records) for group, records in groups.items()}
+        return dict(self._computed[key])
 
     def deviations(self, score: Score) -> list[str]:
-        """What distinguishes a score from the official one, in sentences; [] if it is official."""
-        found: list[str] = self._benchmark().deviations(self, score)
-        return found
+        """Return what distinguishes a score from the official one, in sentences; [] if it is official."""
+        sentences = [] if score.metric.official else ["not a score of the benchmark's authors"]
+        sentences += self._signature_deviations(score.metric.family)
+        asked = len({record.id for record in self.records})
+        if self.available is not None and asked < self.available:
+            sentences.append(f"{asked} of {self.available} questions were asked")
+        if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
+            sentences.append(f"each question was asked {epochs} times")
+        failed = sum(record.status == FAILED for record in self.records)
+        if failed and not self.failures_official:
+            sentences.append(f"{failed} of {len(self.records)} questions have no answer (failed)")
+        if score.left_out and not score.metric.partial:
+            sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
+        if self.status != "success":
+            sentences.append(f"the run did not finish ({self.status})")
+        return sentences
+
+    def _signature_deviations(self, family: str) -> list[str]:
+        line = self.signatures.get(family)
+        if not line:
+            return ["the signature is missing"]
+        try:
+            name = signature_name(line)
+            if name in self.declarations:
+                return deviations(line, self.declarations[name])
+        except InputError as error:  # a log of another version, or an edited one
+            return [str(error)]
+        return [f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"]
 
     def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
         """The evaluation as JSON data; see ``qabench.evaluation.results.as_dict``."""
         from qabench.evaluation.results import as_dict
 
-        return as_dict(self, self._benchmark(), by)
+        return as_dict(self, by)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row per record; see ``qabench.evaluation.display.records_table``."""
@@ -152,10 +198,6 @@ class Evaluation(Displayed):
         from qabench.evaluation.display import scores_table
 
         return [scores_table(self)]
-
-    def _benchmark(self) -> Any:
-        # By name, as descriptors refer to functions: benchmarks are above this package.
-        return importlib.import_module("qabench.benchmarks").benchmark(self.benchmark)
 
     def counts(self) -> dict[str, int]:
         """The number of records by status, and the number of missing records."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from qabench.evaluation.record import Record
 from qabench.evaluation.scores import Score
 from qabench.predictions import NO_PREDICTION, WITHOUT_PREDICTION
 
@@ -16,22 +15,11 @@ if TYPE_CHECKING:
 NAMED = 5  # ids that a problem lists; the others are counted
 
 
-class Descriptor(Protocol):
-    """The required part of ``qabench.benchmarks.Benchmark``, which is in a layer above this package."""
-
-    def scores(self, evaluation: Evaluation, records: Sequence[Record] | None = None) -> dict[str, Score]:
-        """The scores of an evaluation or of some of its records."""
-
-    def deviations(self, evaluation: Evaluation, score: Score) -> list[str]:
-        """What distinguishes a score from the official one, in sentences."""
-
-
-def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = ()) -> dict[str, Any]:
+def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """An evaluation as JSON data.
 
     Args:
         evaluation: from a run's log or from a file of predictions.
-        benchmark: its descriptor.
         by: groupings to add, such as "category".
 
     Returns:
@@ -42,13 +30,13 @@ def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = (
         the cache) of a run whose replies are cached; ``unscored`` (why there are no scores) only if
         there is a reason; with ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
     """
-    scores = benchmark.scores(evaluation)
+    scores = evaluation.scores()
     names = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected", "available")
     found: dict[str, Any] = {name: getattr(evaluation, name) for name in names}
     found |= _numbers(scores)
     found |= {
         "unit": {name: one.metric.unit for name, one in scores.items()},
-        "deviations": {name: benchmark.deviations(evaluation, one) for name, one in scores.items()},
+        "deviations": {name: evaluation.deviations(one) for name, one in scores.items()},
         "counts": evaluation.counts() | {"records": len(evaluation.records)},
         "problems": problems(evaluation),
         "signatures": dict(evaluation.signatures),
@@ -60,7 +48,7 @@ def as_dict(evaluation: Evaluation, benchmark: Descriptor, by: Sequence[str] = (
     if by:
         found["by"] = {
             grouping: {
-                group: {"records": len(records)} | _numbers(benchmark.scores(evaluation, records))
+                group: {"records": len(records)} | _numbers(evaluation.scores_by_group(grouping)[group])
                 for group, records in evaluation.by_group(grouping).items()
             }
             for grouping in by

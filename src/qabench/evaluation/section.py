@@ -35,8 +35,7 @@ class SectionRow:
 class ExtraSection:
     """A table and a chart of a report beyond scores, groups and comparisons.
 
-    ``Benchmark.sections_with`` names the function ``sections(evaluations: Mapping[str, Evaluation]) ->
-    list[ExtraSection]`` of a benchmark, from labels and evaluations on one config. Sections without rows are omitted.
+    ``Benchmark.report_sections`` returns them. Sections without rows are omitted.
 
     Attributes:
         title: such as "Type of error"; the axis of a curve is labeled with ``axis``.

@@ -99,7 +99,7 @@ class Analysis:
 def analyze(section: Section) -> Analysis:
     """All numbers of a section. Takes some hundredths of a second per run, metric and group."""
     scores = {label: section.benchmark.scores(run) for label, run in section.runs.items()}
-    extra = section.benchmark.sections(section.runs)
+    extra = [extra for extra in section.benchmark.report_sections(section.runs) if extra.rows]
     replaced = {one.replaces for one in extra}
     return Analysis(
         scores=scores,

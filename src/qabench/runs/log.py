@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.io.terminal import printable
@@ -56,7 +57,6 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     return Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),
-        benchmark=about["benchmark"],
         config=about["config"],
         setting=about["setting"],
         model=log.eval.model,
@@ -69,6 +69,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         available=about.get("available"),
         origin=log.eval.task_id,
         arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True),
+        **benchmark(about["benchmark"]).scoring(),
     )
 
 

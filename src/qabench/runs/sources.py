@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks import evaluate_predictions
 from qabench.errors import InputError
-from qabench.evaluate import evaluate_predictions
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.comparison import without_superseded
 from qabench.predictions import STDIN

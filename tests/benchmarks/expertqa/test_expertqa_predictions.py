@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.expertqa import BENCHMARK
 from qabench.benchmarks.expertqa.official import DECLARATIONS
-from qabench.benchmarks.expertqa.predictions import evaluate
 from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -29,11 +29,11 @@ MEANS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentio
 
 
 def scored(config: str, rows: list[Row], **options: Any) -> Evaluation:
-    return evaluate(config, EXPERTQA.read(rows), **options)
+    return BENCHMARK.evaluate(config, EXPERTQA.read(rows), **options)
 
 
 def scores(evaluation: Evaluation) -> dict[str, Score]:
-    return EXPERTQA.scores(evaluation)
+    return evaluation.scores()
 
 
 def values(evaluation: Evaluation) -> dict[str, float]:
@@ -99,7 +99,7 @@ def test_groups_by_system_are_the_metric_s(mirror: Path) -> None:
     groups = found.by_group("system")
     assert len(groups) == len(theirs["by_system"]) == 6
     for system, records in groups.items():
-        ours = {name: score.interval.mean for name, score in EXPERTQA.scores(found, records).items()}
+        ours = {name: score.interval.mean for name, score in found.scores(records).items()}
         assert ours.get("autoais_macro") == theirs["by_system"][system]["macro"]
         assert ours.get("autoais_micro") == theirs["by_system"][system]["micro"]
 
@@ -117,7 +117,7 @@ def test_rouge_is_the_metric_s(mirror: Path, split: str, compared: Callable[[str
     ours = values(found)
     assert [ours[kind] for kind in ROUGES] == [theirs[kind] for kind in ROUGES]
     assert scores(found)["rouge1"].n == len(questions.rows) and scores(found)["rouge1"].left_out == 0
-    said = EXPERTQA.deviations(found, scores(found)["rouge1"])
+    said = found.deviations(scores(found)["rouge1"])
     split_said = [] if split == "test" else ["split: validation instead of test"]
     assert said == [*split_said, f"3 of {len(answers)} questions have no answer (failed)"]
     compared(f"{len(answers)} answers, lfqa_random {split}")
@@ -145,7 +145,7 @@ def test_claims_of_another_system() -> None:
     assert ours["autoais_macro_without_abstentions"] == 0.5 and ours["fact_score"] == 0.5
     assert ours["evidence"] == 3 / 4 and ours["abstains"] == 0.5 and ours["rouge1"] < 0.5
     assert not [name for name in ours if "agreement" in name]
-    said = EXPERTQA.deviations(found, scores(found)["autoais_macro"])
+    said = found.deviations(scores(found)["autoais_macro"])
     assert any("claims counted: all with evidence" in sentence for sentence in said)
     assert not any(sentence.startswith("labels") for sentence in said)
     (record, *_) = found.records
@@ -195,9 +195,9 @@ def test_errors_explain_the_fix(config: str, rows: list[Row], options: Row, mess
 def test_custom_questions(tmp_path: Path) -> None:
     file = tmp_path / "questions.jsonl"
     file.write_text('{"example_id": 7, "context": "", "question": "Is it?", "answer": "It is so."}\n')
-    found = evaluate(None, EXPERTQA.read([{"id": "7", "answer": "It is so."}]), questions=file)
+    found = BENCHMARK.evaluate(None, EXPERTQA.read([{"id": "7", "answer": "It is so."}]), questions=file)
     assert values(found)["rouge1"] == 1.0 and found.config == "custom"
-    said = EXPERTQA.deviations(found, scores(found)["rouge1"])
+    said = found.deviations(scores(found)["rouge1"])
     assert any(sentence.startswith("data: not a file of the dataset") for sentence in said)
     with pytest.raises(InputError, match="cannot read the questions"):
         load_questions(file=tmp_path / "none.jsonl")

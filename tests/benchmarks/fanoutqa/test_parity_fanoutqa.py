@@ -15,8 +15,7 @@ import official
 import pytest
 
 from qabench.answers import UNANSWERED
-from qabench.benchmarks import benchmark
-from qabench.benchmarks.fanoutqa.predictions import evaluate, official_result
+from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.predictions import read_predictions
 from qabench.scoring.rouge import ROUGE_TYPES, rouge
 from qabench.text import Normalizer
@@ -51,11 +50,11 @@ def compare(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "questions.json"
         file.write_text(json.dumps(questions), encoding="utf-8")
-        ours = evaluate(None, read_predictions(rows), questions=file, lemmatizer=lemmatizer, **options)
-    result = official_result(ours)
+        ours = BENCHMARK.evaluate(None, read_predictions(rows), questions=file, lemmatizer=lemmatizer, **options)
+    result = BENCHMARK.official_shape(ours)
     assert result["acc"] == vars(acc)
     assert result["rouge"] == {kind: vars(getattr(rouges, kind)) for kind in ROUGE_TYPES}
-    metrics = {name: score.interval.mean for name, score in benchmark("fanoutqa").scores(ours).items()}
+    metrics = {name: score.interval.mean for name, score in ours.scores().items()}
     assert (metrics["acc.loose"], metrics["acc.strict"]) == (acc.loose, acc.strict)
     assert all(metrics[f"{kind}.precision"] == getattr(rouges, kind).precision for kind in ROUGE_TYPES)
     references = {question["id"]: question["answer"] for question in questions}

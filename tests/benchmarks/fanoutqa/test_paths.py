@@ -18,8 +18,8 @@ from scripted_model import Reply, figures, in_order, run, text
 import qabench
 from qabench.answers import loads
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
-from qabench.benchmarks.fanoutqa.predictions import evaluate, official_result
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.predictions import read_predictions
@@ -48,7 +48,7 @@ def compare(config: str, ids: Sequence[str], replies: Sequence[Reply], lemmatize
     scored = [(sample.scores or {})["fanoutqa"] for sample in in_order(log)]
     assert [sample.id for sample in in_order(log)] == list(ids)
     read = read_run(log.location)
-    assert {name: score.interval.mean for name, score in FANOUTQA.scores(read).items()} == inspect
+    assert {name: score.interval.mean for name, score in read.scores().items()} == inspect
 
     predictions = [score.answer for score in scored]
     given = {"predictions": predictions, "references": [row["answer"] for row in rows]}
@@ -56,7 +56,7 @@ def compare(config: str, ids: Sequence[str], replies: Sequence[Reply], lemmatize
     rouge = qabench.load_metric("fanout_rouge").compute(**given)
     parts = {kind: rouge[kind] for kind in ("rouge1", "rouge2", "rougeL")}
     official = {"acc": {"loose": acc["loose"], "strict": acc["strict"]}, "rouge": parts}
-    assert official_result(read) == official
+    assert BENCHMARK.official_shape(read) == official
     whole = qabench.load_metric("fanoutqa").compute(**given, lemmatizer=lemmatizer)
     assert {name: whole[name] for name in official} == official
 
@@ -64,8 +64,8 @@ def compare(config: str, ids: Sequence[str], replies: Sequence[Reply], lemmatize
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     if len(ids) == len(questions.rows):
-        evaluation = evaluate(config, read_predictions(file), lemmatizer=lemmatizer)
-        assert official_result(evaluation) == official
+        evaluation = BENCHMARK.evaluate(config, read_predictions(file), lemmatizer=lemmatizer)
+        assert BENCHMARK.official_shape(evaluation) == official
         assert [dict(record.scores) for record in evaluation.records] == [dict(score.value) for score in scored]
         signed = evaluation.signatures["acc"].split("|references:")[1].split("|")[0]
         assert f"|references:{signed}|" in read.signatures["acc"]
@@ -126,13 +126,13 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     lines = [{"id": id, "answer": answer} for id, answer in zip(ids, answers, strict=True) if answer is not None]
     means = (3 / 11, 11, 1 / 6, 6)
 
-    evaluation = evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
+    evaluation = BENCHMARK.evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
     assert [record.scores.get("gpt") for record in evaluation.records] == OFFICIAL
     assert [record.scores.get("gpt_readable") for record in evaluation.records] == READABLE
-    assert official_result(evaluation) == {"gpt": 3 / 11}
-    scores = FANOUTQA.scores(evaluation)
+    assert BENCHMARK.official_shape(evaluation) == {"gpt": 3 / 11}
+    scores = evaluation.scores()
     assert [(score.interval.mean, score.n) for score in scores.values()] == [means[:2], means[2:]]
-    said = FANOUTQA.deviations(evaluation, scores["gpt"])
+    said = evaluation.deviations(scores["gpt"])
     assert "1 of 12 answers are left out" in said and "judge prompt: qabench's own, not the authors'" in said
     problems = [problem.partition(": ")[0] for problem in evaluation.problems]
     assert problems.count("1 x the call of the judge failed") == 1
@@ -159,16 +159,16 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     task = fanoutqa_closed_book("sample", metrics="judge", prompt="qabench", judge=options)
     read = read_run(run(task, script, tmp_path).location)
     assert [record.scores.get("gpt") for record in read.records] == OFFICIAL
-    assert {name: (s.interval.mean, s.n) for name, s in FANOUTQA.scores(read).items()} == {
+    assert {name: (s.interval.mean, s.n) for name, s in read.scores().items()} == {
         name: (s.interval.mean, s.n) for name, s in scores.items()
     }
-    assert "1 of 12 answers are left out" in FANOUTQA.deviations(read, FANOUTQA.scores(read)["gpt"])
+    assert "1 of 12 answers are left out" in read.deviations(read.scores()["gpt"])
 
 
 def test_a_judge_that_is_down_gives_no_score(judge_server: OpenAIServer, tmp_path: Path) -> None:
     judge_server.fault = lambda number, body: Fault(500, body={"error": {"message": "boom"}})
     lines = [{"id": row["id"], "answer": "x"} for row in read_questions("sample").rows]
     options = {"prompt": "qabench", "retries": 0}
-    evaluation = evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
+    evaluation = BENCHMARK.evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
     assert "all 12 calls failed: HTTP 500" in (evaluation.unscored or "")
-    assert FANOUTQA.scores(evaluation) == {} and official_result(evaluation) == {}
+    assert evaluation.scores() == {} and BENCHMARK.official_shape(evaluation) == {}

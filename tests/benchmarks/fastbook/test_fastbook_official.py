@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import qabench
+from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.official import DECLARATIONS
-from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook.predictions import read
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study, run
 from qabench.official import IRRELEVANT, deviations
@@ -20,7 +21,7 @@ def signatures() -> list[str]:
     study = load_study()
     nothing: list[list[str]] = [[] for _ in study.questions]
     rows = [{"id": row["id"], "passages": [], "answer": "x"} for row in study.questions]
-    scored = evaluate(None, read(rows), families=["retrieval", "rouge"])
+    scored = BENCHMARK.evaluate(None, read(rows), families=["retrieval", "rouge"])
     metrics = [
         qabench.load_metric(name).compute(predictions=nothing, references=study.references)
         for name in ("answer_component_mrr", "answer_component_recall")

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.benchmarks.fastbook.predictions import read
 from qabench.benchmarks.fastbook.sections import sections
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import Study, load_study, run
@@ -24,7 +25,7 @@ FASTBOOK = benchmark("fastbook")
 
 
 def means(evaluation: Evaluation) -> dict[str, float]:
-    return {name: score.interval.mean for name, score in FASTBOOK.scores(evaluation).items()}
+    return {name: score.interval.mean for name, score in evaluation.scores().items()}
 
 
 def passages_of(study: Study, k: int = 10) -> list[dict[str, Any]]:
@@ -48,10 +49,10 @@ def by_metrics(rows: list[dict[str, Any]], study: Study, k: list[int]) -> dict[s
 def test_scores_equal_the_metrics() -> None:
     study = load_study("sample", chunk_size=60)
     rows = passages_of(study)
-    scored = evaluate("sample", read(rows), k=[1, 3, 10])
+    scored = BENCHMARK.evaluate("sample", read(rows), k=[1, 3, 10])
     assert means(scored) == by_metrics(rows, study, [1, 3, 10])
     assert list(means(scored)) == ["mrr@1", "mrr@3", "mrr@10", "recall@1", "recall@3", "recall@10"]
-    again = evaluate("sample", read(rows), k="10,1,3")
+    again = BENCHMARK.evaluate("sample", read(rows), k="10,1,3")
     assert means(again) == means(scored)
 
 
@@ -60,13 +61,13 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
     outcome = run(study, parse_method("bm25"))
     (tmp_path / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
     (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
-    from_run = evaluate(None, read(tmp_path / "run.txt", corpus=tmp_path / "corpus.jsonl"))
+    from_run = BENCHMARK.evaluate(None, read(tmp_path / "run.txt", corpus=tmp_path / "corpus.jsonl"))
     rows = passages_of(study)
-    assert means(from_run) == means(evaluate(None, read(rows))) == by_metrics(rows, study, [10])
+    assert means(from_run) == means(BENCHMARK.evaluate(None, read(rows))) == by_metrics(rows, study, [10])
     assert means(from_run) == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
-    for score in FASTBOOK.scores(from_run).values():
+    for score in from_run.scores().values():
         assert score.n == 191
-        assert FASTBOOK.deviations(from_run, score) == []
+        assert from_run.deviations(score) == []
     first = from_run.records[0].detail["passages"][0]
     assert first["id"] == doc_id(1, outcome.hits[0].positions[0])
 
@@ -91,7 +92,7 @@ def test_imperfect_files_keep_every_question() -> None:
     rows[0]["passages"] = []
     rows[1]["passages"] = "one string"
     rows[2]["id"] = "99-1"
-    scored = evaluate("sample", read(rows))
+    scored = BENCHMARK.evaluate("sample", read(rows))
     assert [record.status for record in scored.records[:3]] == [EMPTY, FAILED, FAILED]
     assert [record.scores["recall@10"] for record in scored.records[:3]] == [0, 0, 0]
     assert scored.problems == [
@@ -99,13 +100,13 @@ def test_imperfect_files_keep_every_question() -> None:
         "predictions for unknown questions: 1 (99-1 (line 3))",
         "unreadable lines: 1 (line 2: the passages are not a list of strings: 'one string')",
     ]
-    assert FASTBOOK.scores(scored)["mrr@10"].n == 12
+    assert scored.scores()["mrr@10"].n == 12
 
 
 def test_curves_of_the_report() -> None:
     study = load_study("sample", chunk_size=60)
-    scored = evaluate("sample", read(passages_of(study)), k="1,3")
-    (section,) = sections({"a": scored, "b": evaluate("sample", read(passages_of(study, 2)), k=2)})
+    scored = BENCHMARK.evaluate("sample", read(passages_of(study)), k="1,3")
+    (section,) = sections({"a": scored, "b": BENCHMARK.evaluate("sample", read(passages_of(study, 2)), k=2)})
     values = {(row.system, row.score, row.at): row.interval.mean for row in section.rows}
     assert set(values) == {("a", f"{name}@k", k) for name in ("MRR", "Recall") for k in (1, 2, 3)} | {
         ("b", f"{name}@k", k) for name in ("MRR", "Recall") for k in (1, 2)
@@ -114,16 +115,19 @@ def test_curves_of_the_report() -> None:
         assert values["a", "MRR@k", k] == pytest.approx(means(scored)[f"mrr@{k}"])
         assert values["a", "Recall@k", k] == pytest.approx(means(scored)[f"recall@{k}"])
     assert "answer components are not in the first 3 passages" in section.note
-    assert sections({"empty": evaluate("sample", read([{"id": "1-1", "answer": "x"}]), families=["rouge"])}) == []
+    assert (
+        sections({"empty": BENCHMARK.evaluate("sample", read([{"id": "1-1", "answer": "x"}]), families=["rouge"])})
+        == []
+    )
 
 
 def test_rouge_of_answers_is_not_official() -> None:
     study = load_study("sample", chunk_size=60)
     rows = [{"id": row["id"], "answer": row["gold_standard_answer"]} for row in study.questions]
-    scored = evaluate("sample", read(rows), families=["rouge"])
+    scored = BENCHMARK.evaluate("sample", read(rows), families=["rouge"])
     assert means(scored) == {"rouge1.fscore": 1, "rouge2.fscore": 1, "rougeL.fscore": 1}
-    for score in FASTBOOK.scores(scored).values():
-        assert FASTBOOK.deviations(scored, score) == ["not a score of the benchmark's authors"]
+    for score in scored.scores().values():
+        assert scored.deviations(score) == ["not a score of the benchmark's authors"]
 
 
 @pytest.mark.parametrize(
@@ -164,10 +168,10 @@ def test_custom_questions(tmp_path: Path) -> None:
     document = json.loads(open_path("fastbook", "./sample/questions.json").read_text(encoding="utf-8"))
     own.write_text(json.dumps({"questions": document["questions"][:2]}), encoding="utf-8")
     rows = passages_of(load_study("sample", chunk_size=60))[:2]
-    scored = evaluate(None, read(rows), questions=own)
+    scored = BENCHMARK.evaluate(None, read(rows), questions=own)
     assert (scored.config, len(scored.records)) == ("custom", 2)
-    score = FASTBOOK.scores(scored)["mrr@10"]
-    assert FASTBOOK.deviations(scored, score) == [
+    score = scored.scores()["mrr@10"]
+    assert scored.deviations(score) == [
         "config: custom, not the benchmark's questions",
         "data: the questions are not those of the benchmark's repository",
     ]
@@ -177,4 +181,4 @@ def test_custom_questions(tmp_path: Path) -> None:
 def test_wrong_cutoffs(k: Any, message: str) -> None:
     rows = passages_of(load_study("sample", chunk_size=60))
     with pytest.raises(InputError, match=message):
-        evaluate("sample", read(rows), k=k)
+        BENCHMARK.evaluate("sample", read(rows), k=k)

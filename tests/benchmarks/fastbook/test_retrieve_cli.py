@@ -11,8 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.commands import retrieve
-from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook.predictions import read
 from qabench.errors import InputError, MissingExtra, QabenchError
 
 app = typer.Typer()
@@ -57,7 +58,7 @@ def test_json_is_reproducible() -> None:
 def test_files(tmp_path: Path) -> None:
     run, qrels = tmp_path / "new/run.trec", tmp_path / "qrels.trec"
     call("--config", "sample", "--method", "fts", "--run", run, "--qrels", qrels, "--corpus", tmp_path / "corpus.jsonl")
-    assert evaluate("sample", read(run, corpus=tmp_path / "corpus.jsonl")).problems == []
+    assert BENCHMARK.evaluate("sample", read(run, corpus=tmp_path / "corpus.jsonl")).problems == []
     assert run.read_text(encoding="utf-8").startswith("1-1 Q0 1-c")
     assert qrels.read_text(encoding="utf-8").startswith("1-1 0 1-c0 ")
     call("--config", "sample", "--method", "fts", "--method", "hybrid", "--run", run)

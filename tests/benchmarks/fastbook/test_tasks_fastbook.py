@@ -18,8 +18,8 @@ from scripted_model import Reply, figures, in_order, run, text
 from typer.testing import CliRunner
 
 import qabench
-from qabench.benchmarks import benchmark
-from qabench.benchmarks.fastbook.predictions import evaluate, read
+from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.benchmarks.fastbook.predictions import read
 from qabench.benchmarks.fastbook.study.questions import load_questions
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.cli import app
@@ -136,11 +136,8 @@ def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
     assert {record.status for record in ran.records} == {"answered", "empty", "cut off", "refused", "failed"}
     rows = [json.loads(line) for line in predictions(ran).splitlines()]  # as `qabench export` writes them
     assert len(rows) == 12
-    scored = evaluate("sample", read(rows), families=["retrieval", "rouge"])
-    values = [
-        {name: (score.interval.mean, score.n) for name, score in benchmark("fastbook").scores(one).items()}
-        for one in (ran, scored)
-    ]
+    scored = BENCHMARK.evaluate("sample", read(rows), families=["retrieval", "rouge"])
+    values = [{name: (score.interval.mean, score.n) for name, score in one.scores().items()} for one in (ran, scored)]
     assert values[0] == values[1]
     assert {n for _, n in values[0].values()} == {12}
     metric = qabench.load_metric("answer_component_mrr").compute(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import qabench
-from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import felm_method
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
-from qabench.benchmarks.felm.predictions import evaluate, load_responses
+from qabench.benchmarks.felm.predictions import load_responses
 from qabench.benchmarks.felm.prompts import felm_prompts
 from qabench.official import deviations
 from qabench.predictions import read_predictions
@@ -144,10 +144,9 @@ def test_the_metric_knows_whole_configs(mirror: Path) -> None:
 def test_deviations_of_a_file(mirror: Path) -> None:
     rows = load_responses("wk").rows
     lines = [{"id": row["index"], "reply": "Answer: 1"} for row in rows]
-    felm = benchmark("felm")
-    whole, part = (evaluate("wk", read_predictions(some)) for some in (lines, lines[:10]))
-    assert felm.deviations(whole, felm.scores(whole)["f1"]) == []
-    assert felm.deviations(part, felm.scores(part)["f1"]) == [
+    whole, part = (BENCHMARK.evaluate("wk", read_predictions(some)) for some in (lines, lines[:10]))
+    assert whole.deviations(whole.scores()["f1"]) == []
+    assert part.deviations(part.scores()["f1"]) == [
         f"{len(rows) - 10} of {len(rows)} questions have no answer (failed)"
     ]
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from qabench.benchmarks import benchmark, load
-from qabench.benchmarks.felm.predictions import evaluate, load_responses
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm import BENCHMARK
+from qabench.benchmarks.felm.predictions import load_responses
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.predictions import read_predictions
@@ -20,11 +21,11 @@ ROWS = load_responses("sample").rows
 
 
 def scored(lines: list[dict[str, Any]], **options: Any) -> Evaluation:
-    return evaluate("sample", read_predictions(lines), **options)
+    return BENCHMARK.evaluate("sample", read_predictions(lines), **options)
 
 
 def values(evaluation: Evaluation) -> dict[str, float]:
-    return {name: score.interval.mean for name, score in FELM.scores(evaluation).items()}
+    return {name: score.interval.mean for name, score in evaluation.scores().items()}
 
 
 def labels_of(rows: Any) -> list[dict[str, Any]]:
@@ -36,8 +37,8 @@ def test_the_labels_themselves_are_perfect() -> None:
     assert set(values(found).values()) == {1.0}
     assert found.counts()["answered"] == len(ROWS) and not found.problems
     assert "|replies:verdicts|" in found.signatures["felm"]
-    assert FELM.scores(found)["f1"].n == sum(len(row["labels"]) for row in ROWS)
-    assert FELM.scores(found)["responses_f1"].n == len(ROWS)
+    assert found.scores()["f1"].n == sum(len(row["labels"]) for row in ROWS)
+    assert found.scores()["responses_f1"].n == len(ROWS)
 
 
 def test_verdicts_and_equal_replies_score_the_same() -> None:
@@ -103,10 +104,10 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
     path = tmp_path / "mine-3.5.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))
     questions = Path(__file__).parents[3] / "loading_scripts/felm/sample/all.jsonl"
-    found = evaluate("math", FELM.read(path), questions=questions)
+    found = BENCHMARK.evaluate("math", FELM.read(path), questions=questions)
     math = [row["index"] for row in ROWS if row["domain"] == "math"]
     assert [record.id for record in found.records] == math and found.model == "mine-3.5"
-    assert any("is not the authors' file" in said for said in FELM.deviations(found, FELM.scores(found)["f1"]))
+    assert any("is not the authors' file" in said for said in found.deviations(found.scores()["f1"]))
 
 
 @pytest.mark.parametrize(
@@ -123,13 +124,13 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
 
 def test_the_leaderboard_has_no_responses() -> None:
     with pytest.raises(InputError, match="the config leaderboard of FELM has no responses"):
-        evaluate("leaderboard", read_predictions(labels_of(ROWS)))
+        BENCHMARK.evaluate("leaderboard", read_predictions(labels_of(ROWS)))
 
 
 def test_recall_by_type_of_error() -> None:
     all_wrong, nothing = ([{"id": row["index"], "labels": [verdict] * len(row["labels"])} for row in ROWS]
                           for verdict in (False, True))  # fmt: skip
-    (section,) = load(FELM.sections_with)({"a": scored(all_wrong), "b": scored(nothing)})
+    (section,) = FELM.report_sections({"a": scored(all_wrong), "b": scored(nothing)})
     assert {(row.system, row.interval.mean) for row in section.rows} == {("a", 1.0), ("b", 0.0)}
     wanted = Counter(
         kind or "type not given"

@@ -13,7 +13,8 @@ from felm_oracle import Call, Script
 
 import qabench
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.felm.predictions import evaluate, load_responses
+from qabench.benchmarks.felm import BENCHMARK
+from qabench.benchmarks.felm.predictions import load_responses
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, REFUSED, Evaluation
 from qabench.evaluation.results import as_dict
 from qabench.predictions import read_predictions
@@ -42,7 +43,7 @@ def asked(call: Call) -> str:
 
 
 def values(evaluation: Evaluation) -> dict[str, float]:
-    return {name: score.interval.mean for name, score in FELM.scores(evaluation).items()}
+    return {name: score.interval.mean for name, score in evaluation.scores().items()}
 
 
 def defined(scores: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +61,9 @@ def test_script_and_predictions(model: str, rows: list[Any], mirror: Path, compa
     result = script.run(rows, model, "raw")
     replies = [{"id": row["index"], "reply": heard(reply_to(asked(call)))}
                for row, call in zip(rows, script.calls, strict=True)]  # fmt: skip
-    found = evaluate("all", read_predictions(replies), reply_format="vicuna" if "vicuna" in model else "answer")
+    found = BENCHMARK.evaluate(
+        "all", read_predictions(replies), reply_format="vicuna" if "vicuna" in model else "answer"
+    )
     wanted = script.scores("ALL", result)
     assert {name: values(found)[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
     sums = {name: sum(record.scores[name] for record in found.records) for name in ("tp", "tn", "fp", "fn")}
@@ -83,7 +86,9 @@ def test_script_and_cot_cons(model: str, rows: list[Any], mirror: Path) -> None:
     script = Script(mirror, reply)
     wanted = script.scores("science", script.run(science, model, "cot-cons", num_cons=3))
     lines = [{"id": row["index"], "reply": replies[3 * i : 3 * i + 3]} for i, row in enumerate(science)]
-    evaluation = evaluate("science", read_predictions(lines), reply_format="vicuna" if "vicuna" in model else "answer")
+    evaluation = BENCHMARK.evaluate(
+        "science", read_predictions(lines), reply_format="vicuna" if "vicuna" in model else "answer"
+    )
     found = values(evaluation)
     assert {name: found[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
     assert "|replies:answer|" in evaluation.signatures["felm"]
@@ -125,10 +130,10 @@ def test_all_paths(log: Any, mirror: Path, compared: Callable[[str], None]) -> N
     replies = {row["index"]: reply_to(asked(call)) for row, call in zip(rows, script.calls, strict=True)}
     given = {id: None if reply in (REFUSAL, FAILURE) else reply for id, reply in replies.items()}
     lines = [{"id": id, "reply": reply} for id, reply in given.items()]
-    of_file = evaluate("math", read_predictions(lines))
+    of_file = BENCHMARK.evaluate("math", read_predictions(lines))
     assert values(of_file) == values(of_run)
     segments = sum(len(row["labels"]) for row in rows)
-    assert {FELM.scores(one)["f1"].n for one in (of_run, of_file)} == {segments}
+    assert {one.scores()["f1"].n for one in (of_run, of_file)} == {segments}
 
     metric = qabench.load_metric("felm_factuality")
     computed = metric.compute(predictions=list(given.values()), references=[row["labels"] for row in rows])
@@ -164,7 +169,7 @@ def test_lm_eval(mirror: Path) -> None:
     results = lm_eval.simple_evaluate(model=Scripted(), tasks=["qabench_felm_math_raw"], task_manager=tasks)
     found = results["results"]["qabench_felm_math_raw"]
     rows = load_responses("math").rows
-    wanted = values(evaluate("math", read_predictions(
+    wanted = values(BENCHMARK.evaluate("math", read_predictions(
         [{"id": row["index"], "reply": heard(reply_to(row["index"]))} for row in rows]
     )))  # fmt: skip
     for name in (*NAMES, "responses_f1", "responses_balanced_accuracy"):
@@ -178,5 +183,5 @@ def test_an_exported_run_scores_the_same(log: Any) -> None:
     of_run = read_run(log.location)
     lines = [json.loads(line) for line in predictions(of_run).splitlines()]
     assert set(lines[0]) == {"id", "reply"}
-    of_file = evaluate("math", read_predictions(lines))
+    of_file = BENCHMARK.evaluate("math", read_predictions(lines))
     assert {name: values(of_file)[name] for name in NAMES} == {name: values(of_run)[name] for name in NAMES}

@@ -141,7 +141,7 @@ def test_replies_without_a_verdict(reply: Reply, status: str, problem: str, tmp_
         assert {segment["verdict"] for segment in record.detail["segments"]} == {None}
         wanted = {"tp": labels.count(True), "tn": 0, "fp": labels.count(False), "fn": 0}
         assert only(dict(record.scores), COUNTS) == wanted
-    scores = FELM.scores(found)
+    scores = found.scores()
     assert not [name for name in scores if name.startswith("readable_")]
     # Without any answers, there are no scores.
     answered = status in ("answered", "cut off")
@@ -165,7 +165,7 @@ def test_epochs_are_summed(tmp_path: Path) -> None:
     assert metrics_of(twice) == metrics_of(once)
     found = read_run(twice.location)
     assert len(found.records) == 2 * len(read_run(once.location).records)
-    assert "each question was asked 2 times" in FELM.deviations(found, FELM.scores(found)["f1"])
+    assert "each question was asked 2 times" in found.deviations(found.scores()["f1"])
 
 
 def test_a_log_can_be_scored_again(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_our_prompts_are_a_deviation(mirror: Path, tmp_path: Path) -> None:
     for prompt, wanted in (("auto", []), ("official", []), ("qabench", ["prompt: qabench-"])):
         log = done(tmp_path, lambda prompt: "Answer: 1", config="science", ids="402", prompt=prompt)
         found = read_run(log.location)
-        said = FELM.deviations(found, FELM.scores(found)["recall"])
+        said = found.deviations(found.scores()["recall"])
         (sample,) = in_order(log)
         assert [one[:16] for one in of(sample).metadata["deviations"]] == wanted
         assert [one[:16] for one in said] == [*wanted, "1 of 125 questio"]
@@ -219,7 +219,7 @@ def test_the_signature_has_the_real_parameters(tmp_path: Path) -> None:
     answered = run(felm_own("sample"), lambda messages: "ALL_CORRECT", tmp_path, max_tokens=33, top_p=0.5)
     found = read_run(answered.location)
     assert "|max_tokens:33|" in found.signatures["felm"] and "|temperature:0.0|" in found.signatures["felm"]
-    said = FELM.deviations(found, FELM.scores(found)["recall"])
+    said = found.deviations(found.scores()["recall"])
     assert {"max tokens: 33 instead of 100", "top p: 0.5 (the official value is not known)"} < set(said)
     failed = run(felm_own("sample"), lambda messages: RuntimeError("down"), tmp_path)
     assert "max_tokens" not in read_run(failed.location).signatures["felm"]
@@ -232,9 +232,7 @@ def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
     assert [message.role for message in asked[0]] == ["user"]
     found = read_run(log.location)
     assert "|interface:chat|" in found.signatures["felm"]
-    assert "Vicuna was prompted in a chat, not by plain completion" in FELM.deviations(
-        found, FELM.scores(found)["precision"]
-    )
+    assert "Vicuna was prompted in a chat, not by plain completion" in found.deviations(found.scores()["precision"])
     assert found.records[0].answer == "Answer: 1"
 
 
@@ -265,4 +263,4 @@ def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: p
     assert {(call.body["max_tokens"], call.body["temperature"]) for call in server.calls} == {(100, 0)}
     found = read_run(log.location.removeprefix("file://"))
     assert "|interface:completion|" in found.signatures["felm"]
-    assert FELM.deviations(found, FELM.scores(found)["recall"]) == ["2 of 194 questions were asked"]
+    assert found.deviations(found.scores()["recall"]) == ["2 of 194 questions were asked"]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Option, Setting
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
-from qabench.benchmarks.needs import Need
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation, Record
+    from qabench.official import Declaration
+    from qabench.predictions import Predictions
+    from qabench.reproduction import Reproduction
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
@@ -16,10 +24,13 @@ _SEARCH = (
     "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
 )
 
-BENCHMARK = Benchmark(
-    name="expertqa",
-    title="ExpertQA",
-    settings=(
+
+class ExpertQA(Benchmark):
+    """Expert questions, answers of six systems, and claim-level annotations."""
+
+    name = "expertqa"
+    title = "ExpertQA"
+    settings = (
         Setting(
             "closed",
             "expertqa",
@@ -59,25 +70,21 @@ BENCHMARK = Benchmark(
             requires=_SEARCH,
             without=("retriever", "corpus", "index", "k"),
         ),
-    ),
-    retriever_setting="retrieve-read",
-    part="fields",
-    metrics=METRICS,
-    headline=("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence"),
-    families={
+    )
+    retriever_setting = "retrieve-read"
+    part = "fields"
+    metrics = METRICS
+    headline = ("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence")
+    families = {
         "rouge": "ROUGE between answer and reference answer.",
         "autoais": "AutoAIS: the share of claims that their evidence entails, from labels of the claims.",
         "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
         "fact_score": "Mean fact score of claims.",
         "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
-    },
-    default_families=FAMILIES,
-    groupings={"field": "field", "question type": "type of question", "system": "system"},
-    evaluate_with="qabench.benchmarks.expertqa.predictions:evaluate",
-    prediction_with="qabench.benchmarks.expertqa.prediction:prediction",
-    declarations="qabench.benchmarks.expertqa.official:DECLARATIONS",
-    reproduce_with="qabench.benchmarks.expertqa.reproduce:reproduce",
-    needs=(
+    }
+    default_families = FAMILIES
+    groupings = {"field": "field", "question type": "type of question", "system": "system"}
+    needs = (
         Need("ROUGE and agreement with experts"),
         Need("AutoAIS labels", "pip install 'qabench[autoais]'", packages=("torch", "transformers", "sentencepiece")),
         Need(
@@ -86,8 +93,8 @@ BENCHMARK = Benchmark(
             packages=("spacy", "en_core_web_sm"),
         ),
         Need("the prompts of runs", "qabench fetch expertqa", files=("prompts/qa_prompt.txt",)),
-    ),
-    options=(
+    )
+    options = (
         Option(
             "split", "A split of the config. Default: test, if it has one.", choices=("train", "validation", "test")
         ),
@@ -97,12 +104,33 @@ BENCHMARK = Benchmark(
             default="N",
             choices=("N", "exclude"),
         ),
-    ),
-    prediction_fields=("answer", "claims"),
-    commands={
-        "claims": "qabench.benchmarks.expertqa.commands.claims:claims",
-        "attribute": "qabench.benchmarks.expertqa.commands.attribute:attribute",
-        "facts": "qabench.benchmarks.expertqa.commands.facts:facts",
-        "faithfulness": "qabench.benchmarks.expertqa.commands.faithfulness:faithfulness",
-    },
-)
+    )
+    prediction_fields = ("answer", "claims")
+    commands = ("claims", "attribute", "facts", "faithfulness")
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of each signature's fields, by the signature's name."""
+        from qabench.benchmarks.expertqa.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
+        """Score predictions; see ``qabench.benchmarks.expertqa.predictions.evaluate``."""
+        from qabench.benchmarks.expertqa.predictions import evaluate
+
+        return evaluate(self, config, predictions, **options)
+
+    def prediction(self, record: Record) -> dict[str, Any]:
+        """Return the fields of a prediction that would get the record's scores."""
+        from qabench.benchmarks.expertqa.prediction import prediction
+
+        return prediction(record)
+
+    def reproduce(self) -> Reproduction:
+        """Recompute the published numbers."""
+        from qabench.benchmarks.expertqa.reproduce import reproduce
+
+        return reproduce()
+
+
+BENCHMARK = ExpertQA()

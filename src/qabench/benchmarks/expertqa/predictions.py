@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.expertqa import columns, signatures
 from qabench.benchmarks.expertqa.metrics import (
     AUTOAIS,
@@ -41,6 +42,7 @@ from qabench.scoring.lfqa import lfqa_rouge
 
 
 def evaluate(
+    benchmark: Benchmark,
     config: str | None,
     predictions: Predictions,
     *,
@@ -53,6 +55,7 @@ def evaluate(
     """Scores predictions for the questions of a config.
 
     Args:
+        benchmark: the instance for the evaluation.
         config: a config of the dataset; None means its default.
         predictions: see the module; a field of another type is reported, and the prediction counts as missing.
         families: some of ``metrics.FAMILIES``; None means all that the predictions and the config allow.
@@ -77,9 +80,8 @@ def evaluate(
         raise InputError(f"{', '.join(absent)} cannot be computed: {_hint(absent[0], loaded)}")
     if not found:
         raise InputError(f"nothing to score in {predictions.path}: {_hint(ROUGE, loaded)}")
-    return Evaluation.of_predictions(
+    return benchmark.evaluation(
         predictions,
-        "expertqa",
         loaded.config,
         [_record(item) for item in items],
         found,

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Option, Setting
-from qabench.benchmarks.needs import Need
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.evaluation.metric import Metric, mean_in_order
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation
+    from qabench.loading_scripts.published import PublishedScore
+    from qabench.official import Declaration
+    from qabench.predictions import Predictions
+    from qabench.reproduction import Reproduction
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 _PARTS = {"fscore": ("F", "F-measure"), "precision": ("precision", "Precision"), "recall": ("recall", "Recall")}
@@ -24,16 +33,18 @@ def _rouge(part: str) -> list[Metric]:
     ]
 
 
-BENCHMARK = Benchmark(
-    name="fanoutqa",
-    title="FanOutQA",
-    settings=(
+class FanOutQA(Benchmark):
+    """Multi-hop, multi-document questions over Wikipedia."""
+
+    name = "fanoutqa"
+    title = "FanOutQA"
+    settings = (
         Setting("closed-book", "fanoutqa_closed_book", "The question alone."),
         Setting("open-book", "fanoutqa_open_book", "The model may search Wikipedia."),
         Setting("evidence-provided", "fanoutqa_evidence_provided", "The best passages of the evidence pages."),
-    ),
-    part="category",
-    metrics=(
+    )
+    part = "category"
+    metrics = (
         Metric(
             "acc.loose",
             "Loose accuracy",
@@ -72,20 +83,18 @@ BENCHMARK = Benchmark(
         ),
         *_rouge("precision"),
         *_rouge("recall"),
-    ),
-    headline=("acc.loose",),
-    failures_official=True,
-    pages_with="qabench.benchmarks.fanoutqa.questions:evidence_pages",
-    families={
+    )
+    headline = ("acc.loose",)
+    failures_official = True
+    families = {
         "acc": "loose and strict accuracy",
         "rouge": "ROUGE-1, ROUGE-2 and ROUGE-L",
         "bleurt": "BLEURT",
         "judge": "the verdicts of an LLM judge",
-    },
-    default_families=("acc", "rouge"),
-    groupings={"category": "category", "type": "type of answer", "evidence": "number of evidence documents"},
-    evaluate_with="qabench.benchmarks.fanoutqa.predictions:evaluate",
-    options=(
+    }
+    default_families = ("acc", "rouge")
+    groupings = {"category": "category", "type": "type of answer", "evidence": "number of evidence documents"}
+    options = (
         Option(
             "lemmatizer",
             "The lemmatizer of the accuracy; only spacy is official.",
@@ -100,11 +109,8 @@ BENCHMARK = Benchmark(
         Option("judge_base_url", "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI."),
         Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
         Option("judge_max_calls", "The maximum number of calls to the judge.", int),
-    ),
-    official_shape="qabench.benchmarks.fanoutqa.predictions:official_result",
-    declarations="qabench.benchmarks.fanoutqa.official:DECLARATIONS",
-    reproduce_with="qabench.benchmarks.fanoutqa.reproduce:reproduce",
-    needs=(
+    )
+    needs = (
         Need(
             "loose and strict accuracy",
             "pip install 'qabench[spacy]' && python -m spacy download en_core_web_sm",
@@ -120,10 +126,44 @@ BENCHMARK = Benchmark(
             variables=("FANOUTQA_OPENAI_API_KEY",),
         ),
         Need("the questions of dev", "qabench fetch fanoutqa", files=("fanoutqa/data/fanout-final-dev.json",)),
-    ),
-    published_with="qabench.loading_scripts.fanoutqa.leaderboard:published_scores",
-    commands={
-        "judge": "qabench.benchmarks.fanoutqa.commands.judge:judge",
-        "submit": "qabench.benchmarks.fanoutqa.commands.submit:submit",
-    },
-)
+    )
+    commands = ("judge", "submit")
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of each signature's fields, by the signature's name."""
+        from qabench.benchmarks.fanoutqa.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
+        """Score predictions; see ``qabench.benchmarks.fanoutqa.predictions.evaluate``."""
+        from qabench.benchmarks.fanoutqa.predictions import evaluate
+
+        return evaluate(self, config, predictions, **options)
+
+    def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the scores in the format of the authors' scorer."""
+        from qabench.benchmarks.fanoutqa.scores import official_shape
+
+        return official_shape([record.scores for record in evaluation.records])
+
+    def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]]:
+        """Return the Wikipedia pages that a config's questions need."""
+        from qabench.benchmarks.fanoutqa.questions import evidence_pages
+
+        return evidence_pages(config)
+
+    def published(self) -> list[PublishedScore]:
+        """Return the scores of the authors' leaderboard."""
+        from qabench.loading_scripts.fanoutqa.leaderboard import published_scores
+
+        return published_scores()
+
+    def reproduce(self) -> Reproduction:
+        """Recompute the published numbers."""
+        from qabench.benchmarks.fanoutqa.reproduce import reproduce
+
+        return reproduce()
+
+
+BENCHMARK = FanOutQA()

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import UNANSWERED, text_of
+from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
-from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, score_answers
+from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.llm.client import Progress
@@ -20,6 +21,7 @@ DEFAULT_FAMILIES = ("acc", "rouge")
 
 
 def evaluate(
+    benchmark: Benchmark,
     config: str | None,
     predictions: Predictions,
     *,
@@ -42,6 +44,7 @@ def evaluate(
     for BLEURT. A prediction of null is the string "None" for accuracy and the empty string for ROUGE, as upstream.
 
     Args:
+        benchmark: the instance for the evaluation.
         config: the config; by default "dev".
         predictions: objects with "id" and "answer".
         families: some of "acc", "rouge", "bleurt" and "judge"; by default the first two.
@@ -79,9 +82,8 @@ def evaluate(
     }
     texts = [asked.by_id[id]["question"] for id in joined.ids]
     scores = score_answers(texts, references, answers, scorers, signed, progress)
-    return Evaluation.of_predictions(
+    return benchmark.evaluation(
         predictions,
-        "fanoutqa",
         asked.config,
         [_record(asked, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
         scores.signatures,
@@ -89,11 +91,6 @@ def evaluate(
         problems=[*joined.problems(), *_answer_problems(joined, answers), *judge_problems(scores, joined.ids)],
         available=len(asked.rows),
     )
-
-
-def official_result(evaluation: Evaluation) -> dict[str, Any]:
-    """The scores of an evaluation in the shape of the official result; see ``official_shape``."""
-    return official_shape([record.scores for record in evaluation.records])
 
 
 def judge_problems(scores: Scores, ids: Sequence[str]) -> list[str]:

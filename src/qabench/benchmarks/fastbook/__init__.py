@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks import Benchmark, Option, Setting
-from qabench.benchmarks.needs import Need
+from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.evaluation.metric import Metric
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.section import ExtraSection
+    from qabench.official import Declaration
+    from qabench.predictions import Predictions
+    from qabench.reproduction import Reproduction
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -16,12 +23,14 @@ def _mean(values: Sequence[float]) -> float:
     return mean_of(values)
 
 
-BENCHMARK = Benchmark(
-    name="fastbook",
-    title="fastbook-benchmark",
-    settings=(Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),),
-    part="chapters",
-    metrics=(
+class Fastbook(Benchmark):
+    """Retrieval questions over seven chapters of the fastai book."""
+
+    name = "fastbook"
+    title = "fastbook-benchmark"
+    settings = (Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),)
+    part = "chapters"
+    metrics = (
         Metric(
             "mrr@k",
             "MRR@k",
@@ -46,23 +55,19 @@ BENCHMARK = Benchmark(
             )
             for kind, title in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
         ),
-    ),
-    headline=("recall@10", "recall"),
-    families={
+    )
+    headline = ("recall@10", "recall")
+    families = {
         "retrieval": "Answer Component MRR@k and Recall@k",
         "rouge": "ROUGE F-measures of the answers; not a score of the benchmark's authors",
-    },
-    default_families=("retrieval",),
-    groupings={"chapter": "chapter"},
-    evaluate_with="qabench.benchmarks.fastbook.predictions:evaluate",
-    prediction_with="qabench.benchmarks.fastbook.prediction:prediction",
-    declarations="qabench.benchmarks.fastbook.official:DECLARATIONS",
-    reproduce_with="qabench.benchmarks.fastbook.reproduce:reproduce",
-    needs=(
+    }
+    default_families = ("retrieval",)
+    groupings = {"chapter": "chapter"}
+    needs = (
         Need("MRR@k and Recall@k"),
         Need("the questions", "qabench fetch fastbook", files=("fastbook-benchmark.json",)),
-    ),
-    options=(
+    )
+    options = (
         Option("k", "The cutoffs, separated by commas.", default="10"),
         Option(
             "corpus",
@@ -70,9 +75,45 @@ BENCHMARK = Benchmark(
             Path,
             for_reading=True,
         ),
-    ),
-    prediction_fields=("passages", "answer"),
-    read_with="qabench.benchmarks.fastbook.predictions:read",
-    sections_with="qabench.benchmarks.fastbook.sections:sections",
-    commands={"retrieve": "qabench.benchmarks.fastbook.commands:retrieve"},
-)
+    )
+    prediction_fields = ("passages", "answer")
+    commands = ("retrieve",)
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of each signature's fields, by the signature's name."""
+        from qabench.benchmarks.fastbook.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
+        """Score predictions; see ``qabench.benchmarks.fastbook.predictions.evaluate``."""
+        from qabench.benchmarks.fastbook.predictions import evaluate
+
+        return evaluate(self, config, predictions, **options)
+
+    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
+        """Read predictions, also TREC runs; see ``qabench.benchmarks.fastbook.predictions.read``."""
+        from qabench.benchmarks.fastbook.predictions import read
+
+        return read(source, **options)
+
+    def prediction(self, record: Record) -> dict[str, Any]:
+        """Return the fields of a prediction that would get the record's scores."""
+        from qabench.benchmarks.fastbook.prediction import prediction
+
+        return prediction(record)
+
+    def reproduce(self) -> Reproduction:
+        """Recompute the published numbers."""
+        from qabench.benchmarks.fastbook.reproduce import reproduce
+
+        return reproduce()
+
+    def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+        """Return the scores at each cutoff, for labels and evaluations on one config."""
+        from qabench.benchmarks.fastbook.sections import sections
+
+        return sections(evaluations)
+
+
+BENCHMARK = Fastbook()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fastbook.study.questions import Questions, load_questions
 from qabench.benchmarks.fastbook.study.scores import Columns, detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
@@ -53,6 +54,7 @@ def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None =
 
 
 def evaluate(
+    benchmark: Benchmark,
     config: str | None,
     predictions: Predictions,
     *,
@@ -66,6 +68,7 @@ def evaluate(
     A question without a prediction scores 0, like a question for which nothing was retrieved.
 
     Args:
+        benchmark: the instance for the evaluation.
         config: "questions" (the default) or "sample".
         predictions: objects with "passages", the texts of the passages retrieved from the question's chapter, best
             first; "answer", the answer of a model, is only needed for ROUGE.
@@ -95,7 +98,7 @@ def evaluate(
     rows = zip(asked.rows, joined.rows, columns, details, strict=True)
     records = [_record(*row, of_answer=chosen == ["rouge"]) for row in rows]
     problems = joined.problems()
-    return Evaluation.of_predictions(predictions, "fastbook", asked.config, records, signatures, problems=problems)
+    return benchmark.evaluation(predictions, asked.config, records, signatures, problems=problems)
 
 
 def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:

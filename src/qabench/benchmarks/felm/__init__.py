@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Option, Setting
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.metrics import METRICS
-from qabench.benchmarks.needs import Need
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.section import ExtraSection
+    from qabench.official import Declaration
+    from qabench.predictions import Predictions
+    from qabench.reproduction import Reproduction
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",
@@ -13,32 +22,63 @@ _METHODS = {
     "link": "Same as raw, with the links of the references.",
     "content": "Same as raw, with the text of the references.",
 }
-BENCHMARK = Benchmark(
-    name="felm",
-    title="FELM",
-    settings=tuple(Setting(name, "felm", about, {"method": name}) for name, about in _METHODS.items()),
-    part="domains",
-    metrics=METRICS,
-    headline=("f1",),
-    prediction_fields=("reply", "labels", "answer"),
-    options=(
+
+
+class Felm(Benchmark):
+    """Segment-level factuality labels of model responses in five domains."""
+
+    name = "felm"
+    title = "FELM"
+    settings = tuple(Setting(name, "felm", about, {"method": name}) for name, about in _METHODS.items())
+    part = "domains"
+    metrics = METRICS
+    headline = ("f1",)
+    prediction_fields = ("reply", "labels", "answer")
+    options = (
         Option(
             "reply_format",
             'Where replies name the wrong segments: answer (after "Answer: "), or vicuna (anywhere).',
             default="answer",
             choices=("answer", "vicuna"),
         ),
-    ),
-    families={"felm": "F1, precision and recall of errors, and balanced accuracy"},
-    default_families=("felm",),
-    groupings={"domain": "domain", "error type": "type of error"},
-    evaluate_with="qabench.benchmarks.felm.predictions:evaluate",
-    prediction_with="qabench.benchmarks.felm.prediction:prediction",
-    declarations="qabench.benchmarks.felm.official:DECLARATIONS",
-    reproduce_with="qabench.benchmarks.felm.reproduce:reproduce",
-    needs=(
+    )
+    families = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
+    default_families = ("felm",)
+    groupings = {"domain": "domain", "error type": "type of error"}
+    needs = (
         Need("F1 and balanced accuracy of predictions"),
         Need("the responses, and the prompts of runs", "qabench fetch felm", files=("eval/all.jsonl", "eval/eval.py")),
-    ),
-    sections_with="qabench.benchmarks.felm.sections:sections",
-)
+    )
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of each signature's fields, by the signature's name."""
+        from qabench.benchmarks.felm.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
+        """Score predictions; see ``qabench.benchmarks.felm.predictions.evaluate``."""
+        from qabench.benchmarks.felm.predictions import evaluate
+
+        return evaluate(self, config, predictions, **options)
+
+    def prediction(self, record: Record) -> dict[str, Any]:
+        """Return the fields of a prediction that would get the record's scores."""
+        from qabench.benchmarks.felm.prediction import prediction
+
+        return prediction(record)
+
+    def reproduce(self) -> Reproduction:
+        """Recompute the published numbers."""
+        from qabench.benchmarks.felm.reproduce import reproduce
+
+        return reproduce()
+
+    def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+        """Return the recall of errors by type of error, for labels and evaluations on one config."""
+        from qabench.benchmarks.felm.sections import sections
+
+        return sections(evaluations)
+
+
+BENCHMARK = Felm()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.felm.metrics import columns
 from qabench.benchmarks.felm.official import signatures
 from qabench.benchmarks.felm.responses import detail, groups, reference, scored_reply
@@ -34,6 +35,7 @@ def load_responses(config: str | None, questions: Path | None = None) -> Respons
     """The responses of a config.
 
     Args:
+        benchmark: the instance for the evaluation.
         config: such as "wk"; None for the default.
         questions: a file in the format of the authors' ``eval/all.jsonl`` to read instead; only the responses of the
             config are used.
@@ -56,6 +58,7 @@ def load_responses(config: str | None, questions: Path | None = None) -> Respons
 
 
 def evaluate(
+    benchmark: Benchmark,
     config: str | None,
     predictions: Predictions,
     *,
@@ -98,9 +101,8 @@ def evaluate(
     if unusable:
         problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
     fields = {"config": responses.config, "data": responses.digest, "replies": _read_as(joined, reply_format)}
-    return Evaluation.of_predictions(
+    return benchmark.evaluation(
         predictions,
-        "felm",
         responses.config,
         records,
         signatures(fields),

@@ -128,8 +128,7 @@ def _known(output: Path, labels_by: str) -> dict[str, Item]:
 
 def print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
     """Prints the scores of the families with this prefix; without a config, only the path of the claims."""
-    from qabench.benchmarks import benchmark
-    from qabench.benchmarks.expertqa.predictions import evaluate
+    from qabench.benchmarks import evaluate_predictions
     from qabench.cli.output import print_table, say
     from qabench.io.tables import Table
 
@@ -138,10 +137,8 @@ def print_scores(items: Sequence[Item], output: Path, questions: Questions | Non
         say(f"{len(claims)} claims of {len(items)} answers; written to {output}")
         say("For scores, use --config, or run: qabench score expertqa FILE --config NAME")
         return
-    found = benchmark("expertqa")
-    evaluation = evaluate(questions.config, found.read(items), split=questions.split)
-    shown = found.scores(evaluation).items()
-    scores = {name: one for name, one in shown if one.metric.family.startswith(families)}
+    evaluation = evaluate_predictions("expertqa", questions.config, items, split=questions.split)
+    scores = {name: one for name, one in evaluation.scores().items() if one.metric.family.startswith(families)}
     rows: list[list[Any]] = []
     for name, one in scores.items():
         numbers = [f"{value:.4f}" for value in (one.interval.mean, one.interval.low, one.interval.high)]
@@ -152,7 +149,7 @@ def print_scores(items: Sequence[Item], output: Path, questions: Questions | Non
         print_table(by_system)
     for sentence in evaluation.problems:
         say(sentence, "yellow")
-    for sentence in dict.fromkeys(said for one in scores.values() for said in found.deviations(evaluation, one)):
+    for sentence in dict.fromkeys(said for one in scores.values() for said in evaluation.deviations(one)):
         say(f"not official: {sentence}", "yellow")
     for line in [line for name, line in evaluation.signatures.items() if name.startswith(families)]:
         say(line, "dim")

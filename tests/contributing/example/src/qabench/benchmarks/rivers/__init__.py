@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from qabench.benchmarks import Benchmark, Setting
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from qabench.benchmarks.base import Benchmark, Setting
 from qabench.evaluation.metric import Metric
 
-BENCHMARK = Benchmark(
-    name="rivers",
-    title="Rivers",
-    settings=(Setting("closed-book", "rivers", "The question alone."),),
-    part="continent",
-    metrics=(Metric("match", "Match", "Share of answers that name the river.", "match", graded=True),),
-    headline=("match",),
-    families={"match": "whether the answer names the river"},
-    default_families=("match",),
-    groupings={"continent": "continent"},
-    evaluate_with="qabench.benchmarks.rivers.predictions:evaluate",
-    declarations="qabench.benchmarks.rivers.official:DECLARATIONS",
-)
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation
+    from qabench.official import Declaration
+    from qabench.predictions import Predictions
+
+
+class Rivers(Benchmark):
+    """Questions about rivers, with one-word answers."""
+
+    name = "rivers"
+    title = "Rivers"
+    settings = (Setting("closed-book", "rivers", "The question alone."),)
+    part = "continent"
+    metrics = (Metric("match", "Match", "Share of answers that name the river.", "match", graded=True),)
+    headline = ("match",)
+    families = {"match": "whether the answer names the river"}
+    default_families = ("match",)
+    groupings = {"continent": "continent"}
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of the signatures' fields."""
+        from qabench.benchmarks.rivers.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
+        """Score predictions on the questions of a config."""
+        from qabench.benchmarks.rivers.predictions import evaluate
+
+        return evaluate(self, config, predictions, **options)
+
+
+BENCHMARK = Rivers()

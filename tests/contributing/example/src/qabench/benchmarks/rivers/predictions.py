@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.rivers.score import match
 from qabench.evaluation import ANSWERED, FAILED, Evaluation, Record
 from qabench.loading_scripts import dataset_table, file_digest, open_path
@@ -14,6 +15,7 @@ from qabench.signature import signature
 
 
 def evaluate(
+    benchmark: Benchmark,
     config: str | None,
     predictions: Predictions,
     *,
@@ -45,4 +47,4 @@ def evaluate(
         )
     signatures = {"match": signature("river_match", data=file_digest("rivers", file), case="ignored")}
     problems = joined.problems()
-    return Evaluation.of_predictions(predictions, "rivers", about.name, records, signatures, problems=problems)
+    return benchmark.evaluation(predictions, about.name, records, signatures, problems=problems)

@@ -1,0 +1,285 @@
+"""The base class of a benchmark, through which commands, runs, reports and publishing use every benchmark."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from qabench.errors import InputError
+from qabench.evaluation.metric import CUTOFF, Metric, present
+from qabench.io.tables import Displayed, Table
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.section import ExtraSection
+    from qabench.loading_scripts.published import PublishedScore
+    from qabench.official import Declaration
+    from qabench.predictions import Predictions
+    from qabench.reproduction import Reproduction
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A protocol by which a model is prompted.
+
+    Attributes:
+        name: such as "closed-book".
+        task: the name of the Inspect task.
+        about: what the model is given, in one sentence.
+        arguments: the task's arguments that make the setting.
+        requires: what must be passed to run it, in one sentence that says what to type; "" if nothing.
+        without: the task's arguments that have no effect in this setting, and are refused.
+    """
+
+    name: str
+    task: str
+    about: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    requires: str = ""
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of ``qabench score`` and ``qabench.evaluate_predictions`` that one benchmark adds.
+
+    Attributes:
+        name: the name of the keyword argument; on the command line, with hyphens instead of underscores.
+        about: the help text.
+        type: str, int, float, bool or pathlib.Path.
+        default: the value if it is not passed.
+        choices: the allowed values; () if any value is allowed.
+        for_reading: whether it is an argument of ``Benchmark.read`` instead of ``Benchmark.evaluate``.
+    """
+
+    name: str
+    about: str
+    type: type = str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    for_reading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a machine must have for an official score or for a run.
+
+    Attributes:
+        what: the score, such as "loose and strict accuracy".
+        fix: how to get what is missing, such as a command.
+        packages: modules that must be importable.
+        files: source files of the benchmark that must be in a mirror or in the cache; others are downloaded.
+        variables: environment variables that must be set.
+    """
+
+    what: str
+    fix: str = ""
+    packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+    def missing(self, benchmark: str) -> list[str]:
+        """Return the packages, files and variables that are missing on this machine."""
+        from qabench.loading_scripts import source_table
+        from qabench.sources import available
+
+        packages = [name for name in self.packages if find_spec(name) is None]
+        files = [path for path in self.files if not available(source_table(benchmark)[path])]
+        return packages + files + [name for name in self.variables if not os.environ.get(name)]
+
+
+class Benchmark(Displayed, ABC):
+    """A benchmark: its settings and scores as attributes, its work as methods.
+
+    A subclass is defined in ``qabench.benchmarks.NAME``, which must import fast: methods import what they need.
+
+    Attributes:
+        name: such as "fanoutqa", as in ``loading_scripts``.
+        title: such as "FanOutQA".
+        settings: the settings of ``qabench run``; the first is the default.
+        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if no setting has one.
+        part: the argument of the tasks that selects a part of the questions, such as "category".
+        metrics: all metrics, in display order.
+        headline: names of metrics; the first one that an evaluation has is its main metric.
+        families: the allowed values of ``--metrics`` -> the scores of each, in one sentence.
+        default_families: the families that are computed by default.
+        groupings: grouping -> its title, such as "type" -> "type of answer".
+        options: additional options of ``evaluate`` and ``read``.
+        prediction_fields: a prediction must have at least one of these fields.
+        failures_official: whether the authors' results contain questions without an answer, which then score 0.
+        needs: what a machine must have for official results, for ``qabench env``.
+        commands: the commands of ``qabench NAME COMMAND``: functions of ``qabench.benchmarks.NAME.commands``.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    settings: ClassVar[tuple[Setting, ...]]
+    retriever_setting: ClassVar[str] = ""
+    part: ClassVar[str]
+    metrics: ClassVar[tuple[Metric, ...]]
+    headline: ClassVar[tuple[str, ...]]
+    families: ClassVar[Mapping[str, str]]
+    default_families: ClassVar[tuple[str, ...]]
+    groupings: ClassVar[Mapping[str, str]]
+    options: ClassVar[tuple[Option, ...]] = ()
+    prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
+    failures_official: ClassVar[bool] = False
+    needs: ClassVar[tuple[Need, ...]] = ()
+    commands: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of each signature's fields, by the signature's name."""
+
+    @abstractmethod
+    def evaluate(
+        self,
+        config: str | None,
+        predictions: Predictions,
+        *,
+        families: Sequence[str] | None = None,
+        questions: Path | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **options: Any,
+    ) -> Evaluation:
+        """Score predictions; see ``qabench.evaluate_predictions``, which checks the arguments."""
+
+    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
+        """Read predictions from a file, from standard input ("-"), or from a list in memory.
+
+        Args:
+            source: see ``qabench.predictions.read_predictions``.
+            **options: the benchmark's options that are ``for_reading``.
+
+        Raises:
+            InputError: the file cannot be read, or has no predictions.
+        """
+        from qabench.predictions import read_predictions
+
+        return read_predictions(source, self.prediction_fields)
+
+    def prediction(self, record: Record) -> dict[str, Any]:
+        """Return the fields of a prediction that would get the record's scores; see ``prediction_fields``."""
+        return {"answer": record.answer}
+
+    def official_shape(self, evaluation: Evaluation) -> dict[str, Any] | None:
+        """Return the scores in the format of the authors' scorer; None if they have no such format."""
+        return None
+
+    def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]] | None:
+        """Return the Wikipedia pages that a config's questions need; None if the questions name none."""
+        return None
+
+    def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+        """Return additional sections of a report, for labels and evaluations on one config."""
+        return []
+
+    def published(self) -> list[PublishedScore]:
+        """Return the published scores: by default those of the dataset's ``leaderboard.json``, if it has one."""
+        from qabench.loading_scripts.published import shipped_scores
+
+        return shipped_scores(self.name)
+
+    def reproduce(self) -> Reproduction:
+        """Recompute published numbers: by default the statistics of the data."""
+        from qabench.reproduction import data_checks
+
+        return data_checks(self.name)
+
+    def evaluation(
+        self,
+        predictions: Predictions,
+        config: str,
+        records: Sequence[Record],
+        signatures: Mapping[str, str],
+        **fields: Any,
+    ) -> Evaluation:
+        """Return the evaluation of a file of predictions; see ``Evaluation.of_predictions``."""
+        from qabench.evaluation import Evaluation
+
+        return Evaluation.of_predictions(predictions, config, records, signatures, **self.scoring(), **fields)
+
+    def scoring(self) -> dict[str, Any]:
+        """Return the fields of an ``Evaluation`` by which its scores and deviations are computed."""
+        return {
+            "benchmark": self.name,
+            "metrics": self.metrics,
+            "declarations": self.declarations(),
+            "failures_official": self.failures_official,
+        }
+
+    def setting(self, name: str | None) -> Setting:
+        """Return the setting with this name; the default for None. Raises InputError that lists the allowed names."""
+        by_name = {setting.name: setting for setting in self.settings}
+        if name is None:
+            return self.settings[0]
+        if name not in by_name:
+            raise InputError(f"{self.title} has no setting {name!r}; allowed: {', '.join(by_name)}")
+        return by_name[name]
+
+    def metric(self, name: str) -> Metric:
+        """Return the metric with this name, such as "mrr@5" from "mrr@k". Raises InputError that lists the names."""
+        by_name = {metric.name: metric for metric in self.metrics}
+        stem, at, cutoff = name.partition("@")
+        if at and cutoff.isdigit() and stem + CUTOFF in by_name:
+            return by_name[stem + CUTOFF].at(cutoff)
+        if name not in by_name:
+            raise InputError(f"{self.title} has no metric {name!r}; allowed: {', '.join(by_name)}")
+        return by_name[name]
+
+    def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
+        """Return the main metric of these evaluations; None if nothing is scored."""
+        columns = [name for evaluation in evaluations for record in evaluation.records for name in record.scores]
+        metrics = {metric.name: metric for metric in present(self.metrics, columns)}
+        for headline in self.headline:
+            for name, metric in metrics.items():
+                if name == headline or name.startswith(f"{headline}@"):
+                    return metric
+        return next(iter(metrics.values()), None)
+
+    def declaration(self, score: str) -> Declaration:
+        """Return the official values of the fields of a signature, by the score's name in it. Raises InputError."""
+        declarations = self.declarations()
+        if score not in declarations:
+            raise InputError(f"{self.title} has no official values for {score!r}; allowed: {', '.join(declarations)}")
+        return declarations[score]
+
+    def checked_families(self, names: Sequence[str] | str | None) -> list[str] | None:
+        """Return the families of scores in ``names``. Raises InputError that lists the allowed names."""
+        if names is None:
+            return None
+        if isinstance(names, str):
+            names = names.split(",")
+        families = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+        if unknown := [name for name in families if name not in self.families]:
+            raise InputError(f"{self.title} has no metric {unknown[0]!r}; allowed: {', '.join(self.families)}")
+        if not families:
+            raise InputError(f"metrics is empty; allowed: {', '.join(self.families)}")
+        return families
+
+    def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that are not None. Raises InputError for an unknown name or value."""
+        declared = {option.name: option for option in self.options}
+        values = {name: value for name, value in options.items() if value is not None}
+        for name, value in values.items():
+            if name not in declared:
+                raise InputError(f"{self.title} has no option {name!r}; allowed: {', '.join(declared) or 'none'}")
+            if (choices := declared[name].choices) and str(value) not in choices:
+                raise InputError(f"{self.title}: {name} is {value!r}; allowed: {', '.join(map(str, choices))}")
+        return values
+
+    def tables(self) -> list[Table]:
+        """Return metrics and settings, as ``print`` and notebooks show them."""
+        metrics: list[list[Any]] = [
+            [metric.name, metric.about, metric.unit, "yes" if metric.official else "no"] for metric in self.metrics
+        ]
+        settings: list[list[Any]] = [[setting.name, setting.about] for setting in self.settings]
+        return [
+            Table(f"{self.title} ({self.name})", ["score", "what it measures", "n counts", "official"], metrics),
+            Table("Settings of a run", ["setting", "what the model is given"], settings),
+        ]
