@@ -14,6 +14,7 @@ from expertqa_scripts import Splitter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qabench.benchmarks.expertqa.answers import answering
 from qabench.benchmarks.expertqa.claims import (
     cite_afterward,
     cited,
@@ -23,6 +24,7 @@ from qabench.benchmarks.expertqa.claims import (
     sentences,
     split_claims,
 )
+from qabench.benchmarks.expertqa.passages import Found
 from qabench.scoring.factscore import VOID_PHRASES
 
 Row = dict[str, Any]
@@ -147,14 +149,24 @@ def test_marks() -> None:
 @pytest.mark.parametrize(
     ("reply", "answer", "sources"),
     [
-        ("So [1].\n[1] a\n[2] b\n", "So [1].", ["[1] a", "[2] b"]),
-        ("So [1].\n\n[1] a\n\n[2] b", "So [1].\n", ["[1] a", "[2] b"]),
+        ("So [1].\n[1] a\n[2] b\n", "So [1].", ["[1] a", "[2] b", ""]),
+        ("So [1].\n\n[1] a\n\n[2] b", "So [1].", ["[1] a", "", "[2] b"]),
+        (" So [1]. \n[1] a \n  [2] b", "So [1].", ["[1] a ", "  [2] b"]),
         ("[1] says so. So it is.", "[1] says so. So it is.", []),
         ("", "", []),
     ],
 )
 def test_replies_are_cut_at_the_first_source(reply: str, answer: str, sources: list[str]) -> None:
     assert cut_sources(reply) == (answer, sources)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "evidence"), [("official", [["[1] a"], [""]]), ("qabench", [["[1] a"], ["[2] b"]])]
+)
+def test_blank_lines_between_sources(protocol: str, evidence: list[list[str]]) -> None:
+    how = answering(prompt="qabench", protocol=protocol)
+    answer, _ = how.claimed("Water boils [1].\nIce is frozen water [2].\n\n[1] a\n\n[2] b", Found(()))
+    assert [claim["evidence"] for claim in answer.claims] == evidence
 
 
 def test_sentences_without_spacy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,9 +126,13 @@ def passage_sources(passages: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def cut_sources(reply: str) -> tuple[str, list[str]]:
-    """An answer and its sources: the reply is split at the first line that begins with "[1]"; one source per line."""
-    answer, found, rest = reply.partition("\n[1]")
-    return answer, [line.strip() for line in ("[1]" + rest).split("\n") if line.strip()] if found else []
+    """Cut a reply at the first line that begins with "[1]" into the answer and its sources, one per line.
+
+    As in the authors' script, blank lines count as sources: with a blank line between sources, [2] refers to it, and
+    the claim has empty evidence. ``prompts.split_answer`` numbers the sources as the reply does.
+    """
+    answer, first, rest = reply.partition("\n[1]")
+    return answer.strip(), ("[1]" + rest).split("\n") if first else []
 
 
 def sentence_splitter() -> tuple[str, Splitter]:
