@@ -235,6 +235,38 @@ def test_strict_fails_on_any_problem_after_scoring() -> None:
     assert "acc.loose" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "row", "options"),
+    [
+        ("expertqa", {"answer": "Eight minutes.", "claims": [{"claim": "Eight minutes.", "evidence": ["x"]}]}, ()),
+        ("fastbook", {"answer": "The square root of two."}, ("--metrics", "rouge")),
+    ],
+)
+def test_every_deviation_of_the_json_is_printed(
+    benchmark: str, row: dict[str, Any], options: tuple[str, ...], tmp_path: Path
+) -> None:
+    evaluation = {"expertqa": _expertqa_ids, "fastbook": _fastbook_ids}[benchmark]()
+    file, report = tmp_path / "answers.jsonl", tmp_path / "report.json"
+    file.write_text("".join(json.dumps({"id": id} | row) + "\n" for id in evaluation))
+    score = ["score", benchmark, str(file), *SAMPLE, *options, "--output", str(report)]
+    printed = CliRunner().invoke(app, score, env={"COLUMNS": "250"}).stdout
+    sentences = {said for of in json.loads(report.read_text())["deviations"].values() for said in of}
+    assert sentences and all(f"): {sentence}" in printed for sentence in sentences)
+    assert CliRunner().invoke(app, [*score, "--strict"]).exit_code == 2
+
+
+def _expertqa_ids() -> list[str]:
+    from qabench.benchmarks.expertqa.questions import load_questions
+
+    return [question.id for question in load_questions("sample", None, None).rows]
+
+
+def _fastbook_ids() -> list[str]:
+    from qabench.benchmarks.fastbook.study.questions import load_questions
+
+    return [row["id"] for row in load_questions("sample", None).rows]
+
+
 def test_stats(mirror: Path) -> None:
     tables = as_json("stats", "fanoutqa")["tables"]
     cells = {table["title"]: {row[0]: row[1:] for row in table["rows"]} for table in tables}

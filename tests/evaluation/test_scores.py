@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan, nan
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from qabench.benchmarks import benchmark
 from qabench.evaluation import Evaluation, Metric, Record
+from qabench.evaluation.comparison import compare
+from qabench.evaluation.results import undefined_note
 from qabench.evaluation.scores import item_score, scores_of
 from qabench.scoring.felm import Confusion, felm_scores
 from qabench.stats import bootstrap, bootstrap_mean
@@ -73,6 +76,30 @@ def test_one_error_among_many_answers_has_an_interval() -> None:
     records = [record(str(i), tp=2, tn=0, fp=0, fn=0) for i in range(9)] + [record("9", tp=1, tn=1, fp=0, fn=0)]
     found = scores_of(FELM, records)["f1"].interval
     assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+def test_a_resample_without_a_flag_has_an_f1_of_0() -> None:
+    """One of 847 responses has a flagged segment: a third of the resamples have no flag."""
+    rows = [(3, 0, 1, 0)] * 846 + [(3, 1, 0, 0)]
+    records = [record(str(i), **dict(zip(COUNTS, row, strict=True))) for i, row in enumerate(rows)]
+    scores = scores_of(FELM, records)
+    wanted = bootstrap(rows, lambda tp, tn, fp, fn: 2 * tn / (2 * tn + fn + fp))
+    assert scores["f1"].interval == replace(wanted, mean=scores["f1"].interval.mean)
+    assert scores["f1"].interval.low == 0 == scores["f1"].interval.undefined
+    assert 0.3 < scores["precision"].interval.undefined < 0.45
+    note = undefined_note({name: score.interval for name, score in scores.items()})
+    assert note and "precision 3" in note and "f1" not in note
+
+
+def test_comparisons_and_intervals_agree_on_undefined_resamples() -> None:
+    flagged = [record(str(i), tp=1, tn=i % 2, fp=i % 2, fn=0) for i in range(4)]
+    silent = [record(str(i), tp=1, tn=0, fp=2 * (i % 2), fn=float(i == 3)) for i in range(4)]
+    metric = benchmark("felm").metric("precision")
+    compared = compare({"flagged": of(*flagged), "silent": of(*silent)}, metric)
+    (pair,) = compared.pairs
+    alone = max(score.interval.undefined for score in compared.systems.values())
+    assert pair.difference.interval.undefined >= alone > 0
+    assert any("undefined in some resamples" in note for table in compared.tables() for note in table.notes)
 
 
 def test_undefined_scores_are_left_out() -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from resampling_cases import f1, in_questions, unsafe_f1, verdicts
+from resampling_cases import f1, in_questions, only_whole, unsafe_f1, verdicts
 
 from qabench.errors import InputError
 from qabench.stats import adjust, bootstrap, bootstrap_mean, cohens_kappa, paired_randomization, resampling
@@ -203,7 +204,7 @@ def test_kappa_equals_sklearns(sklearn_metrics: Any, pairs: list[tuple[str, str]
         return
     ours = cohens_kappa(first, second, resamples=200)
     assert ours.interval.mean == pytest.approx(sklearn_metrics.cohen_kappa_score(first, second))
-    assert ours.undefined < 200
+    assert ours.interval.undefined < 1
 
 
 def test_kappa_with_its_interval_equals_statsmodels() -> None:
@@ -223,7 +224,14 @@ def test_kappa_by_question_has_wider_intervals() -> None:
     assert clustered.interval.mean == cohens_kappa(first, second).interval.mean
     assert clustered.interval.standard_error > 1.5 * cohens_kappa(first, second).interval.standard_error
     rare = cohens_kappa(["no"] * 19 + ["yes"], ["no"] * 18 + ["yes", "yes"], resamples=1000)
-    assert 50 < rare.undefined < 200  # neither of the two: (18/20)**20 of the resamples
+    assert 0.05 < rare.interval.undefined < 0.2  # neither of the two: (18/20)**20 of the resamples
+
+
+def test_undefined_resamples_are_left_out_and_counted() -> None:
+    found = bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1)
+    assert (found.mean, found.low, found.high) == (1, 1, 1)
+    assert found.undefined == pytest.approx(0.25, abs=0.02)  # both draws are the second item
+    assert bootstrap([[1, 0, 0], [0, 0, 1]], unsafe_f1).undefined == 0
 
 
 @pytest.mark.parametrize(
@@ -232,12 +240,18 @@ def test_kappa_by_question_has_wider_intervals() -> None:
         (lambda: bootstrap_mean([]), "no questions"),
         (lambda: bootstrap_mean([0.5, float("nan")]), r"item 1 has a statistic that is not finite"),
         (lambda: bootstrap_mean([[1.0]]), "one number per item"),  # type: ignore[list-item]
-        (lambda: bootstrap_mean([1.0], confidence=95), r"between 0 and 1, such as 0\.95"),
+        *(
+            (partial(bootstrap_mean, [1.0], confidence=level), r"between 0 and 1, such as 0\.95")
+            for level in (95, 1, 0, -0.5)
+        ),
         (lambda: bootstrap_mean([1.0], resamples=1), "1 resamples; allowed: 2 or more"),
         (lambda: bootstrap_mean([1.0], method="BCa"), "unknown method 'BCa'; allowed: percentile, bca"),
         (lambda: bootstrap_mean([1.0, 2.0], clusters=["q"]), "1 names, 2 items"),
         (lambda: bootstrap([[0, 0, 0]], unsafe_f1), "undefined .* on 1 of 1 samples"),
-        (lambda: bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1), "undefined .* resamples: the function must return"),
+        (
+            lambda: bootstrap([[1, 0, 0], [0, 0, 0]], only_whole, resamples=2),
+            "in all but 1 of 2 resamples",
+        ),
         (lambda: bootstrap([[1, 0, 0]], lambda *_: 0.5), "one score for each"),  # type: ignore[arg-type, return-value]
         (lambda: bootstrap([1.0], f1), "one row of numbers per item"),  # type: ignore[list-item]
         (lambda: adjust([0.5], "bonferroni"), "unknown correction 'bonferroni'; allowed: holm, bh, none"),

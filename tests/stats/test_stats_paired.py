@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from resampling_cases import f1, in_questions, verdicts
+from resampling_cases import f1, in_questions, unsafe_f1, verdicts
 
 from qabench.errors import InputError
 from qabench.stats import adjust, bootstrap, compare, paired_bootstrap, paired_randomization
@@ -32,6 +32,23 @@ def test_the_published_randomization_test() -> None:
     exact = paired_randomization(differences, [0] * 15, resamples=32_768)
     assert exact.p_value == 1726 / 32_768
     assert paired_randomization(differences, [0] * 15).p_value == pytest.approx(exact.p_value, abs=0.01)
+
+
+def test_p_values_count_the_observed_sample() -> None:
+    ones, zeros = [1] * 60, [0] * 60
+    # Of 99 random swaps of 60 equal differences, none reaches the observed one; of equal systems, every swap does.
+    for test in (paired_randomization, paired_bootstrap):
+        assert test(ones, zeros, resamples=99).p_value == 1 / 100
+    zigzag = [1, 0] * 30
+    assert paired_randomization(zigzag, zigzag[::-1], resamples=99).p_value == 100 / 100
+
+
+def test_undefined_resamples_of_a_difference_are_left_out() -> None:
+    first, second = [[1, 0, 0], [0, 0, 0]], [[0, 0, 1], [0, 0, 0]]
+    for test in (paired_randomization, paired_bootstrap):
+        interval = test(first, second, function=unsafe_f1).interval
+        assert (interval.mean, interval.low, interval.high) == (1, 1, 1)
+        assert interval.undefined == pytest.approx(0.25, abs=0.02)
 
 
 @pytest.mark.parametrize("items", [9, 40])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.benchmarks import benchmark
@@ -10,7 +10,7 @@ from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.labels import labels
-from qabench.evaluation.results import cached_note, problems, unscored
+from qabench.evaluation.results import cached_note, problems, undefined_note, unscored
 from qabench.evaluation.scores import Score
 from qabench.io.tables import Table
 from qabench.published import ranks
@@ -36,16 +36,34 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
 
 
-def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
-    """Deviation from the official scores -> the families of scores that it affects."""
-    said: dict[str, list[str]] = {}
-    for score in evaluation.scores().values():
-        if score.metric.official:
-            for sentence in evaluation.deviations(score):
-                families = said.setdefault(sentence, [])
-                if score.metric.family not in families:
-                    families.append(score.metric.family)
-    return said
+def deviations(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, list[str]]:
+    """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
+
+    The scores are named by their families; those of a family to which a sentence applies in part by their own names.
+    """
+    affected: dict[str, list[str]] = {}
+    for name, score in scores.items():
+        for sentence in evaluation.deviations(score):
+            affected.setdefault(sentence, []).append(name)
+    families: dict[str, list[str]] = {}
+    for name, score in scores.items():
+        families.setdefault(score.metric.family, []).append(name)
+    for sentence, names in affected.items():
+        whole = {name: family for family, of in families.items() if set(of) <= set(names) for name in of}
+        affected[sentence] = list(dict.fromkeys(whole.get(name, name) for name in names))
+    return affected
+
+
+def is_official(evaluation: Evaluation, report: Mapping[str, Any]) -> bool:
+    """Return whether all scores that the benchmark's authors report are official, and there is at least one.
+
+    Args:
+        evaluation: the evaluation.
+        report: its JSON data.
+    """
+    known = benchmark(evaluation.benchmark)
+    reported = [sentences for name, sentences in report["deviations"].items() if known.metric(name).official]
+    return bool(reported) and not any(reported)
 
 
 def print_evaluations(evaluations: Sequence[Evaluation], by: Sequence[str], format: str) -> None:
@@ -94,17 +112,20 @@ def _about(one: Evaluation) -> list[tuple[str, str]]:
     said = [(problem, "yellow") for problem in _first(problems(one))]
     if note := cached_note(one):
         said.append((note, "yellow"))
-    if why := unscored(one, one.scores()):
+    scores = one.scores()
+    if why := unscored(one, scores):
         return [(f"no scores: {why}", "bold red"), *said]
-    for sentence, families in deviations(one).items():
-        said.append((f"not official ({', '.join(families)}): {sentence}", "bold red"))
-    said += [(sentence, "") for sentence in _rank(one)]
+    if note := undefined_note({name: score.interval for name, score in scores.items()}):
+        said.append((note, "yellow"))
+    for sentence, names in deviations(one, scores).items():
+        said.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
+    said += [(sentence, "") for sentence in _rank(one, scores)]
     return said + [(f"{family}: {line}", "dim") for family, line in one.signatures.items()]
 
 
-def _rank(one: Evaluation) -> list[str]:
-    """The rank of the main metric among published scores, or of the first metric that has one."""
-    found = ranks(one, one.scores())
+def _rank(one: Evaluation, scores: Mapping[str, Score]) -> list[str]:
+    """Return the rank of the main metric among published scores, or of the first metric that has one."""
+    found = ranks(one, scores)
     main = benchmark(one.benchmark).headline_metric([one])
     name = main.name if main and main.name in found else next(iter(found), "")
     return [found[name]] if name else []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -13,15 +13,18 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
-from qabench.evaluation.scores import CONFIDENCE, SEED, Score, columns_of, scores_of
+from qabench.evaluation.scores import Score, columns_of, scores_of
 from qabench.io.tables import Displayed, Table
 from qabench.stats import RESAMPLES, Difference, adjust
 from qabench.stats.comparison import Pair, check_test, record
 from qabench.stats.paired import paired_tests
 from qabench.stats.resampling import Array
+from qabench.stats.resampling import scores as scores_of_sums
 
 TEST = "randomization"
 CORRECTION = "holm"
+CONFIDENCE = 0.95
+SEED = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -31,7 +34,7 @@ class Comparison(Displayed):
     Attributes:
         metric: the metric by which they are compared.
         systems: label -> score on all of the system's answers, the best first; only systems that have the metric.
-        pairs: all pairs with common questions, in the order of ``systems``.
+        pairs: all pairs with common questions on which both have a score, in the order of ``systems``.
         test: "randomization" or "bootstrap".
         correction: of p-values over the pairs.
         resamples: of intervals and tests.
@@ -105,8 +108,8 @@ def compare(
     """Compares systems by a metric; every pair on the questions for which both have scores.
 
     The epochs of a question count as one question, with the mean of its statistics. A metric that is a function of
-    sums (F1, shares of claims) is computed from the sums over the questions, and counts as 0 in resamples where it is
-    undefined.
+    sums (F1, shares of claims) is computed from the sums over the questions. Resamples in which the difference is
+    undefined are left out; ``Interval.undefined`` is their share.
 
     Args:
         evaluations: by label, all on the same config; see ``without_superseded`` for resumed runs.
@@ -185,9 +188,12 @@ def _pairs(
             together.setdefault(common, []).append((first, second))
     found: list[_Tested] = []
     for ids, pairs in together.items():
-        function = _defined(metric.function) if metric.function else partial(_mean, len(ids))
-        used = [label for label in labels if any(label in pair for pair in pairs)]
-        rows = {label: np.array([tables[label][id] for id in ids], dtype=np.float64) for label in used}
+        function = metric.resampled or metric.function or partial(_mean, len(ids))
+        rows = {label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair}
+        totals = {label: of.sum(axis=0, keepdims=True) for label, of in rows.items()}
+        rows = {label: of for label, of in rows.items() if np.isfinite(scores_of_sums(function, totals[label]))}
+        used = list(rows)
+        pairs = [pair for pair in pairs if rows.keys() >= set(pair)]
         items = {label: _items(metric, of) for label, of in rows.items()}
         places = [(used.index(first), used.index(second)) for first, second in pairs]
         tests = paired_tests(list(rows.values()), places, function, test, CONFIDENCE, resamples, seed)
@@ -214,16 +220,7 @@ def _gain(metric: Metric, items: Mapping[str, Array], first: str, second: str) -
     return gain if metric.higher_is_better else -gain
 
 
-def _defined(function: Callable[..., Any]) -> Callable[..., Array]:
-    """The function, 0 where it is undefined, such as F1 in a resample without a single error."""
-
-    def defined(*sums: Array) -> Array:
-        return np.asarray(np.nan_to_num(function(*sums), nan=0.0, posinf=0.0, neginf=0.0))
-
-    return defined
-
-
 def _reversed(difference: Difference) -> Difference:
-    found = difference.interval
-    turned = type(found)(-found.mean, found.standard_error, -found.high, -found.low, found.confidence)
+    interval = difference.interval
+    turned = replace(interval, mean=-interval.mean, low=-interval.high, high=-interval.low)
     return Difference(turned, difference.p_value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from qabench.evaluation.results import undefined_note
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ def scores_table(evaluation: Evaluation) -> Table:
     """One row per score. The notes are the distinct deviations with the scores that they apply to."""
     rows: list[list[Any]] = []
     notes = dict[str, list[str]]()
-    for score in evaluation.scores().values():
+    scores = evaluation.scores()
+    for score in scores.values():
         deviations = evaluation.deviations(score)
         for deviation in deviations:
             notes.setdefault(deviation, []).append(score.metric.title)
         rows.append([score.metric.title, *_value(score), score.size, "no" if deviations else "yes"])
     said = [f"{sentence} ({_listed(titles, len(rows))})" for sentence, titles in notes.items()]
+    said += filter(None, [undefined_note({score.metric.title: score.interval for score in scores.values()})])
     if not rows:
         said = [f"no scores: {evaluation.unscored or 'nothing was answered'}"]
     return Table(title(evaluation), COLUMNS, rows, said)
@@ -74,7 +77,10 @@ def comparison_tables(compared: Comparison) -> list[Table]:
         counts = [f"{pair.corrected_p:.4f}", pair.wins, pair.ties, pair.losses]
         pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, *counts])
     names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
-    return [Table(metric.title, columns, rows), Table("Pairs", names, pairs, [compared.about()])]
+    undefined = undefined_note({label: score.interval for label, score in compared.systems.items()})
+    differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in compared.pairs}
+    notes = [compared.about(), *filter(None, [undefined_note(differences)])]
+    return [Table(metric.title, columns, rows, [undefined] if undefined else []), Table("Pairs", names, pairs, notes)]
 
 
 def _value(score: Score) -> list[str]:

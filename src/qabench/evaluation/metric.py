@@ -24,6 +24,8 @@ class Metric:
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
         columns: the required columns; () means one column with the name of the metric.
         function: from one NumPy array per column, of sums, to an array of scores; None means the mean of the column.
+        resampled: the same function for resamples and paired tests, if ``function`` is undefined where the score has a
+            limit, such as an F1 that divides by a precision; None means ``function``.
         size: from the values of a record's columns to the number of units of the record; None means 1.
         mean: the official function for the mean if its last digit depends on the order of additions; None means the
             default.
@@ -45,6 +47,7 @@ class Metric:
     unit: str = "questions"
     columns: tuple[str, ...] = ()
     function: Callable[..., Any] | None = None
+    resampled: Callable[..., Any] | None = None
     size: Callable[..., float] | None = None
     mean: Callable[[Sequence[float]], float] | None = None
     item: Callable[..., float] | None = None

@@ -11,6 +11,7 @@ from qabench.predictions import NO_PREDICTION, WITHOUT_PREDICTION
 
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation
+    from qabench.stats import Interval
 
 NAMED = 5  # ids that a problem lists; the others are counted
 
@@ -24,11 +25,11 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
 
     Returns:
         benchmark, config, setting, model, created, status, path, expected, available; by metric name: ``scores``
-        (value), ``intervals`` (mean, standard_error, low, high, confidence), ``n``, ``unit``, ``left_out`` and
-        ``deviations`` (sentences; [] for an official score); ``counts`` (records by status, missing ones and all
-        records), ``problems`` (sentences), ``signatures`` by family; ``replies`` (all, and those from
-        the cache) of a run whose replies are cached; ``unscored`` (why there are no scores) only if
-        there is a reason; with ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
+        (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``, ``left_out`` and ``deviations``
+        (sentences; [] for an official score); ``counts`` (records by status, missing ones and all records),
+        ``problems`` (sentences), ``signatures`` by family; ``replies`` (all, and those from the cache) of a run whose
+        replies are cached; ``unscored`` (why there are no scores) only if there is a reason; with ``by``
+        {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
     """
     scores = evaluation.scores()
     names = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected", "available")
@@ -68,6 +69,12 @@ def problems(evaluation: Evaluation) -> list[str]:
         more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
         said.append(f"{len(ids)} x {kind} ({', '.join(ids[:NAMED])}{more})")
     return said
+
+
+def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
+    """Return a sentence about the resamples in which scores are undefined, by name; None if there are none."""
+    shares = [f"{name} {one.undefined:.1%}" for name, one in intervals.items() if one.undefined]
+    return f"undefined in some resamples, which the intervals leave out: {', '.join(shares)}" if shares else None
 
 
 def cached_note(evaluation: Evaluation) -> str | None:

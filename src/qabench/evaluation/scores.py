@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
 
-import numpy as np
-
 from qabench.evaluation.metric import Metric, present
 from qabench.evaluation.record import Record
-from qabench.stats import RESAMPLES, Interval, bootstrap_mean
-from qabench.stats.bootstrap import interval
-from qabench.stats.resampling import drawn_sums, scores, units
-
-CONFIDENCE = 0.95
-SEED = 0
+from qabench.stats import Interval, bootstrap, bootstrap_mean
+from qabench.stats.resampling import scores, units
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +77,11 @@ def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
     n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
     if metric.function is None:
         values = [row[0] for row in rows]
-        found: Interval | None = bootstrap_mean(values, clusters=ids)
-        if metric.mean and found:
-            found = replace(found, mean=metric.mean(values))
+        interval = bootstrap_mean(values, clusters=ids)
+        mean = metric.mean(values) if metric.mean else interval.mean
     else:
-        found = _of_sums(metric.function, rows, ids)
-    return Score(metric, found, n, len(records) - len(rows)) if found else None
-
-
-def _of_sums(function: Callable[..., object], rows: Sequence[Sequence[float]], ids: Sequence[str]) -> Interval | None:
-    """A function of the sums of all rows; None if it is undefined. Undefined resamples are skipped."""
-    drawn_from = units(rows, ids)
-    observed = float(scores(function, drawn_from.sum(axis=0, keepdims=True))[0])  # type: ignore[arg-type]
-    if not isfinite(observed):
-        return None
-    values = scores(function, drawn_sums(drawn_from, RESAMPLES, SEED))  # type: ignore[arg-type]
-    return interval(observed, values[np.isfinite(values)], CONFIDENCE)
+        mean = float(scores(metric.function, units(rows, ids).sum(axis=0, keepdims=True))[0])
+        if not isfinite(mean):
+            return None
+        interval = bootstrap(rows, metric.resampled or metric.function, clusters=ids)
+    return Score(metric, replace(interval, mean=mean), n, len(records) - len(rows))

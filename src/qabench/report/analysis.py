@@ -126,6 +126,7 @@ def score_row(score: Score) -> Row:
         "low": found.low,
         "high": found.high,
         "standard_error": found.standard_error,
+        "undefined": found.undefined,
         "n": score.n,
         "unit": score.metric.unit,
         "left_out": score.left_out,

@@ -8,7 +8,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.evaluation import STATUSES, Evaluation
 from qabench.evaluation.comparison import Comparison
-from qabench.evaluation.results import cached_note, unscored
+from qabench.evaluation.results import cached_note, undefined_note, unscored
 from qabench.evaluation.scores import Score
 from qabench.official import signature_name
 from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
@@ -143,9 +143,14 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
 
 
 def sizes(scores: Mapping[str, Score]) -> list[Row]:
-    """The values of n for the scores of a run, by unit; scores with answers left out are listed separately."""
-    found = dict.fromkeys((one.size, one.left_out) for one in scores.values())
-    return [{"size": size, "left_out": left_out} for size, left_out in found]
+    """Return the values of n for the scores of a run by unit, and the resamples in which scores are undefined.
+
+    Scores with answers left out are listed separately.
+    """
+    sizes = dict.fromkeys((score.size, score.left_out) for score in scores.values())
+    undefined = undefined_note({score.metric.title: score.interval for score in scores.values()})
+    rows: list[Row] = [{"size": size, "left_out": left_out} for size, left_out in sizes]
+    return rows + ([{"size": undefined, "left_out": 0}] if undefined else [])
 
 
 def run_rows(section: Section) -> list[Row]:

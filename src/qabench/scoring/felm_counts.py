@@ -32,6 +32,11 @@ def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
 
 
+def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return F1 as 2 tn / (2 tn + fn + fp), for resamples: 0 if no segment is judged wrong and some are."""
+    return 2 * tn / (2 * tn + fn + fp)
+
+
 def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     """The mean of the recall of factual segments and the recall of wrong ones."""
     return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2

@@ -17,16 +17,15 @@ class Kappa:
     """Cohen's kappa of two judges.
 
     Attributes:
-        interval: kappa, 1 for full agreement and 0 for agreement by chance, with its bootstrap interval.
+        interval: kappa, 1 for full agreement and 0 for agreement by chance, with its bootstrap interval. It is
+            undefined in resamples with a single label.
         agreement: the fraction of items with equal labels.
         chance: the fraction of equal labels expected by chance, given how often each judge uses each label.
-        undefined: the number of resamples with a single label; they are not in the interval.
     """
 
     interval: Interval
     agreement: float
     chance: float
-    undefined: int
 
 
 def cohens_kappa(
@@ -81,8 +80,4 @@ def cohens_kappa(
     total = rows.sum(axis=0, keepdims=True)
     agreement, chance = shares(*total.T)
     values = scores(kappa, drawn_sums(rows, resamples, seed))
-    kept = values[np.isfinite(values)]
-    if len(kept) < 2:
-        raise InputError(f"kappa's interval is undefined: all {resamples} resamples have a single label")
-    found = interval(float(scores(kappa, total)[0]), kept, confidence)
-    return Kappa(found, float(agreement[0]), float(chance[0]), len(values) - len(kept))
+    return Kappa(interval(float(scores(kappa, total)[0]), values, confidence), float(agreement[0]), float(chance[0]))

@@ -40,6 +40,7 @@ class Interval:
         low: the interval's lower bound.
         high: its upper bound.
         confidence: its level, between 0 and 1.
+        undefined: the share of resamples in which the score is undefined; they are not in the interval.
     """
 
     mean: float
@@ -47,6 +48,7 @@ class Interval:
     low: float
     high: float
     confidence: float
+    undefined: float = 0.0
 
 
 def bootstrap(
@@ -59,7 +61,7 @@ def bootstrap(
     seed: int = 0,
     method: str = "percentile",
 ) -> Interval:
-    """A score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
+    """Return a score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
 
     Args:
         statistics: one row of numbers per item, at least one; for F1 true positives, false positives and false
@@ -78,18 +80,18 @@ def bootstrap(
 
     Raises:
         InputError: no items, items with different numbers of statistics, an unknown method, a level outside (0, 1), or
-            a score that is undefined on a resample.
+            a score that is undefined on the items or on all resamples.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(METHODS)}")
     check(confidence, resamples)
     rows = units(statistics, clusters)
     observed = float(defined(scores(function, rows.sum(axis=0, keepdims=True)), "samples")[0])
-    values = defined(scores(function, drawn_sums(rows, resamples, seed)), "resamples")
+    values = scores(function, drawn_sums(rows, resamples, seed))
     levels = ((1 - confidence) / 2, (1 + confidence) / 2)
     if method == "bca" and len(rows) > 1:
         left_out = defined(scores(function, rows.sum(axis=0) - rows), "samples with one item left out")
-        levels = _bca_levels(levels, observed, values, left_out)
+        levels = _bca_levels(levels, observed, values[np.isfinite(values)], left_out)
     return interval(observed, values, confidence, levels)
 
 
@@ -134,9 +136,21 @@ def bootstrap_mean(
 
 
 def interval(observed: float, values: Array, confidence: float, levels: tuple[float, float] | None = None) -> Interval:
-    """The interval between two quantiles of resampled scores; by default those of the percentile method."""
-    low, high = np.quantile(values, levels or ((1 - confidence) / 2, (1 + confidence) / 2))
-    return Interval(observed, float(values.std(ddof=1)), float(low), float(high), confidence)
+    """Return the interval between two quantiles of the resampled scores that are defined.
+
+    The quantiles are those of the percentile method unless ``levels`` has others.
+
+    Raises:
+        InputError: fewer than two resampled scores are defined.
+    """
+    finite = values[np.isfinite(values)]
+    if len(finite) < 2:
+        raise InputError(
+            f"the score is undefined (division by zero?) in all but {len(finite)} of {len(values)} resamples"
+        )
+    low, high = np.quantile(finite, levels or ((1 - confidence) / 2, (1 + confidence) / 2))
+    undefined = 1 - len(finite) / len(values)
+    return Interval(observed, float(finite.std(ddof=1)), float(low), float(high), confidence, undefined)
 
 
 def _bca_levels(levels: tuple[float, float], observed: float, values: Array, left_out: Array) -> tuple[float, float]:

@@ -55,6 +55,7 @@ class Pair:
             "standard_error": found.standard_error,
             "low": found.low,
             "high": found.high,
+            "undefined": found.undefined,
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,

@@ -164,22 +164,20 @@ def paired_tests(
         seed: as ``bootstrap``.
 
     Raises:
-        InputError: the function is undefined on some sample.
+        InputError: the function is undefined on the items. Resamples and swaps in which it is undefined are left out.
     """
     check(confidence, resamples)
     observed = [float(defined(scores(function, rows.sum(axis=0, keepdims=True)), "samples")[0]) for rows in systems]
-    drawn = [defined(scores(function, drawn_sums(rows, resamples, seed)), "resamples") for rows in systems]
+    drawn = [scores(function, drawn_sums(rows, resamples, seed)) for rows in systems]
     swapped = _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
     found = []
     for first, second in pairs:
         difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
-        if swapped is None:
-            # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
-            p_value = (_extreme(values - difference, difference) + 1) / (resamples + 1)
-        else:
-            null, exact = next(swapped)
-            extreme = _extreme(null, difference)
-            p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
+        # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
+        null, exact = (values - difference, False) if swapped is None else next(swapped)
+        null = null[np.isfinite(null)]
+        extreme = _extreme(null, difference)
+        p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
         found.append(Difference(interval(difference, values, confidence), p_value))
     return found
 
@@ -200,10 +198,9 @@ def _swapped(
         for i, (first, second) in enumerate(some):
             exact = i not in places
             moved = subset_sums(differing[i]) if exact else sums[:, places[i] : places[i] + width]
-            ours, theirs = scores(function, totals[first] - moved), scores(function, totals[second] + moved)
-            yield defined(ours - theirs, "swapped samples"), exact
+            yield scores(function, totals[first] - moved) - scores(function, totals[second] + moved), exact
 
 
 def _extreme(null: Array, observed: float) -> int:
-    tolerance = ROUNDING * max(abs(observed), float(np.abs(null).max()))
+    tolerance = ROUNDING * max(abs(observed), float(np.abs(null).max(initial=0)))
     return int(np.count_nonzero(np.abs(null) >= abs(observed) - tolerance))

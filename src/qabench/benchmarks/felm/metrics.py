@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from qabench.evaluation.metric import Metric
-from qabench.scoring.felm_counts import COUNTS, FUNCTIONS
+from qabench.scoring.felm_counts import COUNTS, FUNCTIONS, f1_of_counts
 
 if TYPE_CHECKING:
     from qabench.scoring.felm import ResponseScore
@@ -54,6 +54,7 @@ def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official
             unit=unit,
             columns=tuple(prefix + count for count in COUNTS),
             function=FUNCTIONS[name],
+            resampled=f1_of_counts if name == "f1" else None,
             size=_size,
             item=_judged_right,
             item_title=f"{unit} judged right",
