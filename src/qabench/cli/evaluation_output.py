@@ -36,11 +36,12 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
 
 
-def deviations(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, list[str]]:
+def deviations(evaluation: Evaluation) -> dict[str, list[str]]:
     """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
 
     The scores are named by their families; those of a family to which a sentence applies in part by their own names.
     """
+    scores = evaluation.scores()
     affected: dict[str, list[str]] = {}
     for name, score in scores.items():
         for sentence in evaluation.deviations(score):
@@ -54,16 +55,10 @@ def deviations(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str,
     return affected
 
 
-def is_official(evaluation: Evaluation, report: Mapping[str, Any]) -> bool:
-    """Return whether all scores that the benchmark's authors report are official, and there is at least one.
-
-    Args:
-        evaluation: the evaluation.
-        report: its JSON data.
-    """
-    known = benchmark(evaluation.benchmark)
-    reported = [sentences for name, sentences in report["deviations"].items() if known.metric(name).official]
-    return bool(reported) and not any(reported)
+def is_official(evaluation: Evaluation) -> bool:
+    """Return whether all scores that the benchmark's authors report are official, and there is at least one."""
+    reported = [score for score in evaluation.scores().values() if score.metric.official]
+    return bool(reported) and not any(map(evaluation.deviations, reported))
 
 
 def print_evaluations(evaluations: Sequence[Evaluation], by: Sequence[str], format: str) -> None:
@@ -117,7 +112,7 @@ def _about(one: Evaluation) -> list[tuple[str, str]]:
         return [(f"no scores: {why}", "bold red"), *said]
     if note := undefined_note({name: score.interval for name, score in scores.items()}):
         said.append((note, "yellow"))
-    for sentence, names in deviations(one, scores).items():
+    for sentence, names in deviations(one).items():
         said.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
     said += [(sentence, "") for sentence in _rank(one, scores)]
     return said + [(f"{family}: {line}", "dim") for family, line in one.signatures.items()]

@@ -114,8 +114,7 @@ def _score(
     if not any(report["scores"] for report in reports):
         raise typer.Exit(1)
     if strict and any(
-        report["problems"] or not shown.is_official(one, report)
-        for report, one in zip(reports, read.evaluations, strict=True)
+        report["problems"] or not shown.is_official(one) for report, one in zip(reports, read.evaluations, strict=True)
     ):
         raise typer.Exit(2)
 
