@@ -98,7 +98,7 @@ class Analysis:
 
 def analyze(section: Section) -> Analysis:
     """All numbers of a section. Takes some hundredths of a second per run, metric and group."""
-    scores = {label: section.benchmark.scores(run) for label, run in section.runs.items()}
+    scores = {label: run.scores() for label, run in section.runs.items()}
     extra = [extra for extra in section.benchmark.report_sections(section.runs) if extra.rows]
     replaced = {one.replaces for one in extra}
     return Analysis(
@@ -110,7 +110,7 @@ def analyze(section: Section) -> Analysis:
         extra=extra,
         outcomes=_outcomes(section),
         deviations={
-            label: {name: section.benchmark.deviations(section.runs[label], one) for name, one in found.items()}
+            label: {name: section.runs[label].deviations(one) for name, one in found.items()}
             for label, found in scores.items()
         },
         ranks={label: ranks(section.runs[label], found) for label, found in scores.items()},
