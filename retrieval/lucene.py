@@ -10,7 +10,7 @@ from typing import Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.bm25.index import checked_k, checked_queries
-from qabench.retrieval.engines import TEXTS, Document, DocumentHits, document_of
+from qabench.retrieval.documents import REBUILD, TEXTS, Document, DocumentHits, document_of
 from qabench.retrieval.java import in_java, java_version, start_java
 
 K1, B = 0.9, 0.4  # Anserini's defaults
@@ -124,10 +124,12 @@ class LuceneIndex:
 def _commit(folder: Path) -> str:
     """A digest of the file that lists the segments of the index: it changes with every change of the index."""
     commits = [path for path in folder.glob("segments_*") if path.is_file()]
+    if not commits and (folder / "index.json").exists():
+        raise InputError(f"{folder} is not a Lucene index; {REBUILD}")
     if not commits:
         raise InputError(
-            f"{folder} is not a Lucene index: it has no file segments_N; it must be a folder that Anserini's "
-            "IndexCollection or Pyserini has written"
+            f"{folder} is not a Lucene index: it has no file segments_N; it must be a folder that "
+            "`qabench index`, Anserini's IndexCollection or Pyserini has written"
         )
     newest = max(commits, key=lambda path: (len(path.name), path.name))
     return hashlib.sha256(newest.read_bytes()).hexdigest()[:12]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.retrieval.bm25.index import checked_k, checked_queries
-from qabench.retrieval.engines import Document, DocumentHits, document_of
+from qabench.retrieval.documents import Document, DocumentHits, document_of
 
 USER, PASSWORD, API_KEY = "QABENCH_SEARCH_USER", "QABENCH_SEARCH_PASSWORD", "QABENCH_SEARCH_API_KEY"
 CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elasticsearch", "Elasticsearch")}
-PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # that raise the clients' errors
+PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the clients' errors
+# Raised inside of the clients by replies that are not JSON, nested too deeply, or of another shape.
+MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+MOST_SHOWN = 200  # characters of a reply in an error
 SAME_COPIES = "qabench"  # a fixed ``preference``: the same copies of the shards answer, with the same scores
 NOT_FOUND, TOO_BUSY, REFUSED = 404, 429, (401, 403)
 TEXT, ID = "text", "_id"  # the default fields of texts and ids
-Result = TypeVar("Result")
 
 
 class OpenSearchIndex:
@@ -34,9 +37,11 @@ class OpenSearchIndex:
         id_field: the field with a document's id; "_id" for the engine's own.
         where: what errors call the server.
 
+    Every reply is checked before it is used; see ``_call`` and ``_hits``.
+
     Raises:
         InputError: the index or the field does not exist, the server cannot be reached or refuses the user.
-        QabenchError: the server failed, or is too busy.
+        QabenchError: the server failed, is too busy, or sent a malformed reply.
     """
 
     def __init__(
@@ -44,24 +49,29 @@ class OpenSearchIndex:
     ) -> None:
         self.client, self.index, self.where = es_client, index, where
         self.text_field, self.id_field = text_field, id_field
-        known = self._call(es_client.field_caps, fields="*")["fields"]
+        fields = self._call(es_client.field_caps, fields="*").get("fields")
+        if not isinstance(fields, dict):
+            raise self._malformed("field_caps has no object 'fields'")
         for name in (text_field, id_field):
-            if name not in known and name != ID:
-                allowed = ", ".join(sorted(one for one in known if not one.startswith("_"))) or "none"
+            if name not in fields and name != ID:
+                allowed = ", ".join(sorted(field for field in fields if not field.startswith("_")))[:MOST_SHOWN]
                 raise InputError(
-                    f"the index {index!r} of {where} has no field {name!r}; its fields are {allowed}: name them with "
-                    "?text=FIELD&id=FIELD after the index, or text_field= and id_field="
+                    f"the index {index!r} of {where} has no field {name!r}; its fields are {allowed or 'none'}: "
+                    "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
                 )
-        self._size = int(self._call(es_client.count)["count"])
+        count = self._call(es_client.count).get("count")
+        if type(count) is not int or count < 0:
+            raise self._malformed("count has no number 'count'")
+        self._size = count
         self.name = f"{index}@{self._size}"
         self.ranker = type(es_client).__name__.lower()
 
     def __len__(self) -> int:
-        """The number of documents when the index was opened."""
+        """Return the number of documents when the index was opened."""
         return self._size
 
     def search(self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None) -> DocumentHits:
-        """The k best documents for a query, best first; none if no document contains a term of it.
+        """Return the k best documents for a query, best first; none if no document contains a term of it.
 
         Args:
             query: the query.
@@ -72,20 +82,18 @@ class OpenSearchIndex:
         Raises:
             InputError: the query is not a string, k is below 1, the index does not store the texts, or the server
                 cannot be reached or refuses the user.
-            QabenchError: the server failed, is too busy, or did not search all of the index.
+            QabenchError: the server failed, is too busy, did not search all of the index, or sent a malformed reply.
         """
         checked_queries([query])
-        body = {"query": self._query(query, where or {}), "size": min(checked_k(k), max(self._size, 1))}
-        found = self._call(self.client.search, body=body, preference=SAME_COPIES)
-        if found.get("timed_out") or (found.get("_shards") or {}).get("failed"):
-            raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {found.get('_shards')}")
-        hits = found["hits"]["hits"]
+        size = min(checked_k(k), max(self._size, 1))
+        body = {"query": self._query(query, where or {}), "size": size}
+        hits = self._hits(self._call(self.client.search, body=body, preference=SAME_COPIES), size)
         return DocumentHits([self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits])
 
     def search_batch(
         self, queries: Iterable[str], k: int = 10, *, where: Mapping[str, Any] | None = None
     ) -> list[DocumentHits]:
-        """``search`` for each query."""
+        """Call ``search`` for each query."""
         return [self.search(query, k, where=where) for query in checked_queries(queries)]
 
     def _query(self, query: str, where: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,29 +104,61 @@ class OpenSearchIndex:
 
     def _document(self, hit: Mapping[str, Any]) -> Document:
         fields = hit.get("_source") or {}
-        id = hit["_id"] if self.id_field == ID else fields.get(self.id_field)
-        found = document_of(fields, str(id), (self.text_field,))
-        if found is None or id is None:
-            missing = self.text_field if found is None else self.id_field
+        id = hit[ID] if self.id_field == ID else fields.get(self.id_field)
+        document = document_of(fields, str(id), (self.text_field,)) if isinstance(id, str | int) else None
+        if document is None:
+            missing = self.id_field if not isinstance(id, str | int) else self.text_field
             raise InputError(
-                f"the document {hit['_id']!r} of the index {self.index!r} has no {missing!r} in _source; the index "
-                "must store _source, and the field must not be inside of an object"
+                f"the document {hit[ID]!r:.{MOST_SHOWN}} of the index {self.index!r} has no {missing!r} in _source; "
+                "the index must store _source, and the field must not be inside of an object"
             )
-        return found
+        return document
 
-    def _call(self, call: Callable[..., Result], **arguments: Any) -> Result:
+    def _hits(self, reply: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+        """Return the hits of a search: at most ``size``, each with a string ``_id`` and a finite ``_score``."""
+        shards = reply.get("_shards")
+        failed = shards.get("failed") if isinstance(shards, dict) else 0
+        if reply.get("timed_out") or failed:
+            detail = "it timed out" if reply.get("timed_out") else f"shards that failed: {failed!r:.20}"
+            raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {detail}")
+        outer = reply.get("hits")
+        hits = outer.get("hits") if isinstance(outer, dict) else None
+        if not isinstance(hits, list) or len(hits) > size:
+            raise self._malformed(f"expected a list of at most {size} hits")
+        for hit in hits:
+            if not isinstance(hit, dict) or not isinstance(hit.get(ID), str) or not _is_finite(hit.get("_score")):
+                raise self._malformed("a hit without a string _id and a finite number _score")
+            if not isinstance(hit.get("_source"), dict | None):
+                raise self._malformed("a hit whose _source is not an object")
+        return hits
+
+    def _call(self, call: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
+        """Return the reply of the server, a JSON object. Raises QabenchError for every failure."""
         try:
-            return call(index=self.index, **arguments)
+            reply = call(index=self.index, **arguments)
+            reply = getattr(reply, "body", reply)  # elasticsearch wraps the object
         except Exception as error:
-            if type(error).__module__.partition(".")[0] not in PACKAGES:
-                raise
-            raise self._error(error) from error
+            if type(error).__module__.partition(".")[0] in PACKAGES:
+                raise self._error(error) from None
+            if isinstance(error, MALFORMED):
+                raise self._malformed(f"{type(error).__name__} while it was read") from None
+            raise
+        if not isinstance(reply, dict):
+            raise self._malformed("not a JSON object")
+        return reply
+
+    def _malformed(self, detail: str) -> QabenchError:
+        return QabenchError(f"{self.where} sent a malformed reply ({detail}): is it a search server?")
 
     def _error(self, error: Exception) -> QabenchError:
-        """What an error of a client means, in one sentence."""
+        """Return the error to raise for a client's error."""
         status = getattr(error, "status_code", None)
+        try:
+            text = str(error)
+        except MALFORMED:  # the clients' messages quote parts of the reply without checking them
+            text = type(error).__name__
         if not isinstance(status, int):
-            cause = str(error).rpartition("caused by: ")[2]  # the rest repeats it
+            cause = text.rpartition("caused by: ")[2][:MOST_SHOWN]  # the rest repeats it
             return InputError(f"{self.where} cannot be reached: {cause}; check its address, and that it runs")
         if status in REFUSED:
             return InputError(
@@ -129,35 +169,29 @@ class OpenSearchIndex:
             return InputError(f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices")
         if status == TOO_BUSY:
             return QabenchError(f"{self.where} is too busy (status {status}); repeat the search later")
-        return QabenchError(f"{self.where} failed with status {status}: {error}")
+        return QabenchError(f"{self.where} failed with status {status}: {text[:MOST_SHOWN]}")
 
 
-def open_opensearch(address: str) -> OpenSearchIndex:
-    """The index at an address, with the client opensearch-py.
+def _is_finite(value: Any) -> bool:
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def open_server(engine: str, address: str) -> OpenSearchIndex:
+    """Open the index at an address, with the client opensearch-py or elasticsearch.
 
     Args:
+        engine: "opensearch" or "elasticsearch".
         address: URL/INDEX, such as "https://localhost:9200/sphere". "?text=NAME" and "&id=NAME" name the fields of
             texts and ids, by default "text" and "_id". QABENCH_SEARCH_USER and QABENCH_SEARCH_PASSWORD identify the
             user; for Elasticsearch, QABENCH_SEARCH_API_KEY does as well.
 
     Raises:
         InputError: see ``OpenSearchIndex``; or the address is not of this form, or contains a password.
-        MissingExtra: the extra ``opensearch`` is not installed.
+        MissingExtra: the extra ``opensearch`` or ``elasticsearch`` is not installed.
     """
-    return _open("opensearch", address)
-
-
-def open_elasticsearch(address: str) -> OpenSearchIndex:
-    """The index at an address, with the client elasticsearch; see ``open_opensearch``.
-
-    Raises:
-        InputError: see ``open_opensearch``.
-        MissingExtra: the extra ``elasticsearch`` is not installed.
-    """
-    return _open("elasticsearch", address)
-
-
-def _open(engine: str, address: str) -> OpenSearchIndex:
     parts = urlsplit(address)
     path, _, index = parts.path.rpartition("/")
     options = dict(parse_qsl(parts.query))
@@ -180,7 +214,7 @@ def _open(engine: str, address: str) -> OpenSearchIndex:
 
 
 def _login(engine: str) -> dict[str, Any]:
-    """The client's arguments that identify the user."""
+    """Return the client's arguments that identify the user."""
     elastic = engine == "elasticsearch"
     if elastic and (key := os.environ.get(API_KEY)):
         return {"api_key": key}

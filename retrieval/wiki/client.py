@@ -1,6 +1,6 @@
 """Wikipedia for FanOutQA: searches it, and reads its pages as Markdown.
 
-``QABENCH_ZIM`` selects a ZIM file of Kiwix, or an index of one, instead of Wikipedia itself;
+``QABENCH_ZIM`` selects a ZIM file of Kiwix instead of Wikipedia itself;
 ``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME`` selects a Kiwix
 server.
 """
@@ -20,7 +20,6 @@ from qabench.retrieval.wiki.kiwix import Kiwix
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import WikiPage
 from qabench.retrieval.wiki.zim import ZimFile
-from qabench.retrieval.wiki.zim_index import IndexedZim
 
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
@@ -108,10 +107,10 @@ def wikipedia(zim: str | None = None) -> Wikipedia:
     """The Wikipedia that the argument or the environment variables select; the same object until they change.
 
     Args:
-        zim: a ZIM file, or a folder written by ``qabench wiki index``; None for the one that the environment selects.
+        zim: a ZIM file; None for the one that the environment selects.
 
     Raises:
-        InputError: the file or folder is not one, FANOUTQA_WIKIPEDIA_TYPE is unknown, or Kiwix is chosen and its other
+        InputError: the path is not a ZIM file, FANOUTQA_WIKIPEDIA_TYPE is unknown, or Kiwix is chosen and its other
             variables are not set.
         MissingExtra: libzim is not installed.
     """
@@ -121,7 +120,12 @@ def wikipedia(zim: str | None = None) -> Wikipedia:
 @functools.lru_cache(maxsize=1)
 def _chosen(zim: str | None, _: tuple[str | None, ...]) -> Wikipedia:
     if zim := zim or os.environ.get(ZIM_VARIABLE):
-        return IndexedZim(zim) if Path(zim).is_dir() else ZimFile(zim)
+        if Path(zim).is_dir():
+            raise InputError(
+                f"{zim} is a folder; expected a ZIM file. Folders of `qabench wiki index` are no longer read: give the "
+                "ZIM file, which is searched by its own index"
+            )
+        return ZimFile(zim)
     kind = os.environ.get(TYPE_VARIABLE) or "live"
     if kind not in TYPES:
         raise InputError(f"{TYPE_VARIABLE} is {kind!r}; allowed: {', '.join(TYPES)}, or not set for live")

@@ -16,9 +16,7 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, map_loaded, using
-from qabench.retrieval.bm25 import sharded_build
 from qabench.scale import Cluster
-from qabench.scale.index import index
 from qabench.scale.scores import score
 from qabench.scale.texts import normalize
 from qabench.text import Normalizer
@@ -93,25 +91,6 @@ def test_another_lemmatizer_on_a_machine_is_an_error() -> None:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(sharded_build, "LEAST_PER_SHARD", 40)
-    path = tmp_path / "corpus.jsonl"
-    path.write_text("".join(json.dumps({"text": f"{text} number {n % 7}"}) + "\n" for n, text in enumerate(TEXTS * 15)))
-    return path
-
-
-def test_an_index_has_the_same_files(corpus: Path, tmp_path: Path) -> None:
-    one = index(corpus, tmp_path / "one", memory=1)
-    done: list[tuple[str, int, int]] = []
-    with using(machine := Pickling()):
-        index(corpus, tmp_path / "two", memory=1, progress=lambda *progress: done.append(progress))
-    assert machine.maps == 2 and one.info()["shards"] == 6
-    assert done[6::7] == [("count", 6, 6), ("weigh", 6, 6)]
-    files = {path.name: path.read_bytes() for path in one.folder.iterdir()}
-    assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
-
-
-@pytest.fixture
 def answers(tmp_path: Path) -> Path:
     path = tmp_path / "answers.jsonl"
     references = [["mice", "cat"], {"a": "houses"}, "bar", True]
@@ -158,11 +137,11 @@ def test_errors_of_sources(answers: Path, tmp_path: Path) -> None:
         score(answers, tmp_path / "x", families=["rogue"])
 
 
-def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, corpus: Path, tmp_path: Path) -> None:
+def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, answers: Path) -> None:
     monkeypatch.setattr("qabench.scale.cluster.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'qabench\[ray\]'"):
         Cluster()
-    done = CliRunner().invoke(app, ["index", "build", str(corpus), "--output", str(tmp_path / "index"), "--ray"])
+    done = CliRunner().invoke(app, ["score", "fanoutqa", str(answers), "--ray"])
     assert isinstance(done.exception, MissingExtra)
 
 

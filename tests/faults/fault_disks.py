@@ -19,12 +19,9 @@ from fault_kills import (
     SAMPLE,
     SOURCES,
     TEXTS,
-    corpus,
     expected_scores,
-    expected_searches,
     expected_tree,
     offline,
-    searches,
     small_indexes,
     tree,
 )
@@ -105,34 +102,6 @@ class Index:
         if path.exists() and path.read_bytes() != small_indexes()[1]:
             raise AssertionError("a part of an index")
         return path.exists()
-
-
-class Sharded:
-    """``index build``."""
-
-    largest = 2500
-
-    def child(self, folder: Path, place: Path) -> Child:
-        source = corpus()
-
-        def work() -> int:
-            from qabench.retrieval.bm25 import sharded_build
-
-            sharded_build.LEAST_PER_SHARD = 640
-            return command("index", "build", source, "--output", place / "index", "--workers", 1)()
-
-        return Child(work, folder, **offline(place))
-
-    def whole(self, place: Path) -> bool:
-        from qabench.errors import QabenchError
-
-        try:
-            found = searches(place / "index")
-        except QabenchError:
-            return False
-        if found != expected_searches():
-            raise AssertionError("another ranking")
-        return True
 
 
 class Build:
@@ -218,10 +187,9 @@ def server() -> OpenAIServer:
     return running
 
 
-OPERATIONS: list[Callable[[], Score | Index | Sharded | Build | Mirror | Judge]] = [
+OPERATIONS: list[Callable[[], Score | Index | Build | Mirror | Judge]] = [
     Score,
     Index,
-    Sharded,
     Build,
     Mirror,
     lambda: Judge(server()),

@@ -218,59 +218,6 @@ def small_indexes() -> tuple[bytes, bytes]:
 _kept: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
 
 
-def sharded_child(folder: Path) -> Child:
-    source = corpus()  # before the fork, so that all children have the same
-
-    def work() -> int:
-        from qabench.retrieval.bm25 import sharded_build
-
-        sharded_build.LEAST_PER_SHARD = 640
-        return command("index", "build", source, "--output", folder / "index", "--workers", 2)()
-
-    return Child(work, folder, **offline(folder))
-
-
-@functools.cache
-def corpus() -> Path:
-    _kept.append(tempfile.TemporaryDirectory(prefix="qabench-corpus-"))
-    path = Path(_kept[-1].name) / "texts.jsonl"
-    path.write_text("\n".join(json.dumps({"text": text}) for text in TEXTS), encoding="utf-8")
-    return path
-
-
-def searches(folder: Path) -> list[object]:
-    from qabench.retrieval.bm25.sharded import ShardedIndex
-
-    index = ShardedIndex(folder)
-    return [index.search(query, 7) for query in QUERIES]
-
-
-@functools.cache
-def expected_searches() -> list[object]:
-    with tempfile.TemporaryDirectory() as name:
-        timed(lambda: sharded_child(Path(name)))
-        return searches(Path(name) / "index")
-
-
-def killed_sharded(chance: random.Random, folder: Path) -> str:
-    expected = expected_searches()
-    whole = seconds_of("sharded", lambda: measured(sharded_child))
-    killed = 0
-    for _ in range(chance.randint(1, 3)):
-        killed += sharded_child(folder).kill(moment(chance, whole))
-        try:
-            found = searches(folder / "index")
-        except QabenchError:
-            continue
-        if found != expected:
-            raise AssertionError("an unfinished index is searched")
-    if (child := sharded_child(folder)).wait() != 0:
-        raise AssertionError(child.errors[-300:])
-    if searches(folder / "index") != expected:
-        raise AssertionError("another ranking after a kill")
-    return ends(killed)
-
-
 # --- files
 
 CONTENT = {f"data/file{i}.json": random.Random(i).randbytes(60_000) for i in range(3)}
@@ -366,7 +313,6 @@ CAMPAIGNS = [
     Campaign("kill-judge", "calls to a judge killed 1-3 times", "no reply lost or wrong", killed_judge, 5),
     Campaign("kill-run", "`run` killed up to 3 times", "no answer lost", killed_run, 1),
     Campaign("kill-index", "`BM25Index.save` killed", "the old index or the new one", killed_index, 10),
-    Campaign("kill-sharded", "`index build` killed 1-3 times", "refused until whole, same rankings", killed_sharded, 3),
     Campaign("kill-fetch", "download and mirror killed 1-3 times", "whole files or none", killed_fetch, 5),
     Campaign("kill-build", "`build` killed 1-3 times", "whole repository or none", killed_build, 2),
 ]

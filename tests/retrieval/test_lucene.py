@@ -14,11 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.answers import Options, answering
+from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.retrieval import LuceneIndex, open_engine
+from qabench.retrieval import LuceneIndex, lucene_build, open_engine
 from qabench.retrieval.java import LOCATIONS, anserini_jar
 
 pytest.importorskip("jnius_config", reason="needs the extra lucene")
@@ -140,6 +144,59 @@ def test_indexes_of_other_versions(tmp_path: Path) -> None:
     assert sun.source == "https://e.org/sun"
     with pytest.raises(InputError, match="a newer Lucene wrote it: pip install 'pyserini>=2'"):
         open_engine(f"lucene:{tmp_path}/lucene10")
+
+
+def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"text": "The moon orbits.", "title": "Moon", "id": 7}, {"text": "The sun \u2600 shines.", "title": None}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    monkeypatch.setattr(lucene_build, "DOCUMENTS_PER_FILE", 1)
+
+    def run(*arguments: object) -> Any:
+        return CliRunner().invoke(app, ["index", *map(str, arguments)])
+
+    for number, source in enumerate(["rows.jsonl", "a.parquet"]):
+        folder = tmp_path / f"deep/index{number}"
+        outcome = run(tmp_path / source, "--output", folder)
+        assert outcome.exit_code == 0 and f"2 documents; search it with --retriever lucene:{folder}" in outcome.output
+        (moon,) = open_engine(f"lucene:{folder}").search("moons").documents
+        assert (moon.id, moon.text, moon.source) == ("7", "The moon orbits.", "Moon")
+        (sun,) = open_engine(f"lucene:{folder}").search("sun").documents
+        assert (sun.text, sun.source) == ("The sun \u2600 shines.", "")
+    again = run(tmp_path / "rows.jsonl", "--output", folder).exception
+    assert isinstance(again, InputError) and "already exists" in str(again)
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["index0", "index1"]
+    with pytest.raises(QabenchError, match="Anserini could not build the index"):
+        monkeypatch.setattr(lucene_build, "java_command", lambda: ["false"])
+        lucene_build.build_lucene([{"id": "a", "contents": "b"}], tmp_path / "failed")
+    assert not (tmp_path / "failed").exists()
+
+
+@pytest.mark.parametrize("line", ['{"text": 5}', "[1]", "{", '{"other": "x"}', "[" * 5000])
+def test_a_row_without_text_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"text": "a"}\n' + line)
+    with pytest.raises(InputError, match="document 1"):
+        list(lucene_build.file_documents(path, "text"))
+
+
+def test_sources_that_cannot_be_indexed(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "rows.csv").write_text("text\na")
+    messages = {"empty.jsonl": "has no documents", "rows.csv": "neither a .jsonl", "no/set": "add --split NAME"}
+    for name, message in messages.items():
+        error = CliRunner().invoke(app, ["index", str(tmp_path / name), "--output", str(tmp_path / "out")]).exception
+        assert isinstance(error, InputError) and message in str(error)
+
+
+def test_a_split_of_a_dataset(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text('{"body": "a", "url": "u", "other": 1}\n{"body": "b", "url": null, "other": 2}')
+    documents = list(lucene_build.dataset_documents(str(folder), None, "train", "body"))
+    assert documents == [{"id": "0", "contents": "a", "url": "u"}, {"id": "1", "contents": "b"}]
+    with pytest.raises(InputError, match="has no column 'text'; the columns are body, url, other"):
+        lucene_build.dataset_documents(str(folder), None, "train", "text")
 
 
 def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.MonkeyPatch) -> None:

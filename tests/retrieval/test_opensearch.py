@@ -121,13 +121,43 @@ def test_texts_that_are_not_stored_are_an_error(server: SearchServer, engine: st
         index.search("sun")
 
 
-def test_other_errors_of_a_client_are_not_hidden(server: SearchServer) -> None:
-    class Broken:
-        def field_caps(self, **_: Any) -> Any:
-            raise KeyError("mine")
+ODD = [None, True, -1, 10**400, float("nan"), "x", [], [[]], {}, {"a": 1}]  # instead of each part of a reply
+HIT = {"_id": "a", "_score": 1.0, "_source": {"text": "x", "url": "u"}}
 
-    with pytest.raises(KeyError, match="mine"):
-        OpenSearchIndex(Broken(), "passages")
+
+def replies() -> Iterator[Any]:
+    """Yield replies to a search in which one part is replaced, left out, or nested too deeply."""
+    yield from (ODD, "x", 7, None, [HIT])
+    for value in ODD:
+        for name in ("timed_out", "_shards", "hits"):
+            yield {"hits": {"hits": [HIT]}, name: value}
+        yield {"hits": {"hits": value}}
+        yield {"hits": {"hits": [HIT, value]}}
+        for name in HIT:
+            yield {"hits": {"hits": [HIT | {name: value}]}}
+            yield {"hits": {"hits": [{field: HIT[field] for field in HIT if field != name}]}}
+        for name in ("text", "url"):
+            yield {"hits": {"hits": [HIT | {"_source": HIT["_source"] | {name: value}}]}}  # type: ignore[operator]
+    yield {"hits": {"hits": [HIT] * 3}}
+
+
+def test_hostile_replies_are_one_error(server: SearchServer, engine: str) -> None:
+    index = OpenSearchIndex(client_of(engine, server.url), "passages")
+    for status in (200, 400, 404, 500):
+        server.status = status
+        for server.replacement in [*replies(), b"[" * 100_000, b'{"hits":' * 100_000, b"", b"\xff", b"{", b"NaN"]:
+            try:
+                hits = index.search("sun", k=2)
+            except QabenchError as error:
+                assert len(str(error)) < 600
+                continue
+            assert status == 200 and len(hits) <= 2
+            assert all(isinstance(part, str) for hit in hits.documents for part in (hit.id, hit.text, hit.source))
+            assert all(isinstance(score, float) and score == score for score in hits.scores)
+    server.status = 200
+    for server.replacement in [*ODD, {"fields": 7}, {"count": "x"}, {"count": 2.5}, {"fields": {"text": 1}}, b"["]:
+        with pytest.raises(QabenchError, match=r"malformed reply|cannot be reached|has no field"):
+            OpenSearchIndex(client_of(engine, server.url), "passages")
 
 
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,10 +168,13 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("retriever", ["", "lucene", "lucene:", "bm25:x", "es:http://localhost/x"])
 def test_unknown_retrievers_list_the_forms(retriever: str) -> None:
-    with pytest.raises(
-        InputError, match="allowed: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX, index:DIR"
-    ):
+    with pytest.raises(InputError, match=r"allowed: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX$"):
         open_engine(retriever)
+
+
+def test_the_sharded_index_names_its_replacement() -> None:
+    with pytest.raises(InputError, match="build a Lucene index with `qabench index SOURCE --output DIR`"):
+        open_engine("index:corpus")
 
 
 def test_expertqa_reads_passages_of_an_engine(server: SearchServer, engine: str) -> None:

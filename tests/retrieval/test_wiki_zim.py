@@ -1,11 +1,7 @@
-"""ZIM files: articles, redirects and searches; pages in parts; the index of their passages; runs that use it."""
+"""ZIM files: articles, redirects, searches and passages."""
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,15 +14,12 @@ from zim_files import write_zim
 
 from qabench.cli import app
 from qabench.errors import InputError
-from qabench.retrieval import BM25Index
-from qabench.retrieval.bm25.corpus_parts import CorpusParts
+from qabench.retrieval.lucene_build import zim_documents
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.page import PageMissing
 from qabench.retrieval.wiki.zim import ZimFile, decoded
-from qabench.retrieval.wiki.zim_index import IndexedZim, index_zim
-from qabench.retrieval.wiki.zim_parts import Parsing, parse_zim
 
 LONG = "".join(f"<p>The heron number {n} eats {n % 7} fish and {n % 5} frogs. It sleeps.</p>" for n in range(60))
 CONTENT = "<p>A <b>wading</b> bird.</p><table><tr><th>Year</th></tr><tr><td>1999</td></tr></table>"
@@ -51,12 +44,6 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def zim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("zim") / "birds.zim"
     return write_zim(path, PAGES, {"Heron": "Grey heron", "Hern": "Heron"}, full_text=True)
-
-
-@pytest.fixture(scope="module")
-def indexed(zim: Path) -> Path:
-    index_zim(zim, zim.parent / "index", workers=1)
-    return zim.parent / "index"
 
 
 def test_articles_without_redirects_and_images(zim: Path) -> None:
@@ -106,116 +93,30 @@ def test_damaged_files(zim: Path, tmp_path: Path) -> None:
     data[-1] ^= 1  # of the checksum: libzim opens the file, and reads all pages
     (tmp_path / "changed.zim").write_bytes(data)
     with pytest.raises(InputError, match=r"changed\.zim is damaged: its content does not match its checksum"):
-        index_zim(tmp_path / "changed.zim", tmp_path / "index")
-    assert not (tmp_path / "index" / "pages" / "zim.json").exists()
+        list(zim_documents(tmp_path / "changed.zim", []))
 
 
-def test_all_entries_are_counted(zim: Path, tmp_path: Path) -> None:
-    job = Parsing(zim, tmp_path / "pages", entries_per_part=7)
-    steps: list[tuple[str, int, int]] = []
-    counts = parse_zim(job, 2, lambda *step: steps.append(step))
-    assert counts.entries == ZimFile(zim).size == counts.pages + counts.blank + counts.others + len(counts.bad)
-    assert (counts.pages, counts.blank) == (33, 1)
-    assert counts.bad == [("Deep", "the page's HTML is nested too deeply to be converted to Markdown")]
-    assert steps[-1] == ("parse", -(-counts.entries // 7), -(-counts.entries // 7))
-    corpus = CorpusParts.open(tmp_path / "pages", "text")
-    assert corpus.size == counts.passages
-
-
-def test_passages_are_those_of_fanoutqa(zim: Path, indexed: Path) -> None:
-    corpus = CorpusParts.open(indexed / "pages", "text")
-    rows = corpus.rows(range(corpus.size), ["title", "text"])
+def test_passages_are_those_of_fanoutqa(zim: Path) -> None:
+    unreadable: list[tuple[str, str]] = []
+    documents = list(zim_documents(zim, unreadable))
     expected = chunk_text(ZimFile(zim).content({"title": "Grey heron"}), 1024)
     assert len(expected) > 2
-    assert [row["text"] for row in rows if row["title"] == "Grey heron"] == expected
-    assert list(corpus.texts(3, 9)) == [row["text"] for row in rows[3:9]]
+    assert [one["contents"] for one in documents if one["title"] == "Grey heron"] == expected
+    assert len({one["id"] for one in documents}) == len(documents) == 32 + len(expected)
+    assert unreadable == [("Deep", "the page's HTML is nested too deeply to be converted to Markdown")]
 
 
-def test_equal_to_an_index_in_memory(indexed: Path) -> None:
-    found = IndexedZim(indexed)
-    corpus = CorpusParts.open(indexed / "pages", "text")
-    single = BM25Index(corpus.texts(0, corpus.size))
-    for query in ("heron fish 3", "bird of the group 2", "wading"):
-        assert found.index.search(query, 20) == single.search(query, 20)
-    assert found.search("wading bird", 3)[0].title == "Mute swan"
-    assert found.passages("vögel", 1) == [("Björk", "Sang für Vögel\n\n")]
-    assert found.passages("platypus") == [] and found.search("platypus") == []
-    assert found.name.startswith("the ZIM file birds (") and found.name.endswith("), bm25+")
-
-
-def test_the_parts_do_not_change_the_index(zim: Path, indexed: Path, tmp_path: Path) -> None:
-    parse_zim(Parsing(zim, tmp_path / "pages", entries_per_part=4), 2)
-    one, other = (CorpusParts.open(folder / "pages", "text") for folder in (indexed, tmp_path))
-    assert list(one.texts(0, one.size)) == list(other.texts(0, other.size))
-
-
-def test_a_folder_that_was_moved(zim: Path, indexed: Path, tmp_path: Path) -> None:
-    moved = indexed.rename(tmp_path / "elsewhere")
-    try:
-        assert IndexedZim(moved).passages("wading", 1)[0][0] == "Mute swan"
-    finally:
-        moved.rename(indexed)
-
-
-def test_another_file_does_not_continue(zim: Path, indexed: Path, tmp_path: Path) -> None:
-    other = write_zim(tmp_path / "other.zim", {"Swan": "<p>y</p>"})
-    with pytest.raises(InputError, match="another ZIM file or of other options, which differ in uuid, entries"):
-        index_zim(other, indexed)
-    with pytest.raises(InputError, match="not an index of `qabench wiki index`"):
-        IndexedZim(tmp_path)
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from qabench.retrieval.wiki import zim_parts
-
-left = int(sys.argv[3])
-done = zim_parts.parse_part
-def counted(job, part):
-    global left
-    done(job, part)
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-zim_parts.parse_part = counted
-zim_parts.parse_zim(zim_parts.Parsing(Path(sys.argv[1]), Path(sys.argv[2]), entries_per_part=5), 1)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_build_continues(zim: Path, indexed: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "pages"
-    for after in (2, 1):
-        done = subprocess.run([sys.executable, "-c", KILLED, str(zim), str(folder), str(after)])
-        assert done.returncode == -signal.SIGKILL
-    before = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
-    assert len(before) == 3
-    parse_zim(Parsing(zim, folder, entries_per_part=5), 1)
-    after_all = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
-    assert after_all.items() >= before.items()
-    one, other = CorpusParts.open(indexed / "pages", "text"), CorpusParts.open(folder, "text")
-    assert list(one.texts(0, one.size)) == list(other.texts(0, other.size))
-
-
-def test_the_commands(zim: Path, tmp_path: Path) -> None:
-    run, folder = CliRunner().invoke, tmp_path / "index"
-    done = run(app, ["wiki", "index", str(zim), "--output", str(folder), "--workers", "1"])
-    assert done.exit_code == 1 and "33 pages, " in done.output and "Deep: the page's HTML is nested" in done.output
-    again = json.loads(run(app, ["wiki", "index", str(zim), "--output", str(folder), "--json"]).output)
-    assert (again["pages"], again["bad"][0]["path"]) == (33, "Deep")
-    found = json.loads(run(app, ["index", "search", str(folder), "wading", "-k", "1", "--json"]).output)
-    assert "wading" in found[0]["text"]
-    assert run(app, ["wiki", "search", "wading", "--wiki", str(folder)]).output.startswith("Mute swan")
+def test_the_commands(zim: Path) -> None:
+    run = CliRunner().invoke
+    assert run(app, ["wiki", "search", "wading", "--wiki", str(zim)]).output == "Mute swan\n"
     assert "Year" in run(app, ["wiki", "page", "Mute swan", "--wiki", str(zim)]).output
-    okapi = run(app, ["index", "build", str(zim), "--output", str(tmp_path / "okapi"), "--method", "okapi"])
-    assert okapi.exit_code == 1 and json.loads((tmp_path / "okapi/index.json").read_text())["source"] == "parts:pages"
 
 
-def test_the_environment_chooses(zim: Path, indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_chooses(zim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_ZIM", str(zim))
     assert isinstance(wikipedia(), ZimFile) and wikipedia() is wikipedia()
-    assert isinstance(wikipedia(str(indexed)), IndexedZim)
+    with pytest.raises(InputError, match="Folders of `qabench wiki index` are no longer read: give the ZIM file"):
+        wikipedia(str(zim.parent))
 
 
 def test_an_unknown_encoding() -> None:

@@ -18,14 +18,18 @@ from typer.testing import CliRunner
 
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
-from qabench.io.workers import cluster, constant
+from qabench.io.workers import cluster
 from qabench.loading_scripts import fanoutqa
-from qabench.retrieval.bm25 import sharded_build
 from qabench.scale import Cluster
 from qabench.scale.parts import open_source, run
 
 pytestmark = pytest.mark.xdist_group("ray")
 ANSWERS = sorted((Path(fanoutqa.__path__[0]) / "sample" / "generations").iterdir())[0]
+
+
+def constant(function: Any) -> Any:
+    """Return the function: the ``load`` of a function without a state."""
+    return function
 
 
 def run_command(*arguments: object) -> str:
@@ -40,19 +44,6 @@ def test_scores_equal_those_of_one_process(nodes: Any, spacy_model: str, monkeyp
     command = ["score", "fanoutqa", ANSWERS, "--config", "sample", "--lemmatizer", "spacy", "--json"]
     assert run_command(*command, "--ray-address", nodes.address) == run_command(*command)
     assert cluster() is None
-
-
-def test_an_index_has_the_files_of_one_process(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharded_build, "LEAST_PER_SHARD", 100)
-    source = tmp_path / "corpus.jsonl"
-    source.write_text(
-        "".join(json.dumps({"text": f"word{n % 13} word{n % 29} part{n // 90}"}) + "\n" for n in range(450))
-    )
-    command = ["index", "build", source, "--memory", "1KiB", "--output"]
-    run_command(*command, tmp_path / "one")
-    run_command(*command, tmp_path / "many", "--ray-address", nodes.address)
-    one, many = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "many"))
-    assert one == many and len(one) == 5 + 2
 
 
 def test_a_killed_worker_loses_and_repeats_nothing(nodes: Any, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class SearchServer:
         calls: (method, path with query, body) of each request.
         login: (user, password) that is required; None: everybody may read.
         answer: replaces some fields of the response to a search.
+        replacement: replaces every response, as JSON or bytes; the server itself: none.
     """
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], text_field: str = "text") -> None:
@@ -39,6 +40,7 @@ class SearchServer:
         self.login: tuple[str, str] | None = None
         self.status = 200
         self.answer: dict[str, Any] = {}
+        self.replacement: Any = self
         self._ranked = BM25Index([row[text_field] for row in documents], method="lucene", k1=1.2, b=0.75)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -112,6 +114,7 @@ def _error(status: int, type: str, reason: str, **more: str) -> dict[str, Any]:
 def _handler(outer: SearchServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # one packet per reply: two would wait 40 ms for an acknowledgment
 
         def do_GET(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
@@ -121,7 +124,8 @@ def _handler(outer: SearchServer) -> type[BaseHTTPRequestHandler]:
             if self._refused():
                 self._send(401, _error(401, "security_exception", "missing authentication credentials"), elastic)
             else:
-                self._send(*outer.reply(urlsplit(self.path).path, body), elastic)
+                status, document = outer.reply(urlsplit(self.path).path, body)
+                self._send(status, document if outer.replacement is outer else outer.replacement, elastic)
 
         do_POST = do_GET
 
@@ -132,7 +136,7 @@ def _handler(outer: SearchServer) -> type[BaseHTTPRequestHandler]:
             return self.headers.get("Authorization") != f"Basic {expected}"
 
         def _send(self, status: int, document: Any, elastic: bool) -> None:
-            data = json.dumps(document).encode()
+            data = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", ELASTIC_TYPE if elastic else "application/json; charset=UTF-8")
             self.send_header("Content-Length", str(len(data)))

@@ -49,7 +49,7 @@ COMMANDS = {
     },
     "Retrieval": {
         "wiki": ("qabench.cli.wiki:wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
-        "index": ("qabench.cli.index:index_app", "BM25 indexes of corpora that are larger than memory."),
+        "index": ("qabench.cli.index:index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
     },
 }
 

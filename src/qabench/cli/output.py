@@ -9,9 +9,8 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 from typing import Any
 
 from rich.console import Console
@@ -152,21 +151,6 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def in_steps(
-    show: Callable[[int, int], None] | None, shares: Mapping[str, int]
-) -> Callable[[str, int, int], None] | None:
-    """Progress of a job with several steps, in percent.
-
-    Args:
-        show: shows the percentage; None for no progress.
-        shares: for each step in order, its percentage of the job.
-    """
-    if show is None:
-        return None
-    before = dict(zip(shares, accumulate(shares.values(), initial=0), strict=False))
-    return lambda step, done, total: show(int(before[step] + shares[step] * done / max(total, 1)), 100)
 
 
 def _lines(what: str) -> Callable[[int, int], None]:

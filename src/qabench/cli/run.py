@@ -67,7 +67,7 @@ def run(
         str | None,
         typer.Option(
             metavar="ENGINE:WHERE",
-            help="Passages from a search engine: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX, index:DIR.",
+            help="Passages from a search engine: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX.",
         ),
     ] = None,
     context_length: Annotated[
@@ -76,9 +76,7 @@ def run(
     ] = None,
     wiki: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH", help="A ZIM file or a folder of `qabench wiki index`, for settings with Wikipedia."
-        ),
+        typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia."),
     ] = None,
     max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,

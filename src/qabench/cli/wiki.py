@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.options import ConfigName, OnRay, RayAddress, on_ray
+from qabench.cli.options import ConfigName
 from qabench.errors import InputError
 from qabench.io.terminal import write_document, write_line
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qabench.retrieval.wiki.tarball import Imported
 
 LISTED = 20
-ZIM_STEPS = {"parse": 90, "count": 7, "weigh": 3}  # the share of each in the time, in percent
 
 wiki_app = typer.Typer(
     help="Wikipedia at the dataset's epoch, and the cache of its pages.", no_args_is_help=True, rich_markup_mode=None
@@ -34,7 +33,7 @@ CacheFolder = Annotated[
 ]
 WikiPath = Annotated[
     str | None,
-    typer.Option(metavar="PATH", help="A ZIM file or a folder of `qabench wiki index`, instead of Wikipedia."),
+    typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -95,34 +94,6 @@ def prefetch(
         raise typer.Exit(1)
 
 
-@wiki_app.command("index")
-def index(
-    file: Annotated[Path, typer.Argument(metavar="FILE.zim", help="A ZIM file of Kiwix.")],
-    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
-    passage: Annotated[
-        int, typer.Option(min=100, metavar="CHARACTERS", help="The maximum length of a passage.")
-    ] = 1024,
-    memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory limit for indexing, of all processes together.")
-    ] = "1GiB",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one per CPU.")] = None,
-    as_json: AsJson = False,
-    ray: OnRay = False,
-    ray_address: RayAddress = None,
-) -> None:
-    """Parse the pages of a ZIM file, split them as FanOutQA does, and index the passages by BM25.
-
-    No server is needed. Run the same command again to continue a build that was stopped. `qabench index search DIR`
-    searches the passages; `qabench run --wiki DIR` uses the index.
-
-    Exit code: 0 all pages are indexed; 1 some could not be read (they are listed), the others are indexed; 2 not a ZIM
-    file, or wrong usage.
-    """
-    from qabench.cli.index import bytes_of
-
-    build_of_zim(file, output, as_json, ray, ray_address, passage=passage, memory=bytes_of(memory), workers=workers)
-
-
 @wiki_app.command("search")
 def search(
     query: Annotated[str, typer.Argument(help="The search query.")],
@@ -152,29 +123,6 @@ def page(
     from qabench.retrieval.wiki.client import wikipedia
 
     write_document(wikipedia(wiki).content({"title": title, "pageid": pageid}) + "\n")
-
-
-def build_of_zim(
-    file: Path, output: Path, as_json: bool = False, ray: bool = False, ray_address: str | None = None, **options: Any
-) -> None:
-    """Indexes a ZIM file and prints the counts of its pages; ``options`` are those of ``index_zim``."""
-    from qabench.cli.output import in_steps, print_json, progress_bar
-    from qabench.retrieval.bm25.sharded import ShardedIndex
-    from qabench.retrieval.wiki.zim_index import index_zim
-
-    with on_ray(ray, ray_address, options.get("workers")), progress_bar("Indexing pages, percent") as show:
-        done = index_zim(file, output, **options, progress=in_steps(show, ZIM_STEPS))
-    info = ShardedIndex(output).info()
-    if as_json:
-        bad = [{"path": path, "reason": reason} for path, reason in done.bad]
-        print_json(vars(done) | {"bad": bad, "index": info})
-    else:
-        size = f"{info['bytes'] / 2**20:,.1f} MiB"
-        write_line(f"{output}: {done.pages:,} pages, {done.passages:,} passages in {info['shards']} shards, {size}")
-        write_line(f"not indexed: {done.blank:,} blank pages, {done.others:,} redirects and other files")
-        _list("pages could not be read", [f"{path}: {reason}" for path, reason in done.bad])
-    if done.bad:
-        raise typer.Exit(1)
 
 
 def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ ENVIRONMENT = (
     Variable(JUDGE_BASE_URL, "Base URL of an OpenAI-compatible server for judges and evaluators.", "OpenAI"),
     Variable("QABENCH_MAX_REPLY_MB", "The maximum size of a model's reply, in MiB.", "16"),
     Variable("FANOUTQA_JUDGE_MODEL", "Model of FanOutQA's judge.", "gpt-4o-2024-11-20, the official judge"),
-    Variable("QABENCH_ZIM", "A ZIM file, or a folder of `qabench wiki index`, to read Wikipedia from.", "MediaWiki"),
+    Variable("QABENCH_ZIM", "A ZIM file to read Wikipedia from.", "MediaWiki"),
     Variable("FANOUTQA_WIKIPEDIA_TYPE", "kiwix: read Wikipedia from a Kiwix server.", "MediaWiki"),
     Variable("FANOUTQA_KIWIX_BASE", "URL of the Kiwix server.", "none"),
     Variable("FANOUTQA_KIWIX_ZIMNAME", "Name of the book on the Kiwix server.", "none"),
@@ -110,7 +110,6 @@ PACKAGES = (
     *(
         "simplemma",
         "rank-bm25",
-        "bm25s",
         "markdownify",
         "libzim",
         "pyserini",

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
@@ -189,21 +188,3 @@ def map_loaded(load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> 
     if _in_use is None:
         return map(load(), inputs)
     return _in_use.map(load, inputs, gpu)
-
-
-def map_parts(function: Callable[[In], Out], parts: Sequence[In], workers: int | None = None) -> Iterator[Out]:
-    """The results of a function without a state, in order: on the cluster in use, or in forked processes.
-
-    Args:
-        function: picklable.
-        parts: as the inputs of ``map_loaded``.
-        workers: forked processes; None for one per processor.
-    """
-    if _in_use is None:
-        return iterate_parallel(function, parts, workers or most_workers(), items_per_task=1)
-    return _in_use.map(partial(constant, function), parts, False)
-
-
-def constant(function: Callable[[In], Out]) -> Callable[[In], Out]:
-    """The function. ``partial(constant, f)`` is the ``load`` of a function without a state."""
-    return function

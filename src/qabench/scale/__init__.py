@@ -1,4 +1,4 @@
-"""Normalizing, scoring, labeling and indexing rows of any number, in one process or on a Ray cluster.
+"""Normalizing, scoring and labeling rows of any number, in one process or on a Ray cluster.
 
 Within ``with Cluster():``, these functions, ``qabench.evaluate_predictions`` and the metrics work on the cluster.
 Without it, nothing imports Ray.

@@ -17,7 +17,7 @@ from qabench.errors import InputError
 from qabench.io.files import replacing, sweep, write_json
 from qabench.io.limits import json_of
 from qabench.io.workers import map_loaded
-from qabench.retrieval.bm25.corpus_file import CorpusFile
+from qabench.retrieval.corpus_file import CorpusFile
 
 ROWS_PER_PART = 1000
 JOB = "job.json"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
     "-T corpus=FILE.jsonl with passages in the column 'text' (with -T ranker=dense also the extra dense); or "
-    "--retriever lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX or index:DIR."
+    "--retriever lucene:DIR, opensearch:URL/INDEX or elasticsearch:URL/INDEX."
 )
 _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "

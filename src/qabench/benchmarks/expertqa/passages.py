@@ -13,7 +13,8 @@ from qabench.benchmarks.expertqa.rankers import BM25, encoder_of
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
-from qabench.retrieval.engines import SOURCES, SearchEngine, open_engine
+from qabench.retrieval.documents import SOURCES, SearchEngine
+from qabench.retrieval.engines import open_engine
 
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}

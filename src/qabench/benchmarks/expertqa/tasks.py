@@ -55,8 +55,8 @@ def expertqa(
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
         protocol: "official" (among others, at most 2,048 tokens and the API's default temperature), "qabench"
             (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
-        retriever: a search engine with the passages, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX",
-            "elasticsearch:URL/INDEX" or "index:DIR" (of ``qabench index build``); its documents are not split.
+        retriever: a search engine with the passages, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX"
+            or "elasticsearch:URL/INDEX"; its documents are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk`` with passages in the
             column "text", and optionally "id", and "url" or "title".
         index: a saved ``BM25Index`` of the corpus.

@@ -90,7 +90,6 @@ _COMMON: Declaration = {
         absent=True,
     ),
     "wikipedia": Field(("dated",), "Wikipedia: {value} instead of the pages at the dataset's epoch", absent=True),
-    "find": Field((), "pages are found by {value} instead of by title", absent=True),
     "markdownify": Field(
         _versions(r"([\d.]+)", (0, 11, 6), (0, 12)), "markdownify: {value} instead of 0.11.6", absent=True
     ),

@@ -26,14 +26,11 @@ from qabench.benchmarks.fanoutqa.wikipedia_tool import WikipediaTool
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
 from qabench.retrieval.wiki.client import wikipedia
-from qabench.retrieval.wiki.zim_index import IndexedZim
 from qabench.tasks.common import note_problem, timeouts_fail
 from qabench.tasks.context_window import context_window, prompt_tokens
 from qabench.tasks.token_counting import TokenCounter, counters
 
 SEARCHES = ("auto", "tools", "text")
-BM25 = "bm25"
-FINDS = ("title", BM25)
 TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
 CALL_TOKENS = 128  # the estimated size of a reply that searches
 _SEARCH = re.compile(r"<search>(.*?)(?:</search>|\n|$)", re.DOTALL)
@@ -52,7 +49,6 @@ def open_book(
     tokenizer: str | None = None,
     lemmatizer: str = "auto",
     wiki: str | None = None,
-    find: str = "title",
 ) -> Solver:
     """Lets the model search until it answers.
 
@@ -71,21 +67,15 @@ def open_book(
         tokenizer: see ``token_counter``.
         lemmatizer: the retriever's lemmatizer.
         wiki: see ``wikipedia``.
-        find: "title", or "bm25": a search finds the best passages of all pages, for which ``wiki`` must be an index.
 
     Raises:
-        InputError: an unknown search, ``turns`` below 1, or a Wikipedia without an index.
+        InputError: an unknown search, ``turns`` below 1, or a wrong ``wiki``.
     """
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
     if turns < 1:
         raise InputError(f"turns is {turns}; allowed: 1 or more")
     source = wikipedia(wiki)
-    if find not in FINDS:
-        raise InputError(f"find is {find!r}; allowed: {', '.join(FINDS)}")
-    if find == BM25 and (official or not isinstance(source, IndexedZim)):
-        needed = "protocol=qabench" if official else "wiki=DIR, a folder written by `qabench wiki index`"
-        raise InputError(f"find=bm25 needs {needed}")
     normalizer = run_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
     refusing: set[str] = set()  # models that reject tools
@@ -94,7 +84,7 @@ def open_book(
         model = get_model()
         counter = await counter_of(model)
         state.metadata["searches"] = []
-        retrieval = retrieval_signature(counter.name, normalizer, wiki) | ({"find": find} if find == BM25 else {})
+        retrieval = retrieval_signature(counter.name, normalizer, wiki)
         window = context_window(model, context_length)
 
         async def attempt(how: str) -> TaskState:
@@ -127,9 +117,7 @@ def open_book(
         room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
         half = context_window(model, context_length) // 2
         budget = min(half, room - await counter(state.input_text) - CALL_TOKENS)
-        tool = WikipediaTool(
-            state.metadata["question"], budget, counter, normalizer, _seen(state), source, find == BM25
-        )
+        tool = WikipediaTool(state.metadata["question"], budget, counter, normalizer, _seen(state), source)
         return _Conversation(state, generate, room, counter), tool
 
     return solve

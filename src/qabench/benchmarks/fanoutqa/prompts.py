@@ -33,13 +33,6 @@ OPEN_BOOK_TEXT = Prompt(
     "to the question, or the titles of similar pages. When you know the answer, give it without any <search>. "
     f"{_TERMS}\n\nQuestion: {{question}}",
 )
-OPEN_BOOK_PASSAGES_TEXT = Prompt(
-    "qabench",
-    "Answer the question. You can look up facts in Wikipedia, as often as you need: write <search>words to search for"
-    "</search> and nothing else, and you get the passages of all pages that match these words best. When you know the "
-    f"answer, give it without any <search>. {_TERMS}\n\nQuestion: {{question}}",
-)
-PASSAGE_TOOL = "Searches all pages of Wikipedia: returns the passages that match the words of the query best."
 SEARCH_TOOL = (
     "Searches Wikipedia. If a page has this title, returns the fragments of it that are most relevant to the question; "
     "otherwise the titles of similar pages."
@@ -90,12 +83,6 @@ def fragments(parts: Iterable[tuple[str, str]]) -> str:
 def page(title: str, texts: Iterable[str]) -> str:
     """The result of a search that found a page."""
     return f"From the Wikipedia page {title!r}:\n\n" + "\n\n".join(text.strip() for text in texts)
-
-
-def passages(query: str, found: Iterable[tuple[str, str]]) -> str:
-    """The result of a search for passages in all pages, each a title and a text."""
-    shown = fragments(found)
-    return f"From Wikipedia, for {query!r}:\n\n{shown}" if shown else f"No Wikipedia page has a word of {query!r}."
 
 
 def similar_titles(query: str, titles: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from qabench.answers import loads, text_of
 from qabench.benchmarks.fanoutqa import official_prompts, prompts
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.official_prompts import AUTO, OFFICIAL, chosen_prompt, chosen_protocol
-from qabench.benchmarks.fanoutqa.open_book import BM25, open_book
+from qabench.benchmarks.fanoutqa.open_book import open_book
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.prompts.template import Prompt
@@ -85,7 +85,6 @@ def fanoutqa_open_book(
     context_length: int | None = None,
     tokenizer: str | None = None,
     wiki: str | None = None,
-    find: str = "title",
 ) -> Task:
     """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
 
@@ -110,22 +109,16 @@ def fanoutqa_open_book(
         context_length: the model's context window in tokens; by default the one that Inspect knows.
         tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
             Hub; by default the model's tokenizer if it is available, else a documented estimate.
-        wiki: a ZIM file of Wikipedia, or a folder written by ``qabench wiki index``.
-        find: "title": a search finds a page by its title, as the authors' does; "bm25": the best passages of all pages
-            of an index (``wiki``), with prompt and protocol "qabench".
+        wiki: a ZIM file of Wikipedia.
 
     Raises:
         InputError: as ``fanoutqa_closed_book``; an unknown search, ``turns`` below 1, an unknown window.
         SourceError: as ``fanoutqa_closed_book``.
     """
-    if find == BM25 and prompt == AUTO:
-        prompt = "qabench"
     which = chosen_prompt(prompt, official_prompts.OPEN_BOOK)
     how = chosen_protocol(protocol, which)
     strings = official_prompts.open_book() if OFFICIAL in (which, how) else None
     own = {"tools": prompts.OPEN_BOOK, "text": prompts.OPEN_BOOK_TEXT}
-    if find == BM25:
-        own["text"] = prompts.OPEN_BOOK_PASSAGES_TEXT
     by_search = {"tools": strings.tools, "text": strings.text} if strings and which == OFFICIAL else own
     check_window(context_length)
     solver = open_book(
@@ -138,7 +131,6 @@ def fanoutqa_open_book(
         tokenizer,
         lemmatizer,
         wiki,
-        find,
     )
     first = by_search["text" if search == "text" else "tools"]
     data = _Data(config, questions, ids, category, "open-book", first, how)

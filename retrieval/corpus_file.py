@@ -1,4 +1,4 @@
-"""Files of documents that are read in parts: JSON lines and Parquet."""
+"""Files with one document per line or row, read in parts: JSON lines and Parquet."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from qabench.errors import InputError
 from qabench.io.limits import json_of
-from qabench.retrieval.bm25.arrays import Array
 
 LINES_PER_OFFSET = 1024
 SUFFIXES = (".jsonl", ".parquet")
@@ -23,21 +20,19 @@ class CorpusFile:
 
     Attributes:
         path: a ``.jsonl`` or ``.parquet`` file.
-        column: the field or column with the text.
         size: the number of documents.
         offsets: for JSON lines, the byte offset of every 1,024th document.
         stamp: the size and modification time of the file, to detect changes.
     """
 
     path: Path
-    column: str
     size: int
-    offsets: Array
+    offsets: list[int]
     stamp: tuple[int, int]
 
     @classmethod
     def open(cls, path: Path, column: str) -> CorpusFile:
-        """Opens a file and counts its documents.
+        """Open a file and count its documents.
 
         Raises:
             InputError: the file cannot be read, has another format, is empty, or does not have the column.
@@ -51,31 +46,25 @@ class CorpusFile:
             raise InputError(f"cannot read {path}: {error.strerror or error}") from None
         if not size:
             raise InputError(f"{path} has no documents")
-        return cls(path, column, size, offsets, (status.st_size, status.st_mtime_ns))
+        return cls(path, size, offsets, (status.st_size, status.st_mtime_ns))
 
-    @property
-    def source(self) -> str:
-        """The absolute path, as ``index.json`` holds it."""
-        return str(self.path.absolute())
+    def rows(self, start: int = 0, end: int | None = None, columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """Yield the rows from ``start`` (included) to ``end`` (excluded).
 
-    def texts(self, start: int, end: int) -> Iterator[str]:
-        """The documents from ``start`` (included) to ``end`` (excluded). Raises InputError for one without text."""
-        for number, row in enumerate(self.rows(start, end, [self.column]), start):
-            text = row.get(self.column)
-            if not isinstance(text, str):
-                raise InputError(f"{self.path}: document {number} has no text in {self.column!r}: {text!r:.60}")
-            yield text
-
-    def rows(self, start: int, end: int, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The rows from ``start`` (included) to ``end`` (excluded) with these columns; of JSON lines, with all."""
+        Args:
+            start: the first row.
+            end: the row after the last one; None for all.
+            columns: the columns to read from a Parquet file, all by default. JSON lines are always read whole.
+        """
+        end = self.size if end is None else end
         if self.path.suffix == ".parquet":
-            return parquet_rows(self.path, columns, start, end)
+            return _parquet_rows(self.path, list(columns) or None, start, end)
         return self._lines(start, end)
 
     def _lines(self, start: int, end: int) -> Iterator[dict[str, Any]]:
         number = start // LINES_PER_OFFSET * LINES_PER_OFFSET
         with self.path.open("rb") as file:
-            file.seek(int(self.offsets[start // LINES_PER_OFFSET]))
+            file.seek(self.offsets[start // LINES_PER_OFFSET])
             for line in file:
                 if not line.strip():
                     continue
@@ -86,17 +75,17 @@ class CorpusFile:
                 number += 1
 
 
-def _row(line: bytes, where: str) -> dict[str, Any]:
+def _row(line: bytes, place: str) -> dict[str, Any]:
     try:
         row = json_of(line)
     except ValueError as error:
-        raise InputError(f"{where} is not valid JSON ({error})") from None
+        raise InputError(f"{place} is not valid JSON ({error})") from None
     if not isinstance(row, dict):
-        raise InputError(f"{where} is not a JSON object: {row!r:.60}")
+        raise InputError(f"{place} is not a JSON object: {row!r:.60}")
     return row
 
 
-def _count_lines(path: Path) -> tuple[int, Array]:
+def _count_lines(path: Path) -> tuple[int, list[int]]:
     offsets, size, place = [], 0, 0
     with path.open("rb") as file:
         for line in file:
@@ -105,32 +94,32 @@ def _count_lines(path: Path) -> tuple[int, Array]:
                     offsets.append(place)
                 size += 1
             place += len(line)
-    return size, np.array(offsets, dtype=np.int64)
+    return size, offsets
 
 
-def _count_rows(path: Path, column: str) -> tuple[int, Array]:
-    with opened_parquet(path) as file:
+def _count_rows(path: Path, column: str) -> tuple[int, list[int]]:
+    with _opened_parquet(path) as file:
         if column not in file.schema_arrow.names:
             raise InputError(f"{path} has no column {column!r}; the columns are {', '.join(file.schema_arrow.names)}")
-        return int(file.metadata.num_rows), np.empty(0, dtype=np.int64)
+        return int(file.metadata.num_rows), []
 
 
-def parquet_rows(path: Path, columns: Sequence[str], start: int, end: int) -> Iterator[dict[str, Any]]:
-    """Columns of the rows from ``start`` (included) to ``end`` (excluded), read in small batches."""
-    with opened_parquet(path) as file:
+def _parquet_rows(path: Path, columns: list[str] | None, start: int, end: int) -> Iterator[dict[str, Any]]:
+    """Yield rows of a Parquet file, read in small batches."""
+    with _opened_parquet(path) as file:
         first = 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if first + rows > start and first < end:
-                table = file.read_row_group(group, columns=list(columns))
-                kept = slice(max(start - first, 0), min(end - first, rows))
-                for batch in table.slice(kept.start, kept.stop - kept.start).to_batches(1024):
+                table = file.read_row_group(group, columns=columns)
+                skipped = max(start - first, 0)
+                for batch in table.slice(skipped, min(end - first, rows) - skipped).to_batches(1024):
                     yield from batch.to_pylist()
             first += rows
 
 
-def opened_parquet(path: Path) -> Any:
-    """The file as a ``pyarrow.parquet.ParquetFile``. Raises InputError if it is not one."""
+def _opened_parquet(path: Path) -> Any:
+    """Open a ``pyarrow.parquet.ParquetFile``. Raises InputError if the file is not one."""
     import pyarrow
     import pyarrow.parquet
 

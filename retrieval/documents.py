@@ -1,0 +1,92 @@
+"""Documents and hits of search engines, and the interface of all engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+from qabench.io.tables import Displayed, Table
+from qabench.retrieval.bm25.hits import HITS_SHOWN
+
+TEXTS = ("contents", "text")  # fields with the text of a document; the first that exists is used
+SOURCES = ("url", "title")  # fields with its source
+REBUILD = (  # what a user of the sharded index of earlier versions is told
+    "this version does not read the indexes of `qabench index build`: build a Lucene index with `qabench index SOURCE "
+    "--output DIR`, and use it with --retriever lucene:DIR"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document of a search engine.
+
+    Attributes:
+        id: its id in the engine.
+        text: its text.
+        source: its address or title; "" if unknown.
+    """
+
+    id: str
+    text: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DocumentHits(Displayed):
+    """The result of one query to a search engine, the best document first. Iterating gives (id, score) pairs.
+
+    Attributes:
+        documents: the documents.
+        scores: their scores.
+    """
+
+    documents: list[Document]
+    scores: list[float]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __iter__(self) -> Iterator[tuple[str, float]]:
+        return zip(self.ids, self.scores, strict=True)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the documents."""
+        return [document.id for document in self.documents]
+
+    def tables(self) -> list[Table]:
+        """The best documents, as ``print`` and notebooks show them."""
+        first = islice(enumerate(self, 1), HITS_SHOWN)
+        rows: list[list[Any]] = [[rank, id, f"{score:.4f}"] for rank, (id, score) in first]
+        more = [f"and {len(self) - HITS_SHOWN:,} more"] if len(self) > HITS_SHOWN else []
+        return [Table(f"{len(self):,} hits", ["rank", "id", "score"], rows, more)]
+
+
+class SearchEngine(Protocol):
+    """A search engine: the interface of ``BM25Index``, with documents instead of positions."""
+
+    @property
+    def name(self) -> str:
+        """The index and its version, for signatures."""
+
+    @property
+    def ranker(self) -> str:
+        """What ranks the documents, for signatures."""
+
+    def __len__(self) -> int:
+        """The number of documents."""
+
+    def search(self, query: str, k: int = 10) -> DocumentHits:
+        """The k best documents for a query, best first."""
+
+    def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
+        """``search`` for each query."""
+
+
+def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:
+    """Return the document with these fields, or None if none of ``texts`` is a string."""
+    text = next((fields[name] for name in texts if isinstance(fields.get(name), str)), None)
+    source = next((fields[name] for name in SOURCES if fields.get(name) and isinstance(fields[name], str)), "")
+    return None if text is None else Document(id, text, source)

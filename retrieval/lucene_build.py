@@ -1,0 +1,166 @@
+"""Build a Lucene index with Anserini, for ``LuceneIndex``: from a dataset, JSON lines, Parquet or a ZIM file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from qabench.errors import InputError, QabenchError
+from qabench.io.workers import iterate_parallel, most_workers
+from qabench.retrieval.corpus_file import CorpusFile
+from qabench.retrieval.documents import SOURCES
+from qabench.retrieval.java import anserini_jar, java_command
+from qabench.retrieval.wiki.chunk import chunk_text
+from qabench.retrieval.wiki.markdown import article_to_markdown
+from qabench.retrieval.wiki.page import PageUnreadable
+from qabench.retrieval.wiki.zim import ZimFile, decoded, opened
+
+DOCUMENTS_PER_FILE = 20_000  # Anserini reads each file in one thread
+ENTRIES_PER_PART = 256  # of a ZIM file, parsed in one process
+PASSAGE = 1024  # characters, as in FanOutQA's runs
+SHOWN_ERROR = 400  # characters of Java's output
+
+Document = dict[str, str]  # "id", "contents", and "title" and "url" where the source has them
+
+
+def build_lucene(documents: Iterable[Document], folder: Path, progress: Callable[[int], None] | None = None) -> int:
+    """Write a Lucene index of documents. The folder appears when the index is complete.
+
+    The documents are first written next to the folder, which needs as much space as their text.
+
+    Args:
+        documents: read once.
+        folder: must not exist, or be empty.
+        progress: called with the number of documents read.
+
+    Returns:
+        The number of documents.
+
+    Raises:
+        InputError: the folder is not empty, or there are no documents.
+        MissingExtra: the extra ``lucene`` is not installed.
+        QabenchError: Anserini failed.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} already exists: give another --output, or delete it")
+    command = [*java_command(), "-cp", str(anserini_jar()), "io.anserini.index.IndexCollection"]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+        collection, index = Path(temporary, "collection"), Path(temporary, "index")
+        size = _write_collection(documents, collection, progress)
+        command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-storeRaw"]
+        command += ["-input", str(collection), "-index", str(index), "-threads", str(os.cpu_count() or 1)]
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if process.returncode or not list(index.glob("segments_*")):
+            output = (process.stderr or process.stdout).strip()[-SHOWN_ERROR:]
+            raise QabenchError(f"Anserini could not build the index (exit code {process.returncode}): {output}")
+        index.replace(folder)
+    return size
+
+
+def _write_collection(documents: Iterable[Document], folder: Path, progress: Callable[[int], None] | None) -> int:
+    folder.mkdir()
+    iterator, size = iter(documents), 0
+    while block := list(islice(iterator, DOCUMENTS_PER_FILE)):
+        lines = "".join(json.dumps(document) + "\n" for document in block)
+        (folder / f"documents-{size:012}.jsonl").write_text(lines, encoding="ascii")
+        size += len(block)
+        if progress:
+            progress(size)
+    if not size:
+        raise InputError("nothing to index: the source has no documents")
+    return size
+
+
+def documents_of(rows: Iterable[dict[str, Any]], column: str, source: str) -> Iterator[Document]:
+    """Yield the documents of rows.
+
+    A document's id is the row's ``id`` if it has one, else its position. The columns ``title`` and ``url`` are stored
+    with the text.
+
+    Raises:
+        InputError: a row has no text.
+    """
+    for position, row in enumerate(rows):
+        text = row.get(column)
+        if not isinstance(text, str):
+            raise InputError(
+                f"{source}: document {position} has no text in {column!r}: {text!r:.60}; its fields are "
+                f"{', '.join(row) or '(none)'}"
+            )
+        id = row.get("id")
+        fields = {name: row[name] for name in SOURCES if isinstance(row.get(name), str)}
+        yield {"id": str(id if isinstance(id, str | int) else position), "contents": text, **fields}
+
+
+def file_documents(path: Path, column: str) -> Iterator[Document]:
+    """Yield the documents of a .jsonl or .parquet file."""
+    return documents_of(CorpusFile.open(path, column).rows(), column, str(path))
+
+
+def dataset_documents(name: str, config: str | None, split: str, column: str) -> Iterator[Document]:
+    """Yield the documents of a dataset's split, loaded by ``datasets.load_dataset``.
+
+    Raises:
+        InputError: the dataset cannot be loaded, or has no such column.
+    """
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetGenerationError
+
+    try:
+        rows = load_dataset(name, config, split=split)
+    except (OSError, ValueError, DatasetGenerationError) as error:
+        raise InputError(f"cannot load the dataset {name}: {error}") from None
+    if column not in rows.column_names:
+        raise InputError(f"{name} has no column {column!r}; the columns are {', '.join(rows.column_names)}")
+    columns = [column, *(extra for extra in ("id", *SOURCES) if extra in rows.column_names and extra != column)]
+    return documents_of(rows.select_columns(columns), column, name)
+
+
+def zim_documents(path: Path, unreadable: list[tuple[str, str]], passage: int = PASSAGE) -> Iterator[Document]:
+    """Yield the passages of a ZIM file's pages, split as FanOutQA does; the pages are parsed on all processors.
+
+    Args:
+        path: the file.
+        unreadable: gets the (path, reason) of pages that cannot be read or parsed.
+        passage: the maximum number of characters of a passage.
+
+    Raises:
+        InputError: not a ZIM file, or damaged.
+        MissingExtra: libzim or markdownify is not installed.
+    """
+    file = ZimFile(path)
+    file.verify()
+    article_to_markdown("")  # raises MissingExtra here instead of in all processes
+    parse = partial(_zim_part, path, passage)
+    parts = range(0, file.size, ENTRIES_PER_PART)
+    for documents, failures in iterate_parallel(parse, parts, most_workers(), items_per_task=1):
+        unreadable += failures
+        yield from documents
+
+
+def _zim_part(path: Path, passage: int, start: int) -> tuple[list[Document], list[tuple[str, str]]]:
+    file = opened(path, os.getpid())
+    documents: list[Document] = []
+    failures: list[tuple[str, str]] = []
+    for article in file.articles(start, min(start + ENTRIES_PER_PART, file.size)):
+        if isinstance(article, tuple):
+            failures.append(article)
+        elif article is not None:
+            try:
+                text = article_to_markdown(decoded(article.html))
+            except PageUnreadable as error:
+                failures.append((article.path, str(error)))
+                continue
+            texts = chunk_text(text, passage) if text.strip() else []
+            for number, chunk in enumerate(texts):
+                id = f"{article.path}#{number}"
+                documents.append({"id": id, "contents": chunk, "title": article.title, "url": article.path})
+    return documents, failures
