@@ -10,7 +10,7 @@ from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.citations import bibtex, metric_class
-from qabench.hub.build.licenses import LICENSES
+from qabench.hub.cards import LICENSES
 from qabench.loading_scripts import FOLDER as DATASETS
 from qabench.loading_scripts import citation, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore

@@ -41,7 +41,7 @@ BUILD = """
 import json, sys, time
 from pathlib import Path
 import datasets
-from qabench.hub.build.repository_build import build
+from qabench.hub.build import build
 start = time.perf_counter()
 built = build(Path(sys.argv[1]), skip_missing=True)
 print(json.dumps({"seconds": time.perf_counter() - start, "bytes": sum(one.size for one in built)}))

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qabench
+import qabench.hub.build as build_module
+import qabench.hub.build as repository
 from qabench.errors import InputError, QabenchError, SourceUnavailable
-from qabench.hub.build import repository
-from qabench.hub.build import repository_build as build_module
-from qabench.hub.build.repository_build import build
+from qabench.hub.build import build
 from qabench.loading import builder
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table, source_table
 from qabench.sources import find_local
@@ -187,7 +187,7 @@ def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
     """In another process and directory, with other caches, and from Arrow files of two processes."""
     code = (
         "import sys, os; from pathlib import Path; import qabench; "
-        "from qabench.hub.build.repository_build import build; "
+        "from qabench.hub.build import build; "
         "[qabench.load_dataset('fastbook', name, num_proc=2) for name in sys.argv[2:]]; "
         "build(Path(sys.argv[1]), ['fastbook'], sys.argv[2:])"
     )
@@ -401,7 +401,7 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(
             deaths += 1
         finished, left = left >= 0, 1000
         assert not (out / "felm").exists() or tree(out / "felm") == whole
-        repository.recover(out / "felm")
+        repository._recover(out / "felm")
         assert not older or tree(out / "felm") == whole
         build(out, ["felm"], ["sample"])
         assert tree(out / "felm") == whole
@@ -414,7 +414,7 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(
 
 def test_a_killed_process_blocks_nothing(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from qabench.hub.build import repository_build as module; "
+        "import os, signal, sys; from pathlib import Path; import qabench.hub.build as module; "
         "module.write_json = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
         "module.build(Path(sys.argv[1]), ['felm'], ['sample'])"
     )

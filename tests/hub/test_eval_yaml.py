@@ -15,7 +15,7 @@ import yaml
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi
 
-from qabench.hub.build.repository_build import build
+from qabench.hub.build import build
 from qabench.loading import builder
 from qabench.loading_scripts import FOLDER, dataset_table
 

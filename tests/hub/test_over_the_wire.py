@@ -24,9 +24,9 @@ from only_the_sample import only_the_sample
 
 import qabench
 from qabench import answers, metrics
-from qabench.hub.build.repository_build import build
-from qabench.hub.publish.publisher import Published
-from qabench.hub.publish.publisher import publish as publish_all
+from qabench.hub.build import build
+from qabench.hub.publish import Published
+from qabench.hub.publish import publish as publish_all
 from qabench.loading_scripts import benchmark_names, dataset_table
 
 TAG = f"v{qabench.__version__}"
@@ -77,8 +77,8 @@ def publish(out: Path) -> Published:
     """Everything that may be published, sent by `qabench publish`; the checks before it have separate tests."""
     with pytest.MonkeyPatch.context() as patch:
         only_the_sample(out.with_name("home"), patch)
-        patch.setattr("qabench.hub.publish.staging.check_dataset", lambda name, folder: [])
-        patch.setattr("qabench.hub.publish.staging.check_space", lambda name, folder: ([], f"{name}|not run here"))
+        patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: [])
+        patch.setattr("qabench.hub.staging.check_space", lambda name, folder: ([], f"{name}|not run here"))
         return publish_all("all", "qabench", accept_licenses=True, skip_missing=True, out=out)
 
 

@@ -22,10 +22,9 @@ from typer.testing import CliRunner
 
 from qabench.cli.publish import publish as command
 from qabench.errors import InputError, QabenchError
-from qabench.hub.build import repository
-from qabench.hub.publish import space, staging
-from qabench.hub.publish.publisher import Published, publish
-from qabench.hub.publish.sending import Outcome
+from qabench.hub import staging
+from qabench.hub.build import digests
+from qabench.hub.publish import Outcome, Published, publish
 from qabench.loading_scripts import dataset_table
 
 TAG = f"v{metadata.version('qabench')}"
@@ -39,7 +38,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     only_the_sample(tmp_path / "home", monkeypatch)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # so that single files can be observed
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
-    monkeypatch.setattr("qabench.hub.publish.publisher.metric_names", lambda: METRICS)
+    monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: [])
     monkeypatch.setattr(staging, "check_space", lambda name, folder: ([], f"{name}|not run"))
     with Hub(("qabench", "elsewhere")) as hub:
@@ -76,7 +75,7 @@ def content(hub: Hub, kind: str, id_: str, path: str) -> str:
 @pytest.fixture
 def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object]], None]:
     """Changes the content of the staged Space of fanout_acc."""
-    original = space.stage
+    original = staging.write_space
 
     def use(alter: Callable[[Path], object]) -> None:
         def stage(name: str, folder: Path, namespace: str) -> None:
@@ -84,7 +83,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object
             if name == "fanout_acc":
                 alter(folder)
 
-        monkeypatch.setattr(space, "stage", stage)
+        monkeypatch.setattr(staging, "write_space", stage)
 
     return use
 
@@ -113,7 +112,7 @@ def test_everything_once(hub: Hub, tmp_path: Path) -> None:
         stored = {path: hub.store.contents[blob.etag] for path, blob in repo.tip.tree.items()}
         assert stored == files | ({".gitattributes": stored[".gitattributes"]} if one.kind == "space" else {})
         assert {file.path: file.sha256 for file in one.files} == {
-            path: digest["sha256"] for path, digest in repository.digests(folder, manifest=True).items()
+            path: digest["sha256"] for path, digest in digests(folder, manifest=True).items()
         }
     hub.requests.clear()
     second = send()
@@ -456,3 +455,42 @@ def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with pytest.raises(QabenchError, match="no token for"):
         send("metrics")
     assert writes(hub) == []
+
+
+# --- a Hub that misbehaves
+
+
+@pytest.mark.parametrize(
+    "fault", [{"status": 200}, {"status": 200, "body": b"<html>"}, {"status": 302, "headers": {"Location": "/login"}}]
+)
+def test_a_tag_that_was_not_set(hub: Hub, fault: dict[str, Any]) -> None:
+    hub.faults.add("POST .*/fanout_acc/tag", **fault)
+    hub.faults.add("GET /login", status=200)
+    first = send("metrics")
+    assert states(first) == {"fanout_acc": "failed", "felm_factuality": "published"}
+    reason = the(first, "fanout_acc").reason or ""
+    assert f"{hub.url} confirmed the tag {TAG} of qabench/fanout_acc, but the tag names no commit" in reason
+    hub.faults.clear()
+    assert states(send("metrics"))["fanout_acc"] == "tagged"
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"<html>", b'{"id": [', b'{"id": 1, "sha": {}}', b"\xff"])
+@pytest.mark.parametrize(
+    "request_line", ["GET /api/spaces/qabench/fanout_acc$", "GET .*/fanout_acc/refs", "POST .*/fanout_acc/preupload"]
+)
+def test_malformed_answers_name_the_endpoint(hub: Hub, request_line: str, body: bytes) -> None:
+    if "refs" in request_line:
+        send("metrics")
+    hub.faults.add(request_line, status=200, body=body, times=100)
+    reason = the(send("metrics"), "fanout_acc").reason or ""
+    assert hub.url in reason
+    assert "check HF_ENDPOINT" in reason
+
+
+@pytest.mark.parametrize("part", ["headers", "body"])
+def test_endless_answers_end(hub: Hub, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.hub.client.MAX_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("qabench.hub.client.MAX_ANSWER_BYTES", 50_000)
+    hub.faults.add("GET /api/spaces/qabench/fanout_acc$", endless=part, times=100)
+    reason = the(send("metrics"), "fanout_acc").reason or ""
+    assert ("ReadTimeout" if part == "headers" else "more than 50,000 bytes") in reason

@@ -19,14 +19,17 @@ from tiny_bleurt import write_tiny_bleurt
 from tiny_t5 import save_tiny_t5
 
 from qabench.errors import InputError, QabenchError
-from qabench.hub.build import repository
-from qabench.hub.build.card import in_namespace
-from qabench.hub.build.licenses import LICENSES, check_accepted, license_of
-from qabench.hub.build.repository_build import build
-from qabench.hub.publish import space
-from qabench.hub.publish.card_code import run_card, stated_output
-from qabench.hub.publish.gate import check_dataset, check_space
-from qabench.hub.publish.staging import stage_dataset, stage_space
+from qabench.hub.build import MANIFEST, build, digests, read_manifest
+from qabench.hub.cards import LICENSES, check_accepted, in_namespace, license_of
+from qabench.hub.staging import (
+    check_dataset,
+    check_space,
+    pinned,
+    run_card,
+    stage_dataset,
+    stage_space,
+    write_space,
+)
 from qabench.io.files import write_json
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
 from qabench.metrics import metric_names
@@ -70,7 +73,7 @@ def test_every_metric_passes(name: str, tmp_path: Path, models: Callable[[str], 
     assert manifest["signature"].startswith(f"{name}|references:")
     assert manifest["signature"].endswith(f"|qabench:{version()}")
     assert f"\n```text\n{manifest['signature']}\n```\n" in (staged.folder / "README.md").read_text(encoding="utf-8")
-    assert manifest["files"] == repository.digests(staged.folder)
+    assert manifest["files"] == digests(staged.folder)
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -85,7 +88,7 @@ def test_every_sample_passes(name: str, tmp_path: Path, monkeypatch: pytest.Monk
 def test_all_real_rows_pass(name: str, mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
     staged = stage_dataset(name, "qabench", tmp_path, skip_missing=True)
     assert staged.problems == ()
-    configs = repository.read_manifest(staged.folder)["configs"]
+    configs = read_manifest(staged.folder)["configs"]
     rows = sum(count for splits in configs.values() for count in splits.values())
     compared(f"{rows} rows of {name}, built Parquet and parsed source")
 
@@ -111,7 +114,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def felm(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A built repository to be damaged, without the code of its card."""
-    monkeypatch.setattr("qabench.hub.publish.gate.run_card", lambda card, folder: [])
+    monkeypatch.setattr("qabench.hub.staging.run_card", lambda card, folder: [])
     shutil.copytree(built, tmp_path / "qabench")
     return tmp_path / "qabench/felm"
 
@@ -119,12 +122,12 @@ def felm(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Changes the rows of the Parquet file, and updates card and manifest, like a wrong build."""
     (path,) = folder.rglob("*.parquet")
-    old = repository.digests(folder)["sample/" + path.name]
+    old = digests(folder)["sample/" + path.name]
     table = pq.read_table(path)
     rows = table.to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-    new = repository.digests(folder)["sample/" + path.name]
+    new = digests(folder)["sample/" + path.name]
     card = (folder / "README.md").read_text(encoding="utf-8")
     card = card.replace(old["sha256"], new["sha256"]).replace(f"{old['size']:,}", f"{new['size']:,}")
     card = re.sub(r"num_examples: \d+", f"num_examples: {len(rows)}", card)
@@ -134,8 +137,8 @@ def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> N
 
 def settle(folder: Path) -> None:
     """Updates the manifest to the changed files."""
-    manifest = repository.read_manifest(folder)
-    write_json(folder / repository.MANIFEST, manifest | {"files": repository.digests(folder)})
+    manifest = read_manifest(folder)
+    write_json(folder / MANIFEST, manifest | {"files": digests(folder)})
 
 
 def flip(rows: list[dict[str, Any]]) -> None:
@@ -231,7 +234,7 @@ CODE: dict[str, tuple[Callable[[Path], object], str]] = {
 def staged(tmp_path: Path) -> Path:
     """The files of the Space of felm_factuality, to be damaged."""
     folder = tmp_path / "qabench/felm_factuality"
-    space.stage("felm_factuality", folder, "qabench")
+    write_space("felm_factuality", folder, "qabench")
     return folder
 
 
@@ -240,7 +243,7 @@ def test_spaces_with_a_wrong_card(what: str, staged: Path, monkeypatch: pytest.M
     change, problem = CARDS[what]
     change(staged)
     if what != "no code":
-        monkeypatch.setattr("qabench.hub.publish.gate.run_card", lambda card, folder: ["felm_factuality|not run"])
+        monkeypatch.setattr("qabench.hub.staging.run_card", lambda card, folder: ["felm_factuality|not run"])
     (found,), _ = check_space("felm_factuality", staged)
     assert problem in found
 
@@ -270,7 +273,6 @@ def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
     right = (
         "```python\nprint(1)  # 1\nprint('free')\nprint(2)  # 2\nfor i in (5, 6):\n    print(i)  # not stated\n```\n"
     )
-    assert stated_output(right) == ["1", "2"]
     assert run_card(right, tmp_path) == ["1", "free", "2", "5", "6"]
     with pytest.raises(QabenchError, match="states that its code prints '1', but it prints"):
         run_card("```python\nprint(2)  # 2\nprint(1 + 1)  # 1\n```\n", tmp_path)
@@ -286,7 +288,7 @@ def test_cards_run_offline(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", metric_names())
 def test_requirements_are_pinned(name: str, tmp_path: Path) -> None:
-    space.stage(name, tmp_path / name, "qabench")
+    write_space(name, tmp_path / name, "qabench")
     first = (tmp_path / name / "requirements.txt").read_text(encoding="utf-8").splitlines()[0]
     assert re.fullmatch(rf"qabench(\[[a-z,]+\])?=={re.escape(version())}", first)
 
@@ -294,13 +296,13 @@ def test_requirements_are_pinned(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "numpy\n", "qabench==1.0\n", "qabench>=1\n", "qabench\nqabench[fast]\n"])
 def test_requirements_that_cannot_be_pinned(text: str) -> None:
     with pytest.raises(QabenchError, match="lines like qabench"):
-        space.pinned(text)
+        pinned(text)
 
 
 @given(st.lists(st.sampled_from(["numpy", "a @ https://x.org/a.whl#sha256=0", "# qabench", "qabench-x"]), unique=True))
 def test_other_requirements_are_unchanged(others: list[str]) -> None:
     lines = [*others, "qabench[fast]"]
-    assert space.pinned("\n".join(lines)).splitlines() == [*others, f"qabench[fast]=={version()}"]
+    assert pinned("\n".join(lines)).splitlines() == [*others, f"qabench[fast]=={version()}"]
 
 
 def test_names_in_a_namespace() -> None:
@@ -315,7 +317,7 @@ def test_license_files_match_the_cards(name: str) -> None:
     license = license_of(name)
     text = (FOLDER / name / "LICENSE.md").read_text(encoding="utf-8")
     assert license.name.split()[0] in text.replace("Creative Commons", "CC")
-    assert LICENSES["mit"].asks
+    assert LICENSES["mit"].requirements
     check_accepted([name], True)
 
 

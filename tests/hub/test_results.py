@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from qabench.benchmarks import Benchmark
 from qabench.cli.results import results
 from qabench.errors import InputError, QabenchError
-from qabench.hub.results.entries import About, entries, task_id, to_yaml
+from qabench.hub.results import About, entries, task_id, to_yaml
 from qabench.official import IRRELEVANT, Field
 from qabench.runs.log import read_run
 

@@ -10,7 +10,7 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.hub.build.repository_build import Built
+    from qabench.hub.build import Built
 
 
 def build(
@@ -41,7 +41,7 @@ def build(
     import datasets
 
     from qabench.cli.output import print_json, progress_bar, warn
-    from qabench.hub.build.repository_build import build as build_all
+    from qabench.hub.build import build as build_all
 
     size = _bytes(max_shard_size)
     datasets.disable_progress_bars()  # replaced by a single bar

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from qabench.hub.publish.publisher import Published
-    from qabench.hub.publish.sending import Outcome
+    from qabench.hub.publish import Outcome, Published
     from qabench.io.tables import Table
 
 
@@ -38,7 +37,7 @@ def publish(
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from qabench.cli.output import print_json, progress_bar
-    from qabench.hub.publish.publisher import publish as publish_all
+    from qabench.hub.publish import publish as publish_all
 
     datasets.disable_progress_bars()  # replaced by a single bar
     disable_progress_bars()

@@ -9,7 +9,7 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.hub.build.register import Registration
+    from qabench.hub.register import Registration
 
 
 def register(
@@ -29,7 +29,7 @@ def register(
     Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
     """
     from qabench.cli.output import print_json
-    from qabench.hub.build import register as hub
+    from qabench.hub import register as hub
     from qabench.loading_scripts import benchmark_names
     from qabench.metrics import metric_names
 
@@ -56,7 +56,7 @@ def register(
 
 
 def _configs(names: list[str], wanted: list[str]) -> list[tuple[str, str]]:
-    from qabench.hub.build.register import registrable
+    from qabench.hub.register import registrable
     from qabench.loading_scripts import dataset_table
 
     if not wanted:

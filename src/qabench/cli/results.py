@@ -13,7 +13,7 @@ from qabench.errors import InputError
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
-    from qabench.hub.results.entries import About
+    from qabench.hub.results import About
 
     Files = dict[str, list[EvalResultEntry]]
 
@@ -68,9 +68,8 @@ def results(
     signature.
     """
     from qabench.cli.output import plain_warnings, say_on_stderr
-    from qabench.hub.results.entries import About
-    from qabench.hub.results.pull_request import push as open_pull_request
-    from qabench.hub.results.reports import read_reports
+    from qabench.hub.results import About, read_reports
+    from qabench.hub.results import push as open_pull_request
 
     about = About(
         setting, date, dataset, revision, **_source(source_url, source_name), allow_unofficial=allow_unofficial
@@ -106,10 +105,10 @@ def _warn_of_another_model(path: Path, ran: str | None, model: str | None) -> No
 
 
 def _add(files: Files, path: Path, report: Mapping[str, Any], about: About, metrics: list[str]) -> None:
-    from qabench.hub.results import entries
+    from qabench.hub.results import entries, path_of
 
-    new = entries.entries(report, about, metrics)
-    present = files.setdefault(entries.path(report, about), [])
+    new = entries(report, about, metrics)
+    present = files.setdefault(path_of(report, about), [])
     if again := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
         raise InputError(
             f"{path} and an earlier report both have {', '.join(sorted(again))}: give one report per setting"
@@ -118,7 +117,7 @@ def _add(files: Files, path: Path, report: Mapping[str, Any], about: About, metr
 
 
 def _write(files: Files, out: Path) -> list[str]:
-    from qabench.hub.results.entries import to_yaml
+    from qabench.hub.results import to_yaml
     from qabench.io.files import write_text
 
     texts = {}
@@ -138,7 +137,7 @@ def _report(files: Files, written: list[str], model: str | None, pull_request: s
     from huggingface_hub import eval_result_entries_to_yaml
 
     from qabench.cli.output import print_json, say
-    from qabench.hub.results.entries import to_yaml
+    from qabench.hub.results import to_yaml
     from qabench.io.terminal import write_document
 
     if as_json:

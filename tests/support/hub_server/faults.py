@@ -15,6 +15,7 @@ class Fault:
     after it fail. ``status`` with ``headers``: that answer instead of the right one. ``drop_request_after``: the
     connection breaks after this many bytes of the request's content. ``drop_response_after``: the request takes
     effect, and the connection breaks after so many bytes of the answer's content (0: before the answer).
+    ``endless``: the "headers" or the "body" of the answer never end.
     ``shorten_to``: the answer claims to be complete and has so many bytes.
     """
 
@@ -26,6 +27,8 @@ class Fault:
     drop_request_after: int | None = None
     drop_response_after: int | None = None
     shorten_to: int | None = None
+    endless: str | None = None
+    body: bytes = b"{}"
     seen: int = 0
 
     def takes(self, line: str) -> bool:

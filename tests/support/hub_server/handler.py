@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
@@ -33,8 +34,10 @@ class Handler(BaseHTTPRequestHandler):
         if body is None:
             return self._break()
         request = Request(self.command, self.path, dict(self.headers.items()), body, self.hub.users.get(token))
-        if fault and fault.status:
-            self._send(Response(fault.status, b"{}", fault.headers), seen)
+        if fault and fault.endless:
+            self._send_endlessly(fault.endless)
+        elif fault and fault.status:
+            self._send(Response(fault.status, fault.body, fault.headers), seen)
         else:
             self._send(answer(self.hub, request), seen, fault)
 
@@ -77,6 +80,15 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         if drop is not None:
             self._break()
+
+    def _send_endlessly(self, part: str) -> None:
+        """Sends headers or a body, a little at a time, until the client goes away."""
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: " if part == "headers" else b"HTTP/1.1 200 OK\r\n\r\n[")
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b"1" if part == "headers" else b"1," * 5000)
+                time.sleep(0.02)
+        self.close_connection = True
 
     def _break(self) -> None:
         self.close_connection = True

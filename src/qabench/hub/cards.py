@@ -1,12 +1,14 @@
-"""Cards and tasks of built dataset repositories, and the Hub names in them."""
+"""The Hub's cards: dataset cards and tasks of built repositories, and the licenses that they state."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from qabench.hub.build.register import NAMESPACE
+from qabench.errors import InputError
+from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names
 from qabench.metrics import metric_names
 from qabench.signature import version
@@ -14,10 +16,68 @@ from qabench.signature import version
 SAMPLE_LICENSE = "apache-2.0"
 
 
+@dataclass(frozen=True, slots=True)
+class License:
+    """A license: its name, the URL of its terms, and a summary of its requirements for publishers of the data."""
+
+    name: str
+    url: str
+    requirements: tuple[str, ...]
+
+
+_ATTRIBUTION = "name the authors, link to the license, and state the changes (card and LICENSE.md do this)"
+_SHARE_ALIKE = "publish adaptations under the same license"
+# By the identifiers that the Hub uses in cards.
+LICENSES = {
+    "cc-by-sa-4.0": License(
+        "CC BY-SA 4.0", "https://creativecommons.org/licenses/by-sa/4.0/", (_ATTRIBUTION, _SHARE_ALIKE)
+    ),
+    "cc-by-nc-sa-4.0": License(
+        "CC BY-NC-SA 4.0",
+        "https://creativecommons.org/licenses/by-nc-sa/4.0/",
+        ("no commercial use", _ATTRIBUTION, _SHARE_ALIKE),
+    ),
+    "mit": License(
+        "MIT",
+        "https://opensource.org/license/mit",
+        ("keep the copyright notice and the license's text (LICENSE.md does this)",),
+    ),
+}
+
+
+def license_of(name: str) -> License:
+    """Return the license of a benchmark's data according to its card.
+
+    Raises:
+        InputError: the card's license is not one of ``LICENSES``, or the folder has no LICENSE.md.
+    """
+    from huggingface_hub import metadata_load
+
+    folder = FOLDER / name
+    identifier = (metadata_load(folder / "README.md") or {}).get("license")
+    if identifier not in LICENSES or not (folder / "LICENSE.md").is_file():
+        raise InputError(
+            f"{name} cannot be published: its card has the license {identifier!r}; allowed: {', '.join(LICENSES)}, "
+            "with a LICENSE.md next to the card"
+        )
+    return LICENSES[identifier]
+
+
+def check_accepted(names: Sequence[str], accepted: bool) -> None:
+    """Raise an InputError with the requirements of the benchmarks' licenses unless they were accepted."""
+    licenses = {name: license_of(name) for name in names}
+    if accepted or not licenses:
+        return
+    lines = ["the data belongs to its authors, and their licenses have these requirements:"]
+    for name, license in licenses.items():
+        lines += [f"  {name}: {license.name}, {license.url}", *(f"    - {text}" for text in license.requirements)]
+    raise InputError("\n".join([*lines, "Nothing was published. Use --accept-licenses if you will comply with them."]))
+
+
 def card_text(
     table: DatasetTable, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """The dataset card of a repository with some of a benchmark's configs.
+    """Return the dataset card of a repository with some of a benchmark's configs.
 
     It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the order of
     ``configs.json``. A note below the title says which configs are missing, and that a copy must not be uploaded; a
@@ -41,14 +101,14 @@ def card_text(
         for key in ("license_name", "license_link"):
             card.data.pop(key, None)
     notes = [f"> **Do not upload this copy.** {restriction}"] if restriction else []
-    if left_out := [name for name in table.configs if name not in infos]:
-        here, absent = (", ".join(f"`{name}`" for name in names) for names in (infos, left_out))
-        notes.append(f"> **A part of the benchmark.** This copy contains {here}. It does not contain {absent}.")
+    if missing := [name for name in table.configs if name not in infos]:
+        present, absent = (", ".join(f"`{name}`" for name in names) for names in (infos, missing))
+        notes.append(f"> **A part of the benchmark.** This copy contains {present}. It does not contain {absent}.")
     return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
 
 
 def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
-    """The benchmark's ``eval.yaml`` for the repository; None if it does not exist or a config is not built.
+    """Return the benchmark's ``eval.yaml``, or None if it does not exist or a config is not built.
 
     The file defines the benchmark's tasks for the Hub, and Inspect AI runs them (``inspect eval hf/OWNER/NAME``). The
     allowed scorers are a fixed list, so a benchmark that none of them can score does not have this file.
@@ -63,7 +123,7 @@ def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
 
 
 def in_namespace(text: str, namespace: str) -> str:
-    """``text`` with another owner in this project's Hub names, such as qabench/fanoutqa."""
+    """Replace the owner of this project's Hub names, such as qabench/fanoutqa."""
     names = "|".join(map(re.escape, {*benchmark_names(), *metric_names()}))
     # Not in a path or a URL, where qabench/ means something else.
     return re.sub(rf"(?<![\w./-]){NAMESPACE}/(?=(?:{names})\b)", lambda _: f"{namespace}/", text)
@@ -71,8 +131,8 @@ def in_namespace(text: str, namespace: str) -> str:
 
 def _file_table(files: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
-    made = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
-    return "\n".join(["", "## Files", "", made, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""])
+    origin = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
+    return "\n".join(["", "## Files", "", origin, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""])
 
 
 def _data_files(config: str, splits: list[str], default: bool) -> dict[str, Any]:
@@ -81,7 +141,7 @@ def _data_files(config: str, splits: list[str], default: bool) -> dict[str, Any]
 
 
 def _info(config: str, info: Any) -> dict[str, Any]:
-    """The entry of ``dataset_info`` in the format of ``datasets``."""
+    """Return the entry of ``dataset_info`` in the format of ``datasets``."""
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData
 

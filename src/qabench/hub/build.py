@@ -7,23 +7,28 @@ of the Arrow files.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError, SourceUnavailable
-from qabench.hub.build import repository
-from qabench.hub.build.card import card_text, eval_tasks, in_namespace
-from qabench.hub.build.register import NAMESPACE
+from qabench.errors import InputError, QabenchError, SourceUnavailable
+from qabench.hub.cards import card_text, eval_tasks, in_namespace
+from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names, dataset_table, source_table
 from qabench.signature import version
 
+MANIFEST = "qabench.json"
+FORMAT = "qabench dataset repository"
 MAX_SHARD_BYTES = 300_000_000
 ROWS_PER_GROUP = 1000
 PARQUET: dict[str, Any] = {
@@ -47,7 +52,7 @@ class Built:
 
     Attributes:
         benchmark: its name.
-        path: its repository.
+        path: its
         rows: for each config that was built, the number of rows by split.
         missing: for each config whose data is not available, the reason.
         size: the total size of the repository's files in bytes.
@@ -64,17 +69,8 @@ class Built:
     written: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as JSON data."""
-        return {
-            "benchmark": self.benchmark,
-            "path": str(self.path),
-            "rows": self.rows,
-            "missing": self.missing,
-            "size": self.size,
-            "redistributable": self.restriction is None,
-            "restriction": self.restriction,
-            "written": self.written,
-        }
+        """Return the result as JSON data."""
+        return {**asdict(self), "path": str(self.path), "redistributable": self.restriction is None}
 
 
 def build(
@@ -87,7 +83,7 @@ def build(
     namespace: str = NAMESPACE,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Built]:
-    """Writes OUT/BENCHMARK for each benchmark; the folder is written completely, or not changed.
+    """Write OUT/BENCHMARK for each benchmark, completely or not at all.
 
     Args:
         out: the folder of the repositories; created if needed.
@@ -110,14 +106,14 @@ def build(
     """
     if max_shard_bytes < 1:
         raise InputError(f"the size of a shard is {max_shard_bytes} bytes; it must be at least 1")
-    wanted = _wanted(names, configs)
+    configs_by_name = _configs_by_name(names, configs)
     out = out.absolute()
-    for name in wanted:
-        repository.check_replaceable(out / name)  # before the work
-    total, done, built = sum(map(len, wanted.values())), 0, []
-    for name, chosen in wanted.items():
+    for name in configs_by_name:
+        check_replaceable(out / name)  # before the work
+    total, done, built = sum(map(len, configs_by_name.values())), 0, []
+    for name, config_names in configs_by_name.items():
         splits, missing = {}, {}
-        for config in chosen:
+        for config in config_names:
             try:
                 splits[config] = load_dataset(name, config)
             except SourceUnavailable as error:
@@ -128,13 +124,15 @@ def build(
             if progress:
                 progress(done, total)
         built.append(
-            _build_one(out / name, dataset_table(name), splits, missing, skip_missing, max_shard_bytes, namespace)
+            _build_repository(
+                out / name, dataset_table(name), splits, missing, skip_missing, max_shard_bytes, namespace
+            )
         )
     return built
 
 
-def _wanted(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]]:
-    """The configs to build of each benchmark, without duplicates."""
+def _configs_by_name(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]]:
+    """Return the configs to build of each benchmark, without duplicates."""
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
         raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
@@ -144,7 +142,7 @@ def _wanted(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]
     }
 
 
-def _build_one(
+def _build_repository(
     folder: Path,
     table: DatasetTable,
     splits: dict[str, Any],
@@ -153,13 +151,13 @@ def _build_one(
     max_shard_bytes: int,
     namespace: str,
 ) -> Built:
-    older = repository.check_replaceable(folder)
+    older = check_replaceable(folder)
     rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
     restriction = table.restriction if any(table.configs[config].files for config in splits) else None
     written = skip_missing or older is None or not older["configs"].keys() & missing
     size = 0
     if written:
-        with repository.replacing(folder) as new:
+        with replacing(folder) as new:
             _write(new, table, splits, restriction, max_shard_bytes, namespace)
             size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
     return Built(table.name, folder, rows, missing, size, restriction, written)
@@ -180,7 +178,7 @@ def _write(
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split.num_bytes for split in info.splits.values())
         infos[config] = info
-    card = card_text(table, infos, restriction, repository.digests(folder))
+    card = card_text(table, infos, restriction, digests(folder))
     write_text(folder / "README.md", in_namespace(card, namespace))
     if any(not table.configs[config].files for config in splits):  # the card refers to its files
         _copy_files(FOLDER / table.name / "sample", folder / "sample")
@@ -189,7 +187,7 @@ def _write(
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
     if tasks := eval_tasks(table, infos):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
-    write_json(folder / repository.MANIFEST, _manifest(folder, table, infos, restriction))
+    write_json(folder / MANIFEST, _manifest(folder, table, infos, restriction))
 
 
 def _copy_files(source: Path, target: Path) -> None:
@@ -202,7 +200,7 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterable[Path]:
-    """Writes a split as Parquet files of about equal numbers of rows; returns their paths."""
+    """Write a split as Parquet files of about equal numbers of rows and yield their paths."""
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -218,11 +216,11 @@ def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterab
 
 
 def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restriction: str | None) -> dict[str, Any]:
-    """The manifest: sources, versions and the digests of all files. It marks the folder as qabench's."""
+    """Return the manifest, which marks the folder as qabench's: sources, versions and digests of all files."""
     sources = source_table(table.name)
     used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
     return {
-        "format": repository.FORMAT,
+        "format": FORMAT,
         "benchmark": table.name,
         "redistributable": restriction is None,
         "restriction": restriction,
@@ -242,5 +240,104 @@ def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restrict
             }
             for path in used
         ],
-        "files": repository.digests(folder),
+        "files": digests(folder),
     }
+
+
+def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]]:
+    """Return size and SHA-256 of all files below ``folder`` by relative path, sorted, with or without the manifest."""
+    files: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if (manifest or name != MANIFEST) and (path.is_symlink() or not path.is_dir()):
+            with path.open("rb") as file:
+                files[name] = {
+                    "size": path.stat().st_size,
+                    "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+                }
+    return files
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a repository that ``qabench build`` wrote.
+
+    Raises:
+        InputError: the manifest does not exist or cannot be read.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        manifest = None
+    is_manifest = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    if is_manifest and all(isinstance(manifest.get(key), dict) for key in ("configs", "files")):
+        return dict(manifest)
+    raise InputError(
+        f"{folder} is not a repository written by `qabench build`: {path} does not exist or is not a manifest"
+    )
+
+
+def check_replaceable(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of the build at ``folder``, or None if the folder does not exist.
+
+    Raises:
+        InputError: the folder was not written by qabench, or was changed since.
+    """
+    if not os.path.lexists(folder):
+        return None
+    advice = "It was not changed; move it away, or build into another folder"
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            raise InputError(f"{folder} is not a folder")
+        manifest = read_manifest(folder)
+        written = manifest["files"]
+        other = [name for name, digest in digests(folder).items() if written.get(name) != digest]
+    except InputError as error:
+        raise InputError(f"{error}. {advice}.") from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error}. {advice}.") from error
+    if other:
+        names = ", ".join(other[:3]) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
+        raise InputError(f"{folder} has files that qabench did not write: {names}. {advice}.")
+    return manifest
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that replaces ``folder`` when the block ends, and is removed if the block fails.
+
+    ``folder`` is complete or absent at all times: the next build repairs or removes what a killed build left. Only one
+    build runs at a time; others wait.
+
+    Raises:
+        InputError: the existing folder may not be replaced; see ``check_replaceable``.
+        QabenchError: the folder cannot be written.
+    """
+    from filelock import FileLock
+
+    new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(".qabench-build.lock")):
+            _recover(folder)
+            new.mkdir()
+            try:
+                yield new
+                check_replaceable(folder)
+                if folder.exists():
+                    os.rename(folder, old)
+                os.rename(new, folder)
+            finally:
+                _recover(folder)
+    except OSError as error:
+        raise QabenchError(f"cannot write {folder}: {error}") from error
+
+
+def _recover(folder: Path) -> None:
+    """Remove the files of an interrupted build of ``folder``, and restore the build that it was replacing."""
+    new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
+    if old.is_dir() and not folder.exists():
+        os.rename(old, folder)
+    for left in (new, old):
+        if left.is_dir():
+            shutil.rmtree(left)

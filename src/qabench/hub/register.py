@@ -1,4 +1,4 @@
-"""Makes the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` work by Hub name without the Hub.
+"""Make the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` work by Hub name without the Hub.
 
 Both libraries fall back to their caches if a repository cannot be reached. A registered dataset or metric is written
 where ``datasets`` or ``evaluate`` would have cached it; a marker file shows that qabench wrote the folder. The caches
@@ -50,18 +50,18 @@ class Registration:
     detail: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The registration as JSON data."""
+        """Return the registration as JSON data."""
         return asdict(self)
 
 
 def register_dataset(name: str, config: str) -> Registration:
-    """Prepares a config where the stock ``load_dataset`` finds it, if it is not there yet. See ``Registration``."""
+    """Prepare a config where the stock ``load_dataset`` finds it, if it is not there yet. See ``Registration``."""
     hub_name = f"{NAMESPACE}/{name}"
-    made = builder(name, config, repo_id=hub_name, dataset_name=name)
-    folder = Path(made.cache_dir)
+    dataset = builder(name, config, repo_id=hub_name, dataset_name=name)
+    folder = Path(dataset.cache_dir)
     with _lock(folder.parents[2]):
         try:
-            made.download_and_prepare()
+            dataset.download_and_prepare()
         except SourceError as error:
             return Registration("dataset", hub_name, config, "no data", detail=str(error))
         _mark(folder, name=hub_name, config=config)
@@ -71,7 +71,7 @@ def register_dataset(name: str, config: str) -> Registration:
 
 
 def register_metric(name: str) -> Registration:
-    """Writes a metric's module where the stock ``evaluate.load`` finds it. See ``Registration``."""
+    """Write a metric's module where the stock ``evaluate.load`` finds it. See ``Registration``."""
     source = _metric_source(name)
     root = _metric_root(name)
     folder = root / _metric_hash(source)
@@ -85,41 +85,41 @@ def register_metric(name: str) -> Registration:
 
 
 def dataset_status(name: str, config: str) -> Registration:
-    """What the stock ``load_dataset`` would return for a config without access to the Hub."""
+    """Return what the stock ``load_dataset`` would load for a config without access to the Hub."""
     hub_name = f"{NAMESPACE}/{name}"
-    made = builder(name, config, repo_id=hub_name, dataset_name=name)
-    folder = Path(made.cache_dir)
-    found = [path for path in folder.parents[1].glob("*/*") if (path / "dataset_info.json").is_file()]
-    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    dataset = builder(name, config, repo_id=hub_name, dataset_name=name)
+    folder = Path(dataset.cache_dir)
+    copies = [path for path in folder.parents[1].glob("*/*") if (path / "dataset_info.json").is_file()]
+    newest = max(copies, key=lambda path: path.stat().st_mtime, default=None)
     return Registration("dataset", hub_name, config, _state(newest, folder), str(newest) if newest else None)
 
 
 def metric_status(name: str) -> Registration:
-    """What the stock ``evaluate.load`` would return for a metric without access to the Hub."""
+    """Return what the stock ``evaluate.load`` would load for a metric without access to the Hub."""
     root = _metric_root(name)
-    found = [path for path in root.glob("*") if len(path.name) == 64 and (path / f"{name}.py").is_file()]
-    newest = max(found, key=lambda path: (path / f"{name}.py").stat().st_mtime, default=None)
+    copies = [path for path in root.glob("*") if len(path.name) == 64 and (path / f"{name}.py").is_file()]
+    newest = max(copies, key=lambda path: (path / f"{name}.py").stat().st_mtime, default=None)
     state = _state(newest, root / _metric_hash(_metric_source(name)))
     return Registration("metric", f"{NAMESPACE}/{name}", None, state, str(newest) if newest else None)
 
 
 def unregister_dataset(name: str, config: str) -> list[Path]:
-    """Removes all folders of a config that have qabench's marker, and returns their paths. Nothing else is changed."""
-    made = builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
-    config_folder = Path(made.cache_dir).parents[1]
+    """Remove all folders of a config that have qabench's marker, and return their paths."""
+    dataset = builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
+    config_folder = Path(dataset.cache_dir).parents[1]
     with _lock(config_folder.parent):
         return _remove(_marked(config_folder, "*/*"))
 
 
 def unregister_metric(name: str) -> list[Path]:
-    """Removes all folders of a metric that have qabench's marker, and returns their paths. Nothing else is changed."""
+    """Remove all folders of a metric that have qabench's marker, and return their paths."""
     root = _metric_root(name)
     with _lock(root):
         return _remove(_marked(root, "*"))
 
 
 def registrable(names: Iterable[str]) -> list[tuple[str, str]]:
-    """(benchmark, config) for all configs of these benchmarks."""
+    """Return (benchmark, config) for all configs of these benchmarks."""
     return [(table.name, config) for table in map(dataset_table, names) for config in table.configs]
 
 
@@ -149,8 +149,8 @@ def _metric_hash(source: str) -> str:
     return hashlib.sha256(f"{version()}\n{source}".encode()).hexdigest()
 
 
-def _mark(folder: Path, **what: str) -> None:
-    write_json(folder / MARKER, {"written_by": "qabench register", "qabench": version(), **what})
+def _mark(folder: Path, **content: str) -> None:
+    write_json(folder / MARKER, {"written_by": "qabench register", "qabench": version(), **content})
 
 
 def _marked(folder: Path, pattern: str) -> list[Path]:
@@ -177,7 +177,7 @@ def _remove(folders: Iterable[Path]) -> list[Path]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Allows only one process at a time to register a dataset or metric."""
+    """Allow only one process at a time to register a dataset or metric."""
     from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,0 @@
-"""Builds dataset repositories for the Hub, and registers datasets and metrics in the local caches."""

@@ -1,1 +1,0 @@
-"""Publishing datasets and metrics to the Hub."""

@@ -1,0 +1,355 @@
+"""Scores as entries of ``.eval_results/*.yaml``, which the Hub shows on a model's page.
+
+The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of huggingface_hub. An entry
+has one number, so each score is a separate task, whose id consists of config, setting and metric. The entry's notes
+contain n, the interval, the deviations from the official score, and the signature.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qabench.benchmarks import benchmark
+from qabench.errors import InputError, QabenchError
+from qabench.evaluation import ANSWERED
+from qabench.hub.client import HubError, bounded_answers, hub_errors, require_token
+from qabench.io.limits import json_of, yaml_of
+from qabench.official import deviations, signature_name
+from qabench.signature import version
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry, HfApi
+
+Report = Mapping[str, Any]
+"""An evaluation as JSON data."""
+
+FOLDER = ".eval_results"
+SOURCE = "https://github.com/qabench/qabench"
+# The Hub's rule for names: no path such as "../x".
+REPO_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[\w.-]*\w)?/[A-Za-z0-9_](?:[\w.-]*\w)?", re.ASCII)
+FROM_A_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
+
+NEEDED = ("benchmark", "config", "setting", "created", "scores", "intervals", "n", "deviations", "counts", "signatures")
+UNREMARKABLE = (ANSWERED, "records")  # counts without a remark
+ALLOWED = (
+    "; allowed: a log of `qabench run`, a folder of logs, or the output of `qabench score` or `qabench run` with "
+    "--output FILE or --json"
+)
+DESCRIPTION = """\
+Scores of this model, computed by [qabench](https://github.com/qabench/qabench). The notes of each entry contain n, the
+95% interval, the deviations from the official score (if any) and the signature: everything that the score depends on.
+"""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a publisher adds to a report.
+
+    Attributes:
+        setting: how the model answered, such as "closed-book"; required if the report is about a file of predictions.
+        date: an ISO date, or date and time; None for the report's date.
+        dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
+        revision: the commit or tag of that dataset; None if unknown.
+        source_url: a link to the evaluation, such as a repository with its logs.
+        source_name: the text of that link.
+        allow_unofficial: publish unofficial scores, with their deviations in the notes.
+    """
+
+    setting: str | None = None
+    date: str | None = None
+    dataset: str | None = None
+    revision: str | None = None
+    source_url: str = SOURCE
+    source_name: str = field(default_factory=lambda: f"qabench {version()}")
+    allow_unofficial: bool = False
+
+
+def read_reports(path: Path) -> list[Report]:
+    """Return the evaluations of a file or of a folder of logs, without runs that another one resumed.
+
+    Raises:
+        InputError: it cannot be read, or is not a log or a report of this version.
+        MissingExtra: a log needs the extra ``run``.
+    """
+    if path.is_dir() or path.suffix == ".eval":
+        return _of_logs(path)
+    document = _load(path)
+    if isinstance(document, dict) and {"eval", "version"} <= document.keys():
+        return _of_logs(path)
+    reports = document if isinstance(document, list) else [document]
+    for report in reports:
+        if not isinstance(report, dict) or not {"benchmark", "scores"} <= report.keys():
+            raise InputError(f"{path} is not a report of scores{ALLOWED}")
+        if missing := [name for name in NEEDED if name not in report]:
+            raise InputError(
+                f"{path} has no {', '.join(missing)}: it was edited, or written by another version of qabench. "
+                "Score the predictions again"
+            )
+    return reports
+
+
+def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
+    """Return the names of the metrics to publish.
+
+    Args:
+        report: a report.
+        names: the requested metrics; () means all metrics that the benchmark's authors report.
+
+    Raises:
+        QabenchError: the report has no scores.
+        InputError: the report does not have a metric with this name.
+    """
+    scores = list(report["scores"])
+    if not scores:
+        raise QabenchError(f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}")
+    if unknown := [name for name in names if name not in scores]:
+        raise InputError(f"{report.get('path')} has no metric {unknown[0]!r}; allowed: {', '.join(scores)}")
+    metric = benchmark(report["benchmark"]).metric
+    return list(names) or [name for name in scores if metric(name).official] or scores
+
+
+def signature_of(report: Report, name: str) -> str | None:
+    """Return the signature of a metric's score, or None."""
+    signatures: Mapping[str, str] = report["signatures"]
+    return signatures.get(benchmark(report["benchmark"]).metric(name).family)
+
+
+def deviations_of(report: Report, name: str) -> list[str]:
+    """Return what distinguishes a score from the official one, in sentences; [] if it is official.
+
+    The sentences of the report, and those of the current declarations, because an older report may lack some.
+    """
+    sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
+    if line := signature_of(report, name):
+        sentences += deviations(line, benchmark(report["benchmark"]).declaration(signature_name(line)))
+    return list(dict.fromkeys(sentences))
+
+
+def remarks(report: Report, name: str) -> list[str]:
+    """Return remarks about the items of a score: the number in it, left out, and without an answer."""
+    metric = benchmark(report["benchmark"]).metric(name)
+    parts = [f"n {report['n'][name]} {metric.unit}"]
+    if left_out := report.get("left_out", {}).get(name):
+        parts.append(f"{left_out} left out")
+    if unreadable := report.get("left_out", {}).get(metric.readable):
+        parts.append(f"{unreadable} without a readable reply")
+    counts = [f"{count} {kind}" for kind, count in report["counts"].items() if count and kind not in UNREMARKABLE]
+    return [*parts, f"answers: {', '.join(counts)}"] if counts else parts
+
+
+def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[EvalResultEntry]:
+    """Return one entry for each metric of a report.
+
+    Args:
+        report: see ``read_reports``.
+        about: what the publisher adds to it.
+        metrics: names of metrics; () means all that the benchmark's authors report.
+
+    Raises:
+        QabenchError: the report has no scores.
+        InputError: a score is unofficial and this is not allowed, or is not a finite number; or the setting, the date
+            or the dataset's id is invalid.
+    """
+    from huggingface_hub import EvalResultEntry
+
+    names = chosen(report, metrics)
+    setting, day, dataset = setting_of(report, about), _date(report, about), _dataset(report, about)
+    deviating = {name: sentences for name in names if (sentences := deviations_of(report, name))}
+    if deviating and not about.allow_unofficial:
+        raise InputError(_refusal(report, names, deviating))
+    return [
+        EvalResultEntry(
+            dataset_id=dataset,
+            task_id=task_id(report["config"], setting, name),
+            value=_value(report, name),
+            dataset_revision=about.revision,
+            date=day,
+            source_url=about.source_url,
+            source_name=about.source_name,
+            notes=_notes(report, name, setting, deviating.get(name, [])),
+        )
+        for name in names
+    ]
+
+
+def setting_of(report: Report, about: About) -> str:
+    """Return how the model answered, or raise InputError if this is unknown or ``about`` differs from the report."""
+    recorded = None if report["setting"] == FROM_A_FILE else report["setting"]
+    if recorded and about.setting and recorded != about.setting:
+        raise InputError(
+            f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"
+        )
+    if not (setting := recorded or about.setting):
+        raise InputError(
+            f"{report.get('path')} does not have the setting of the run: add --setting closed-book, open-book, ..."
+        )
+    return str(setting)
+
+
+def task_id(config: str, setting: str, metric: str) -> str:
+    """Return the task that a score belongs to: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
+    return re.sub(r"\W+", "_", "_".join(filter(None, [config, setting, metric])), flags=re.ASCII)
+
+
+def path_of(report: Report, about: About) -> str:
+    """Return the file in a model's repository with the entries of a report's benchmark, config and setting."""
+    return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
+
+
+def to_yaml(new: Sequence[EvalResultEntry], old: str = "", name: object = "the file of results") -> str:
+    """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones.
+
+    Args:
+        new: see ``entries``.
+        old: the current content of the file; entries of other tools are not changed.
+        name: the file, for the error.
+
+    Raises:
+        InputError: ``old`` is not a list of entries.
+    """
+    import yaml
+    from huggingface_hub import eval_result_entries_to_yaml
+
+    added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
+    rows = [added.pop(_key(row), row) for row in _rows(old, name)]
+    # Notes are not wrapped, so that signatures can be searched.
+    return str(yaml.safe_dump([*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")))
+
+
+def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
+    """Open a pull request on a model's repository.
+
+    Entries of other tasks in the same files are not changed.
+
+    Args:
+        model: its name on the Hub.
+        files: entries by path in the repository.
+
+    Returns:
+        The URL of the pull request; None if the repository already has these results.
+
+    Raises:
+        InputError: the name is not that of a model, or an existing file does not contain entries.
+        QabenchError: the token is missing, or the Hub rejects the request.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    if not REPO_ID.fullmatch(model):
+        raise InputError(f"{model!r} is not the name of a model on the Hub; allowed: names such as ORG/NAME")
+    api = HfApi()
+    require_token(api)
+    with bounded_answers(), hub_errors(api):
+        head = api.model_info(model).sha
+        old = {path: _text(api, model, path, head) for path in files}
+        new = {path: to_yaml(entries, old[path] or "", path) for path, entries in files.items()}
+        changed = [CommitOperationAdd(path, new[path].encode()) for path in files if new[path] != old[path]]
+        if not changed:
+            return None
+        commit = api.create_commit(
+            model,
+            changed,
+            commit_message=f"Add evaluation results: {', '.join(Path(path).stem for path in files)}",
+            commit_description=DESCRIPTION,
+            create_pr=True,
+        )
+        if not commit.pr_url:
+            raise HubError(f"{api.endpoint} accepted the results, but opened no pull request: check HF_ENDPOINT")
+    return str(commit.pr_url)
+
+
+def _of_logs(path: Path) -> list[Report]:
+    from qabench.runs.sources import read_evaluations
+
+    read = read_evaluations([path], logs_only=True)
+    for note in read.notes:
+        warnings.warn(note, stacklevel=2)
+    return [evaluation.as_dict() for evaluation in read.evaluations]
+
+
+def _load(path: Path) -> Any:
+    try:
+        return json_of(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
+
+
+def _rows(text: str, name: object) -> list[dict[str, Any]]:
+    from huggingface_hub import parse_eval_result_entries
+
+    try:
+        rows = yaml_of(text) or []
+        parse_eval_result_entries(rows)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} exists and is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
+        ) from None
+    return list(rows)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["dataset"]["id"], row["dataset"]["task_id"]
+
+
+def _refusal(report: Report, names: Sequence[str], deviating: Mapping[str, Sequence[str]]) -> str:
+    name, sentences = next(iter(deviating.items()))
+    return (
+        f"{len(deviating)} of {len(names)} scores of {report.get('path')} are not official. {name}: "
+        f"{'; '.join(sentences)}. Use the official settings, choose other scores (--metric), or publish them as "
+        "unofficial (--allow-unofficial; their notes list the deviations)"
+    )
+
+
+def _value(report: Report, name: str) -> float:
+    value = report["scores"][name]
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"the score {name} of {report.get('path')} is {value!r}; an entry needs a finite number")
+    return value
+
+
+def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
+    parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
+    parts += [f"{name}, {setting}", *remarks(report, name)]
+    if interval := report["intervals"].get(name):
+        parts.append(f"95% interval {interval['low']:.4f} to {interval['high']:.4f}")
+    if line := signature_of(report, name):
+        parts.append(f"signature {line}")
+    return "; ".join(parts)
+
+
+def _date(report: Report, about: About) -> str:
+    day = str(about.date or report["created"])
+    try:
+        (datetime if "T" in day else date).fromisoformat(day)
+    except ValueError:
+        raise InputError(f"the date is {day!r}; allowed: an ISO date or time such as 2026-01-31") from None
+    return day
+
+
+def _dataset(report: Report, about: About) -> str:
+    dataset = about.dataset or f"qabench/{report['benchmark']}"
+    if not REPO_ID.fullmatch(dataset):
+        raise InputError(
+            f"the dataset is {dataset!r}; allowed: a name on the Hub such as qabench/{report['benchmark']}"
+        )
+    return dataset
+
+
+def _text(api: HfApi, model: str, path: str, revision: str | None) -> str | None:
+    """Return the content of a file of the repository, or None if it does not exist."""
+    from huggingface_hub.errors import EntryNotFoundError
+
+    if revision is None:
+        return None
+    try:
+        return Path(api.hf_hub_download(model, path, revision=revision)).read_text(encoding="utf-8")
+    except EntryNotFoundError:
+        return None
