@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.published import published
 from qabench.citations import bibtex, metric_class
 from qabench.hub.cards import LICENSES
 from qabench.loading_scripts import FOLDER as DATASETS
 from qabench.loading_scripts import citation, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
-from qabench.published import published
 
 LANGUAGES = {"en": "English"}
 BEST = 5  # systems per table in the card of a metric

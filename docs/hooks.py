@@ -16,10 +16,10 @@ from typing import Any
 import typer
 from mkdocs.structure.files import File
 
-from qabench.benchmarks import benchmark, benchmark_names, load
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli import app
+from qabench.evaluation.official import Field
 from qabench.io.environment import ENVIRONMENT
-from qabench.official import Field
 
 sys.path.append(str(Path(__file__).parent))
 from notebook_pages import page_of
@@ -114,7 +114,7 @@ def _environment() -> Iterator[str]:
 
 def _official() -> Iterator[str]:
     for name in benchmark_names():
-        for score, declaration in load(benchmark(name).declarations).items():
+        for score, declaration in benchmark(name).declarations().items():
             yield f"\n### {benchmark(name).title}: `{score}`\n"
             yield "| field of the signature | official value |\n|---|---|"
             for field_name, field in declaration.items():

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import datasets
 
+from qabench.data.rows import Row
 from qabench.loading_scripts import FOLDER, dataset_table, file_digest, open_path
 from qabench.loading_scripts.published import PublishedScore
-from qabench.rows import Row
 
 PUBLISHED = {
     "system": datasets.Value("string"),

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Row, read_json_list
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, open_path
-from qabench.rows import Row, read_json_list
 
 LEADERBOARD = "leaderboard"  # the name of the config
 

@@ -12,9 +12,9 @@ from typing import Any
 import ftfy
 from cases import Case, Measured, timed
 
+from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study
-from qabench.scoring.answer_components import answer_component_scores
 from qabench.text.repaired import RepairedTexts
 
 K = 10

@@ -17,8 +17,8 @@ import answer_styles
 from nltk.stem.porter import PorterStemmer
 from nltk.stem.snowball import SnowballStemmer
 
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.io.tables import Table
-from qabench.scoring.accuracy import accuracy
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer

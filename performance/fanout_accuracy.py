@@ -17,11 +17,11 @@ from typing import Any
 
 from cases import Case, Measured, timed
 
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.io.workers import most_workers
-from qabench.scoring.accuracy import accuracy
-from qabench.scoring.rouge import BACKENDS, rouge
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
+from qabench.text.rouge import BACKENDS, rouge
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 MODEL = os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")

@@ -8,10 +8,10 @@ from typing import Any
 
 import datasets
 
+from qabench.data.rows import Row, read_json_lines
 from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
-from qabench.rows import Row, read_json_lines
 
 DESCRIPTION = (
     "Questions by experts from 32 fields, answers of six systems split into claims, and the experts' judgment of each "

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from qabench.data.rows import Row
 from qabench.errors import DataError
-from qabench.rows import Row
-from qabench.scoring.expertqa import LABELS
+
+# The values of the experts' labels, and of a model's attribution label.
+LABELS: dict[str, tuple[str, ...]] = {
+    "usefulness": ("Useful", "Partially useful", "Not useful at all"),
+    "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
+    "informativeness": ("Very relevant", "A bit relevant", "Not too important", "Uninformative"),
+    "worthiness": ("Yes", "No"),
+    "correctness": ("Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"),
+    "reliability": ("Reliable", "Somewhat reliable", "Not reliable at all", "Missing", "N/A"),
+    "autoais_label": ("Y", "N"),
+}
 
 SYSTEMS = ("gpt4", "bing_chat", "rr_sphere_gpt4", "rr_gs_gpt4", "post_hoc_sphere_gpt4", "post_hoc_gs_gpt4")
 ANSWER_KEYS = (

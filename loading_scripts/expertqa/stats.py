@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from qabench.io.tables import Table
-from qabench.loading_scripts.expertqa.parse import SYSTEMS
-from qabench.scoring.expertqa import LABELS
+from qabench.loading_scripts.expertqa.parse import LABELS, SYSTEMS
 
 PUBLISHED_ROWS = {
     ("main", "train"): 2177,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Row, read_json
 from qabench.io.tables import flattened
 from qabench.loading_scripts import dataset_table, open_path, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
-from qabench.rows import Row, read_json
 
 SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovided": "evidence-provided"}
 ROUGES = ("rouge1", "rouge2", "rougeL")

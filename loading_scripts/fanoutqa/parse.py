@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import dumps, evidence_of
+from qabench.data.rows import Row, read_json_list
 from qabench.errors import DataError
-from qabench.rows import Row, read_json_list
 
 TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was not looked up
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
+from qabench.data.rows import Row
 from qabench.errors import DataError
-from qabench.rows import Row
 
 KEYWORD_COLUMNS = ("chapter", "question_number", "question_text", "keywords")
 QUESTIONNAIRE = "## Questionnaire"

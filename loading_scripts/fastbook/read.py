@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from qabench.data.rows import Row, read_json
 from qabench.errors import DataError
-from qabench.rows import Row, read_json
 
 
 def read_questions(path: Path) -> Iterator[Row]:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Row, read_json_lines
 from qabench.errors import DataError
-from qabench.rows import Row, read_json_lines
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 ERROR_TYPES = (None, "", "knowledge_error", "reasoning_error", "irrelevant_with_qst", "fooled")

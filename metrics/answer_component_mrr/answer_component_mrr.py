@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.metric_module import MetricModule, at_cutoffs, decoded, rows_at_cutoffs
-from qabench.scoring.answer_components import answer_component_scores
 
 _DESCRIPTION = """
 Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of the question's answer have

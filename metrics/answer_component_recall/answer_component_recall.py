@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.metric_module import MetricModule, at_cutoffs, decoded, rows_at_cutoffs
-from qabench.scoring.answer_components import answer_component_scores
 
 _DESCRIPTION = """
 Answer Component Recall@k: the mean over questions of the share of the answer's components that are retrieved in the

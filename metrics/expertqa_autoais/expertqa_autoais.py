@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.benchmarks.expertqa.autoais import FIELDS, autoais
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.autoais import FIELDS, autoais
-from qabench.scoring.expertqa import scored_part
 
 _DESCRIPTION = """
 AutoAIS: the share of claims, among those that experts found fully supported by their evidence, that an entailment model

@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.benchmarks.expertqa.autoais import FIELDS, autoais_agreement
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.autoais import FIELDS, autoais_agreement
-from qabench.scoring.expertqa import scored_part
 
 _DESCRIPTION = """
 Agreement of AutoAIS labels with experts: a model's label Y against the experts' support Complete, on the claims that

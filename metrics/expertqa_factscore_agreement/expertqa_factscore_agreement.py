@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_agreement
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.expertqa import scored_part
-from qabench.scoring.factscore import FIELDS, THRESHOLD, factscore_agreement
 
 _DESCRIPTION = """
 Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against the labels Definitely correct

@@ -6,12 +6,12 @@ from typing import Any
 
 import evaluate
 
+from qabench.answers import text_pairs
 from qabench.benchmarks.expertqa.claims import sentence_splitter, splitter_of
 from qabench.benchmarks.expertqa.faithfulness import labels_of
+from qabench.benchmarks.expertqa.faithfulness_scores import faithfulness
 from qabench.metric_module import MetricModule, decoded_strings
 from qabench.neural import seq2seq
-from qabench.scoring.faithfulness import faithfulness
-from qabench.scoring.pairs import text_pairs
 
 _DESCRIPTION = """
 Faithfulness of long-form answers: the share of an answer's claims that the reference answer entails, according to the

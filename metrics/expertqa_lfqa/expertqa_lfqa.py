@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.metric_module import MetricModule, decoded_strings
-from qabench.scoring.lfqa import lfqa_rouge
 
 _DESCRIPTION = """
 ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's revised answers: the scores

@@ -7,8 +7,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.accuracy import accuracy
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
 

@@ -7,10 +7,10 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_from
+from qabench.benchmarks.fanoutqa.verdicts import is_judged
 from qabench.errors import InputError
+from qabench.evaluation.signature import digest
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.judge import is_judged
-from qabench.signature import digest
 
 _DESCRIPTION = """
 A language model compares each answer with the reference answer and picks one of six cases: subset, superset, same,

@@ -8,7 +8,7 @@ from typing import Any
 import evaluate
 
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.rouge import rouge
+from qabench.text.rouge import rouge
 
 _DESCRIPTION = """
 Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as text,

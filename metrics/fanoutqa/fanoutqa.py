@@ -9,8 +9,8 @@ import evaluate
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, score_answers
 from qabench.errors import InputError
+from qabench.evaluation.signature import digest, parse
 from qabench.metric_module import MetricModule, decoded
-from qabench.signature import digest, parse
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.felm.scores import felm_scores
+from qabench.evaluation.signature import digest
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.felm import felm_scores
-from qabench.signature import digest
 
 _DESCRIPTION = """
 How well a factuality evaluator finds the segments of a response that contain errors: F1, precision and recall of

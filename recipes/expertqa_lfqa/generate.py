@@ -22,11 +22,11 @@ from settings import DECODING, KINDS, RECORD, SEQ2SEQ, Recipe, read_record
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, HfArgumentParser, set_seed
 
 import qabench
+from qabench.data.rows import read_json_lines
 from qabench.errors import InputError, QabenchError
 from qabench.neural.batches import buckets
 from qabench.neural.models import default_device
 from qabench.prompts.template import Prompt
-from qabench.rows import read_json_lines
 
 Batch = list[tuple[str, list[int]]]  # ids of questions with the tokens of their prompts
 

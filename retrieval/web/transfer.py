@@ -52,7 +52,7 @@ class Transfer:
     def __init__(self, limits: PageLimits) -> None:
         import httpx2
 
-        from qabench.signature import version
+        from qabench.evaluation.signature import version
 
         self.limits = limits
         # Connections are not reused: hosts that share an IP address would share connections, whose certificate was

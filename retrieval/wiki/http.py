@@ -160,7 +160,7 @@ class PoliteClient:
     def _connected(self) -> httpx2.Client:
         import httpx2
 
-        from qabench.signature import version
+        from qabench.evaluation.signature import version
 
         with self._lock:
             if self._client is None:

@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
     if name == "__version__":
-        from qabench.signature import version
+        from qabench.evaluation.signature import version
 
         return version()
     raise AttributeError(f"module 'qabench' has no attribute {name!r}")

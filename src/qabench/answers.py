@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Literal
 
@@ -161,3 +161,32 @@ def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterato
 def evidence_of(decomposition: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The evidence pages of a decomposition's sub-questions in preorder: the question's necessary evidence."""
     return [node["evidence"] for _, node in subquestions(decomposition) if node["evidence"] is not None]
+
+
+def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
+    """Raises InputError unless there is one prediction for each reference, and at least one."""
+    if len(references) != len(predictions):
+        raise InputError(f"{len(predictions)} predictions for {len(references)} references; expected one for each")
+    if not references:
+        raise InputError("nothing to score: no references")
+
+
+def text_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[list[str], list[str | None]]:
+    """References and predictions that are strings; None for a prediction that is None or ``UNANSWERED``.
+
+    Raises:
+        InputError: no references, lists of different lengths, or an item that is not a string.
+    """
+    check_pairs(references, predictions)
+    targets = [_text(text, f"references[{i}]") for i, text in enumerate(references)]
+    answers = [
+        None if text is None or text is UNANSWERED else _text(text, f"predictions[{i}]")
+        for i, text in enumerate(predictions)
+    ]
+    return targets, answers
+
+
+def _text(text: Any, where: str) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"{where} is {text!r:.80}; allowed: a string")
+    return text

@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Iterable, Iterator
 
 from qabench.errors import InputError
+from qabench.evaluation.signature import version
 from qabench.loading_scripts import benchmark_names, citation
 from qabench.metric_module import MetricModule
 from qabench.metrics import metric_names
-from qabench.signature import version
 
 QABENCH = """@software{{qabench,
   title = {{qabench}},

@@ -67,12 +67,12 @@ class MetricModule:
             **fields: further fields of the signature; those that are None are left out.
 
         Returns:
-            signature: one line, see ``qabench.signature``. deviations: what distinguishes the scores from the official
+            signature: one line, see ``signature()``. deviations: what distinguishes the scores from the official
             ones, in sentences; an empty list if they are official.
         """
         from qabench.benchmarks import benchmark
-        from qabench.official import deviations
-        from qabench.signature import digest, signature
+        from qabench.evaluation.official import deviations
+        from qabench.evaluation.signature import digest, signature
 
         score = type(self).__module__.rpartition(".")[2]  # the module's name, also where evaluate loads a copy of it
         line = signature(score, references=digest(references), **fields)

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.answers import dumps, loads
+from qabench.data.predictions import read_predictions
+from qabench.data.rows import read_json_list
 from qabench.errors import InputError
 from qabench.io.limits import MAX_DEPTH, TooLarge, check_depth, json_of, toml_of, yaml_of
 from qabench.llm.exchange import UnreadableReply, read_reply
-from qabench.predictions import read_predictions
 from qabench.prompts.template import read_prompt
-from qabench.rows import read_json_list
 
 DEEP = ['{"a":' * 5000, "[" * 100_000, "[" * 600 + "]" * 600, '{"a":' * 101 + "1" + "}" * 101]
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
-from qabench.predictions import read_predictions
 from qabench.runs.sources import read_evaluations
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks.published import published, rank
 from qabench.evaluation import ANSWERED, Evaluation, Record
 from qabench.evaluation.scores import Score
+from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest
-from qabench.published import published, rank
-from qabench.signature import signature
 
 FASTBOOK = benchmark("fastbook")
 

@@ -14,9 +14,9 @@ import qabench
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.expertqa.reproduce import autoais_table
 from qabench.benchmarks.fastbook import reproduce as fastbook
+from qabench.benchmarks.reproduction import Check
 from qabench.cli import app
 from qabench.loading_scripts.felm import stats
-from qabench.reproduction import Check
 
 
 @pytest.mark.parametrize(

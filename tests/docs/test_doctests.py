@@ -29,4 +29,4 @@ def test_doctests(name: str) -> None:
 
 
 def test_the_functions_that_users_meet_first_have_examples() -> None:
-    assert {"qabench.answers", "qabench.signature", "qabench.retrieval.wiki.chunk"} <= set(modules())
+    assert {"qabench.answers", "qabench.evaluation.signature", "qabench.retrieval.wiki.chunk"} <= set(modules())

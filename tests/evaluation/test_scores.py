@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm.scores import Confusion, felm_scores
 from qabench.evaluation import Evaluation, Metric, Record
 from qabench.evaluation.comparison import compare
 from qabench.evaluation.results import undefined_note
 from qabench.evaluation.scores import item_score, scores_of
-from qabench.scoring.felm import Confusion, felm_scores
 from qabench.stats import bootstrap, bootstrap_mean
 
 COUNTS = ("tp", "tn", "fp", "fn")

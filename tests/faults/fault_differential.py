@@ -16,11 +16,11 @@ from fault_harness import Campaign
 from fuzz import BYTES
 
 from qabench.answers import equal
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.retrieval import BM25Index
-from qabench.scoring.accuracy import accuracy
-from qabench.scoring.rouge import ROUGE_TYPES, rouge
 from qabench.text import Normalizer
 from qabench.text.repaired import repair
+from qabench.text.rouge import ROUGE_TYPES, rouge
 
 WORDS = ["the", "cats", "running", "flies", "1,234", "12,34.5", "caresses", "é", "İ", "ﬁ", "don't", "U.S.", "a_b", "½"]
 WORDS += [

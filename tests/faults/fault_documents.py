@@ -9,10 +9,10 @@ from pathlib import Path
 from fault_harness import Campaign, damaged
 
 from qabench.answers import dumps, loads
+from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 from qabench.io.limits import json_of, toml_of, yaml_of
 from qabench.llm.exchange import UnreadableReply, read_reply
-from qabench.predictions import read_predictions
 
 ROWS = [{"id": f"q{i}", "answer": {"a": [i, f"x{i} é"], "b": {"c": i / 7}}} for i in range(40)]
 LINES = ["\n".join(json.dumps(row, ensure_ascii=bool(i % 2)) for i, row in enumerate(ROWS)).encode()]

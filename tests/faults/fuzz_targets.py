@@ -14,18 +14,21 @@ from pathlib import Path
 from qabench.answers import dumps, equal, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer, verdict
+from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
 from qabench.benchmarks.fastbook.study.chunking import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.benchmarks.felm.claims import read_claims
+from qabench.benchmarks.felm.replies import read_reply as read_felm_reply
 from qabench.cli.run_parts import limited, pairs
+from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError
+from qabench.evaluation.signature import parse as parse_signature
 from qabench.io.http import retry_after
 from qabench.io.limits import json_of, toml_of, yaml_of
 from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply
-from qabench.predictions import parse_predictions
 from qabench.retrieval.bm25.tokenizers import words
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.http import Answer, TryAgain
@@ -33,9 +36,6 @@ from qabench.retrieval.wiki.kiwix import _read_feed
 from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.mediawiki import _read_answer
 from qabench.retrieval.wiki.page import WikiPage
-from qabench.scoring.felm_replies import read_reply as read_felm_reply
-from qabench.scoring.judge import official_score, read_judgment
-from qabench.signature import parse as parse_signature
 from qabench.text.normalize import after_lemmas, before_lemmas
 
 

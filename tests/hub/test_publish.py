@@ -91,7 +91,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object
 @pytest.fixture
 def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Increases the version of qabench."""
-    return lambda: monkeypatch.setattr("qabench.signature.package_version", lambda name: "9.9")
+    return lambda: monkeypatch.setattr("qabench.evaluation.signature.package_version", lambda name: "9.9")
 
 
 # --- what is sent

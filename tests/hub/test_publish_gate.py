@@ -19,6 +19,7 @@ from tiny_bleurt import write_tiny_bleurt
 from tiny_t5 import save_tiny_t5
 
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, digests, read_manifest
 from qabench.hub.cards import LICENSES, check_accepted, in_namespace, license_of
 from qabench.hub.staging import (
@@ -34,7 +35,6 @@ from qabench.io.files import write_json
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
 from qabench.metrics import metric_names
 from qabench.neural.nli import prompt_of
-from qabench.signature import version
 
 OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
 

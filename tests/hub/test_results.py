@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 from qabench.benchmarks import Benchmark
 from qabench.cli.results import results
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation.official import IRRELEVANT, Field
 from qabench.hub.results import About, entries, task_id, to_yaml
-from qabench.official import IRRELEVANT, Field
 from qabench.runs.log import read_run
 
 MODEL = "someone/model"

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.synthetic import synthetic_predictions
+from qabench.benchmarks.felm.scores import felm_scores
+from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError, SourceUnavailable
 from qabench.lm_eval import generations
 from qabench.loading import load_dataset
-from qabench.predictions import Predictions, read_predictions
-from qabench.scoring.felm import felm_scores
 
 pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
 

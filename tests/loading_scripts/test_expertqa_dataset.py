@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 import qabench
 import qabench.loading_scripts as loading_scripts
+from qabench.data.rows import Row, read_json_lines
 from qabench.errors import DataError, InputError, SourceUnavailable
 from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.expertqa import parse, stats
-from qabench.rows import Row, read_json_lines
 from qabench.sources import SourceFile, SourceTable
 
 REPO = "chaitanyamalaviya/ExpertQA"

@@ -11,10 +11,10 @@ import pytest
 
 import qabench
 from qabench import loading_scripts
+from qabench.data.rows import Row
 from qabench.errors import DataError
 from qabench.loading_scripts.fanoutqa.leaderboard import published_scores, read_results
 from qabench.loading_scripts.published import parse_published, shipped_scores
-from qabench.rows import Row
 
 MEASURES = {"precision": 0.25, "recall": 0.5, "fscore": 0.375}
 SETTING = {

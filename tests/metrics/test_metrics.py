@@ -18,7 +18,7 @@ import qabench
 from qabench import answers, metrics
 from qabench.benchmarks import benchmark_names
 from qabench.errors import InputError
-from qabench.official import IRRELEVANT, Field
+from qabench.evaluation.official import IRRELEVANT, Field
 from qabench.space.app import score
 
 FOLDER = Path(metrics.__file__).parent

@@ -9,10 +9,10 @@ import pytest
 
 import qabench
 from qabench.answers import loads
+from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.benchmarks.expertqa.autoais import FIELDS
 from qabench.benchmarks.expertqa.official import _references
-from qabench.scoring.autoais import FIELDS
-from qabench.scoring.expertqa import scored_part
-from qabench.signature import digest
+from qabench.evaluation.signature import digest
 
 FANOUTQA: dict[str, dict[str, Any]] = {
     "fanout_rouge": {},

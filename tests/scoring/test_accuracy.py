@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from qabench.answers import UNANSWERED
+from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
 from qabench.errors import InputError
-from qabench.scoring.accuracy import accuracy, found_strings
 
 
 def lower(texts: Iterable[Any]) -> dict[str, str]:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from official_retrieval import official
 
 from qabench.answers import UNANSWERED
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.errors import InputError
-from qabench.scoring.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.text.repaired import NOT_PLAIN, RepairedTexts, repair
 
 # Whole, damaged, and damaged by ftfy: quotes, mojibake, entities, markup, line ends, escapes, halves of a character.

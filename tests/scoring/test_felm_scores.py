@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench.answers import UNANSWERED
+from qabench.benchmarks.felm.replies import Reading, as_reply, majority, read_reply
+from qabench.benchmarks.felm.scores import Confusion, felm_scores
 from qabench.errors import InputError
-from qabench.scoring.felm import Confusion, felm_scores
-from qabench.scoring.felm_replies import Reading, as_reply, majority, read_reply
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError, MissingExtra
-from qabench.scoring import rouge as module
-from qabench.scoring.rouge import PRF, rouge
+from qabench.text import rouge as module
+from qabench.text.rouge import PRF, rouge
 
 VOCABULARY = ["the", "cats", "cat", "running", "runs", "flies", "happily", "1,234", "caresses", "generalization", "é"]
 WORDS = st.lists(st.sampled_from(VOCABULARY))

@@ -18,13 +18,13 @@ from qabench.benchmarks.fanoutqa.questions import Questions, read_questions
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study
 from qabench.benchmarks.fastbook.study.study import run as retrieve
+from qabench.benchmarks.felm.scores import felm_scores
+from qabench.data.predictions import Predictions, read_predictions
+from qabench.data.rows import read_json_lines
 from qabench.evaluation import ANSWERED, FAILED, Evaluation, Message, Record
 from qabench.loading_scripts import dataset_table, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated
 from qabench.loading_scripts.felm.parse import read_rows
-from qabench.predictions import Predictions, read_predictions
-from qabench.rows import read_json_lines
-from qabench.scoring.felm import felm_scores
 
 INSTRUCTION = "Answer the question with what you know. Give the answer only, one item a line. The date is 11-20-2023."
 

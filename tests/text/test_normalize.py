@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qabench
+from qabench.benchmarks.fanoutqa.accuracy import contains_word
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import InputError, MissingExtra
-from qabench.scoring.accuracy import contains_word
 from qabench.text import Normalizer, lemmatizers, normalize
 from qabench.text.cache import NormalizedTextCache
 from qabench.text.normalize import THOUSANDS, after_lemmas, before_lemmas

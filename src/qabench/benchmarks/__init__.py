@@ -17,8 +17,8 @@ from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation
-    from qabench.predictions import Predictions
 
 __all__ = ["Benchmark", "Need", "Option", "Setting", "benchmark", "benchmark_names", "evaluate_predictions"]
 
@@ -77,7 +77,7 @@ def evaluate_predictions(
         SourceError: the benchmark's data is not available.
         MissingExtra: a metric needs a package that is not installed.
     """
-    from qabench.predictions import Predictions
+    from qabench.data.predictions import Predictions
 
     scorer = benchmark(name)
     families = scorer.checked_families(metrics)

@@ -15,12 +15,12 @@ from qabench.evaluation.metric import CUTOFF, Metric, present
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.official import Declaration
     from qabench.evaluation.section import ExtraSection
     from qabench.loading_scripts.published import PublishedScore
-    from qabench.official import Declaration
-    from qabench.predictions import Predictions
-    from qabench.reproduction import Reproduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +153,13 @@ class Benchmark(Displayed, ABC):
         """Read predictions from a file, from standard input ("-"), or from a list in memory.
 
         Args:
-            source: see ``qabench.predictions.read_predictions``.
+            source: see ``qabench.data.predictions.read_predictions``.
             **options: the benchmark's options that are ``for_reading``.
 
         Raises:
             InputError: the file cannot be read, or has no predictions.
         """
-        from qabench.predictions import read_predictions
+        from qabench.data.predictions import read_predictions
 
         return read_predictions(source, self.prediction_fields)
 
@@ -187,7 +187,7 @@ class Benchmark(Displayed, ABC):
 
     def reproduce(self) -> Reproduction:
         """Recompute published numbers: by default the statistics of the data."""
-        from qabench.reproduction import data_checks
+        from qabench.benchmarks.reproduction import data_checks
 
         return data_checks(self.name)
 

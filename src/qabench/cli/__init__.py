@@ -71,7 +71,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from qabench.signature import version
+        from qabench.evaluation.signature import version
 
         write_line(f"qabench {version()}")
         raise typer.Exit

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.published import ranks
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -13,7 +14,6 @@ from qabench.evaluation.labels import labels
 from qabench.evaluation.results import cached_note, problems, undefined_note, unscored
 from qabench.evaluation.scores import Score
 from qabench.io.tables import Table
-from qabench.published import ranks
 
 SHOWN = 5  # problems that are listed per evaluation; the others are counted
 
@@ -21,7 +21,7 @@ SHOWN = 5  # problems that are listed per evaluation; the others are counted
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """The evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
-    "published" has, by metric, the rank of the score among published scores; see ``qabench.published.rank``.
+    "published" has, by metric, the rank of the score among published scores; see ``qabench.benchmarks.published.rank``.
 
     Raises:
         InputError: an unknown grouping.

@@ -64,9 +64,9 @@ def _named(evaluation: Evaluation, name: str) -> Evaluation:
 def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
     """The answers of each system: the sample's files, or synthetic answers to a config's questions."""
     from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, synthetic_predictions
+    from qabench.data.predictions import read_predictions
     from qabench.loading_scripts import FOLDER, dataset_table, open_path
     from qabench.loading_scripts.fanoutqa.parse import read_rows
-    from qabench.predictions import read_predictions
 
     if config == "sample":
         folder = FOLDER / BENCHMARK / "sample" / "generations"

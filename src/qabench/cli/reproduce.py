@@ -10,8 +10,8 @@ import typer
 from qabench.cli.options import AsJson, BenchmarkName, Format, checked_format
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Check, Reproduction
     from qabench.io.tables import Table
-    from qabench.reproduction import Check, Reproduction
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJson = False) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from qabench.data.predictions import read_predictions, some
 from qabench.errors import InputError
 from qabench.io.tables import flattened
-from qabench.predictions import read_predictions, some
 
 
 @dataclass

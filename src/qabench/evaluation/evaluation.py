@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric
+from qabench.evaluation.official import Declaration, deviations, signature_name
 from qabench.evaluation.record import ANSWERED, CUT_OFF, FAILED, STATUSES, Record
 from qabench.io.tables import Displayed, Table
-from qabench.official import Declaration, deviations, signature_name
 
 if TYPE_CHECKING:
+    from qabench.data.predictions import Predictions
     from qabench.evaluation.scores import Score
-    from qabench.predictions import Predictions
 
 PREDICTIONS = "predictions"
 """The task and the setting of an evaluation of a file."""
@@ -36,7 +36,7 @@ class Evaluation(Displayed):
         expected: the number of records of a complete evaluation.
         available: the number of questions of the config; None if unknown. Fewer than these may have been asked.
         records: in the order of the benchmark's questions; repetitions of a question are ordered by epoch.
-        signatures: family of scores -> everything these scores depend on, in one line; see ``qabench.signature``.
+        signatures: family of scores -> everything these scores depend on, in one line; see ``signature``.
         unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION
 from qabench.evaluation.scores import Score
-from qabench.predictions import NO_PREDICTION, WITHOUT_PREDICTION
 
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, QabenchError, SourceUnavailable
+from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names, dataset_table, source_table
-from qabench.signature import version
 
 MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.evaluation.signature import version
 from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names
 from qabench.metrics import metric_names
-from qabench.signature import version
 
 SAMPLE_LICENSE = "apache-2.0"
 

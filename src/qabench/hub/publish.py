@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, digests
 from qabench.hub.cards import check_accepted
 from qabench.hub.client import HubError, bounded_answers, hub_errors, require_token
@@ -25,7 +26,6 @@ from qabench.hub.staging import Kind, Staged, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
-from qabench.signature import version
 
 if TYPE_CHECKING:
     from huggingface_hub import Collection, HfApi

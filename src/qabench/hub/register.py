@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from qabench.errors import SourceError
+from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
-from qabench.signature import version
 
 MARKER = "qabench-registered.json"
 NAMESPACE = "qabench"

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import ANSWERED
+from qabench.evaluation.official import deviations, signature_name
+from qabench.evaluation.signature import version
 from qabench.hub.client import HubError, bounded_answers, hub_errors, require_token
 from qabench.io.limits import json_of, yaml_of
-from qabench.official import deviations, signature_name
-from qabench.signature import version
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry, HfApi

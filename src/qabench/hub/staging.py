@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from qabench import metrics
 from qabench.errors import QabenchError
+from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, digests, read_manifest
 from qabench.hub.cards import in_namespace
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table
-from qabench.signature import version
 
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from qabench.data.rows import Row, read_json_lines
 from qabench.errors import DataError, InputError
-from qabench.rows import Row, read_json_lines
 
 ID_FIELDS = ("id", "index")
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from lm_eval.api.task import ConfigurableTask
 
+from qabench.evaluation.official import Declaration, deviations, signature_name
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table, file_digest
-from qabench.official import Declaration, deviations, signature_name
 
 NOT_SIGNED = ("until", "do_sample")  # stop strings that no answer contains; whether it samples follows from temperature
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> those of signatures
@@ -22,7 +22,7 @@ class QabenchTask(ConfigurableTask):
     ``deviations``, the sentences that say what distinguishes the scores from official ones, by family of scores.
 
     Attributes:
-        DECLARATIONS: the benchmark's official values; see ``qabench.official``.
+        DECLARATIONS: the benchmark's official values; see ``qabench.evaluation.official``.
     """
 
     DECLARATIONS: ClassVar[Mapping[str, Declaration]]
@@ -42,7 +42,7 @@ class QabenchTask(ConfigurableTask):
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
 
     def signatures(self) -> dict[str, str]:
-        """Family of scores -> everything that they depend on; see ``qabench.signature``."""
+        """Family of scores -> everything that they depend on; see ``qabench.evaluation.signature``."""
         raise NotImplementedError
 
     def generation_fields(self) -> dict[str, Any]:

@@ -18,12 +18,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import text_of
+from qabench.answers import check_pairs, text_of
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import cluster, map_loaded
 from qabench.neural.batches import buckets
 from qabench.neural.models import ModelSource, cannot_load, locate
-from qabench.scoring.pairs import check_pairs
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"

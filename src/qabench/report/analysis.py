@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qabench.benchmarks.published import ranks
 from qabench.evaluation import Evaluation, ExtraSection, Record
 from qabench.evaluation.comparison import Comparison, compare
 from qabench.evaluation.scores import Score, scores_of
-from qabench.published import ranks
 from qabench.report.outcomes import MISSING, NAMES, outcome
 from qabench.report.sections import Section
 
@@ -61,8 +61,8 @@ class Analysis:
         breakdowns: one per grouping with at least two groups.
         extra: the benchmark's additional sections.
         outcomes: run -> outcome -> number of answers; only outcomes that occur.
-        deviations: run -> metric's name -> sentences; see ``qabench.official``.
-        ranks: run -> metric's name -> its rank among published scores; see ``qabench.published``.
+        deviations: run -> metric's name -> sentences; see ``qabench.evaluation.official``.
+        ranks: run -> metric's name -> its rank among published scores; see ``qabench.benchmarks.published``.
     """
 
     scores: Mapping[str, Mapping[str, Score]]

@@ -13,13 +13,13 @@ from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.evaluation import Evaluation
+from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.report import view
 from qabench.report.analysis import Analysis, analyze
 from qabench.report.overview import overview
 from qabench.report.records import bounded, records_of
 from qabench.report.sections import Section, sections_of
-from qabench.signature import version
 
 PAGE, NUMBERS = "index.html", "report.json"
 # Concatenated in this order into one script; each defines what the later ones use.

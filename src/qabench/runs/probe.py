@@ -11,13 +11,13 @@ from contextlib import redirect_stdout, suppress
 from inspect import signature
 from typing import Any
 
+from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.limits import json_of
 from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.reasons import reason_of
 from qabench.llm.transport import limited_replies
-from qabench.predictions import some
 
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import evaluate_predictions
+from qabench.data.predictions import STDIN
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.comparison import without_superseded
-from qabench.predictions import STDIN
 from qabench.runs.log import read_header, read_run
 
 LOG = ".eval"

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import UNANSWERED, loads, text_of
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.errors import InputError
 from qabench.io.environment import package_version
 from qabench.neural.bleurt import MODEL, MODEL_VARIABLE, Scorer, load_bleurt
 from qabench.neural.models import ModelSource, locate
 from qabench.scale.parts import ROWS_PER_PART, Columns, Progress, Rows, cells, open_source, run
-from qabench.scoring.accuracy import accuracy
-from qabench.scoring.rouge import BACKENDS, ROUGE_TYPES, resolve_backend, rouge
 from qabench.text import Lemmatizer, Normalizer
 from qabench.text.normalize import check_key
+from qabench.text.rouge import BACKENDS, ROUGE_TYPES, resolve_backend, rouge
 
 FORMATS = ("python", "json")
 PARTS = ("precision", "recall", "fscore")
@@ -44,7 +44,7 @@ def score(
 ) -> list[Path]:
     """Writes FanOutQA's scores of each answer as columns: loose, strict, rouge1.precision, ..., bleurt.
 
-    The scores are those of ``qabench.scoring.accuracy``, ``qabench.scoring.rouge`` and ``qabench.neural.bleurt``,
+    The scores are those of ``fanoutqa.accuracy``, ``text.rouge`` and ``neural.bleurt``,
     fractions in [0, 1] except BLEURT. Their means are those of the benchmark.
 
     Args:

@@ -24,8 +24,8 @@ from qabench.benchmarks.expertqa.claims import (
     sentences,
     split_claims,
 )
+from qabench.benchmarks.expertqa.factscore import VOID_PHRASES
 from qabench.benchmarks.expertqa.passages import Found
-from qabench.scoring.factscore import VOID_PHRASES
 
 Row = dict[str, Any]
 ROWS = ("rand_val.jsonl", "rand_test.jsonl")

@@ -22,11 +22,11 @@ from qabench.benchmarks.expertqa.fact_prompts import atomic_prompt, official_lis
 from qabench.benchmarks.expertqa.fact_scorer import fact_scorer
 from qabench.benchmarks.expertqa.fact_sentences import first_sentence, states_facts
 from qabench.benchmarks.expertqa.facts import FactScoreRun, score_facts
+from qabench.benchmarks.expertqa.factscore import factscore_agreement
 from qabench.benchmarks.expertqa.passages import Found
+from qabench.data.rows import read_json_lines
 from qabench.errors import InputError
 from qabench.loading_scripts.expertqa.parse import parse_annotated
-from qabench.rows import read_json_lines
-from qabench.scoring.factscore import factscore_agreement
 
 
 @pytest.fixture(autouse=True)

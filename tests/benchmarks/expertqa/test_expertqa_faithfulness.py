@@ -7,11 +7,11 @@ import pytest
 
 from qabench.benchmarks.expertqa.claims_comparison import annotated_answers, compared
 from qabench.benchmarks.expertqa.faithfulness import annotated_to_check, claims_to_check
+from qabench.benchmarks.expertqa.faithfulness_scores import contains, correlation, faithfulness
 from qabench.benchmarks.expertqa.items import split_predictions
 from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.data.predictions import Prediction, Predictions
 from qabench.errors import InputError
-from qabench.predictions import Prediction, Predictions
-from qabench.scoring.faithfulness import contains, correlation, faithfulness
 
 JUDGMENTS = {"c": "Probably correct", "i": "Definitely incorrect", "-": None}
 

@@ -18,9 +18,9 @@ from qabench.benchmarks.expertqa.official import DECLARATIONS
 from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
+from qabench.evaluation.official import deviations
 from qabench.evaluation.scores import Score
-from qabench.official import deviations
-from qabench.signature import parse, signature
+from qabench.evaluation.signature import parse, signature
 
 Row = dict[str, Any]
 EXPERTQA = benchmark("expertqa")

@@ -21,7 +21,7 @@ from web_server import Reply, WebServer, page
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.items import split_predictions
 from qabench.benchmarks.expertqa.tasks import expertqa
-from qabench.predictions import read_predictions
+from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
 from qabench.runs.trust import checked_log
 

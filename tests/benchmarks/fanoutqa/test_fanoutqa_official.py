@@ -6,8 +6,8 @@ import pytest
 
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS, JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.official import deviations
-from qabench.signature import signature
+from qabench.evaluation.official import deviations
+from qabench.evaluation.signature import signature
 
 RUN = {
     "benchmark": "fanoutqa",

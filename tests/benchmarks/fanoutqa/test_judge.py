@@ -19,8 +19,7 @@ import qabench
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.errors import InputError, MissingExtra
-from qabench.scoring.judge import (
+from qabench.benchmarks.fanoutqa.verdicts import (
     NOT_ANSWERED,
     VERDICTS,
     judge_fields,
@@ -29,6 +28,7 @@ from qabench.scoring.judge import (
     official_score,
     read_judgment,
 )
+from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
 

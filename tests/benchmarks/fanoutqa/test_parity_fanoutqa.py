@@ -16,9 +16,9 @@ import pytest
 
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa import BENCHMARK
-from qabench.predictions import read_predictions
-from qabench.scoring.rouge import ROUGE_TYPES, rouge
+from qabench.data.predictions import read_predictions
 from qabench.text import Normalizer
+from qabench.text.rouge import ROUGE_TYPES, rouge
 from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 SAMPLED = 25

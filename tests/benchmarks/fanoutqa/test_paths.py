@@ -22,7 +22,7 @@ from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
-from qabench.predictions import read_predictions
+from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
 
 FANOUTQA = benchmark("fanoutqa")

@@ -12,8 +12,8 @@ from qabench.benchmarks.fastbook.official import DECLARATIONS
 from qabench.benchmarks.fastbook.predictions import read
 from qabench.benchmarks.fastbook.study.methods import parse_method
 from qabench.benchmarks.fastbook.study.study import load_study, run
-from qabench.official import IRRELEVANT, deviations
-from qabench.signature import parse
+from qabench.evaluation.official import IRRELEVANT, deviations
+from qabench.evaluation.signature import parse
 
 
 def signatures() -> list[str]:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from official_retrieval import fix, official
 
+from qabench.benchmarks.fastbook.answer_components import REPAIRED
 from qabench.benchmarks.fastbook.study import chunking
 from qabench.benchmarks.fastbook.study.coverage import ceiling
 from qabench.benchmarks.fastbook.study.fts import rank_fts
@@ -23,7 +24,6 @@ from qabench.benchmarks.fastbook.study.study import CHUNKERS, Study, load_study,
 from qabench.benchmarks.fastbook.trec import qrels_text, run_text
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.index import Hits
-from qabench.scoring.answer_components import REPAIRED
 
 pieces = st.sampled_from(["w{}", "W{}", "w{}.", "w{}!\u201d", "w{}\n", "w{}\n\n", "e.g. w{}", "w{},", "(w{})"])
 

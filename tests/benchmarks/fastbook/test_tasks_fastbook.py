@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
 from qabench.benchmarks.fastbook.predictions import read
 from qabench.benchmarks.fastbook.study.questions import load_questions
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
@@ -26,8 +27,7 @@ from qabench.cli import app
 from qabench.errors import InputError
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
-from qabench.scoring.answer_components import AnswerComponentScores
-from qabench.scoring.rouge import rouge
+from qabench.text.rouge import rouge
 
 ROUGES = ("rouge1.fscore", "rouge2.fscore", "rougeL.fscore")
 

@@ -13,9 +13,9 @@ from qabench.benchmarks.felm.method import felm_method
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
 from qabench.benchmarks.felm.predictions import load_responses
 from qabench.benchmarks.felm.prompts import felm_prompts
-from qabench.official import deviations
-from qabench.predictions import read_predictions
-from qabench.signature import digest, parse, signature
+from qabench.data.predictions import read_predictions
+from qabench.evaluation.official import deviations
+from qabench.evaluation.signature import digest, parse, signature
 
 DECLARED = DECLARATIONS[SCORE]
 IRRELEVANT = {"evaluator", "samples", "domains"}

@@ -12,9 +12,9 @@ import pytest
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.predictions import load_responses
+from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.predictions import read_predictions
 
 FELM = benchmark("felm")
 ROWS = load_responses("sample").rows

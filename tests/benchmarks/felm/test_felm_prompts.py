@@ -13,9 +13,9 @@ from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
 from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
 from qabench.benchmarks.felm.official_prompts import CLAIM_FILES, SEGMENT_FILES
 from qabench.benchmarks.felm.prompts import DOMAINS, KINDS, felm_prompts, numbered
+from qabench.benchmarks.felm.replies import Reading, as_reply, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.caller import Answered
-from qabench.scoring.felm_replies import Reading, as_reply, read_reply
 
 LINKS = "https://a.example/moon\nhttps://a.example/space"
 CLAIMS = """Answer:

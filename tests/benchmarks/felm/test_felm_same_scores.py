@@ -15,9 +15,9 @@ import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.predictions import load_responses
+from qabench.data.predictions import read_predictions
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, REFUSED, Evaluation
 from qabench.evaluation.results import as_dict
-from qabench.predictions import read_predictions
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 NAMES = ("f1", "precision", "recall", "balanced_accuracy")

@@ -9,10 +9,10 @@ from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.official import Declaration
-    from qabench.predictions import Predictions
-    from qabench.reproduction import Reproduction
+    from qabench.evaluation.official import Declaration
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (

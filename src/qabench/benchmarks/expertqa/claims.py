@@ -14,9 +14,9 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
+from qabench.benchmarks.expertqa.factscore import is_void
 from qabench.errors import InputError
 from qabench.neural.nli import punkt
-from qabench.scoring.factscore import is_void
 
 LONGEST_ABBREVIATION = 16  # characters, including the required character before it
 MIN_LENGTH = 5  # a claim has more characters than this

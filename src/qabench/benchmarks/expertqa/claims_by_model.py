@@ -14,13 +14,13 @@ from typing import Any
 from qabench.benchmarks.expertqa import official_prompts as official
 from qabench.benchmarks.expertqa.claims import answer_sentences, cited
 from qabench.benchmarks.expertqa.items import Item, answers_of
+from qabench.data.predictions import Predictions
 from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache
 from qabench.llm.caller import Caller, answered, caller_for
 from qabench.llm.client import Progress
 from qabench.llm.exchange import ChatRequest
 from qabench.llm.running import run_sync
-from qabench.predictions import Predictions
 from qabench.prompts.template import Prompt
 
 PARAMETERS: Mapping[str, Any] = {"max_tokens": 200}  # and the API's default temperature

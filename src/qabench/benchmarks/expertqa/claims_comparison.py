@@ -8,9 +8,9 @@ from typing import Any
 
 from qabench.benchmarks.expertqa.items import Item
 from qabench.benchmarks.expertqa.questions import Questions
+from qabench.data.predictions import Prediction, Predictions
 from qabench.errors import InputError
 from qabench.io.tables import Table
-from qabench.predictions import Prediction, Predictions
 
 FIELDS = {"answer": "answer_string", "attribution": "attribution", "system": "system"}
 COLUMNS = ("answers", "same claims", "released claims", "claims", "in both", "share found", "same citations")

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from qabench.scoring.agreement import Agreement, JudgedClaim
-from qabench.scoring.autoais import AnswerAutoAIS
-from qabench.scoring.expertqa import abstains
+from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim
+from qabench.benchmarks.expertqa.annotations import abstains
+from qabench.benchmarks.expertqa.autoais import AnswerAutoAIS
 
 WITHOUT_ABSTENTIONS = "_without_abstentions"
 
@@ -48,7 +48,7 @@ def of_fact_scores(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def as_row(answer: str, claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """An answer without experts' labels as a row for ``qabench.scoring.autoais``, in which all claims count."""
+    """An answer without experts' labels as a row for ``autoais``, in which all claims count."""
     judged = [
         {
             "claim_string": claim["claim_string"],

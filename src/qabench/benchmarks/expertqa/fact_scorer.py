@@ -48,7 +48,7 @@ class FactScorer:
     entities: tuple[str, Entities] | None
 
     def signature(self) -> dict[str, object]:
-        """Everything that the fact scores depend on except the rows, for ``qabench.signature.signature``."""
+        """Everything that the fact scores depend on except the rows, for ``qabench.evaluation.signature.signature``."""
         atomic = official.atomic() if self.official else ATOMIC_PROMPT
         return {
             "evaluator": self.caller.model,

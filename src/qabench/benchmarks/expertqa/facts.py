@@ -2,7 +2,7 @@
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts below
 ``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023; tests execute them for comparison.
-See ``qabench.scoring.factscore`` for how replies are read.
+See ``qabench.benchmarks.expertqa.factscore`` for how replies are read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from qabench.benchmarks.expertqa.fact_evidence import Find, found_for
 from qabench.benchmarks.expertqa.fact_scorer import FactScorer
+from qabench.benchmarks.expertqa.factscore import fact_score, reply_is_true
 from qabench.errors import InputError, QabenchError
 from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache
@@ -21,7 +22,6 @@ from qabench.llm.caller import Answered, Usage, answered, models_of, usage_of
 from qabench.llm.client import ChatClient, Progress
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.llm.running import run_sync
-from qabench.scoring.factscore import fact_score, reply_is_true
 
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
 POSITION = ("row", "answer", "claim")

@@ -1,6 +1,6 @@
 """Faithfulness on ExpertQA: the claims of answers, each with the reference answer as its evidence, and the validation.
 
-The score is ``qabench.scoring.faithfulness``; the model is the one of AutoAIS, see ``qabench.neural.nli``.
+The score is in ``faithfulness_scores``; the model is the one of AutoAIS, see ``qabench.neural.nli``.
 
 It is validated on ExpertQA's own labels: experts judged the correctness of each claim of the annotated answers, and
 revised the answers. A claim that the revised answer entails should be correct. Most claims are still in the revised
@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.benchmarks.expertqa.claims import split_claims, without_marks
+from qabench.benchmarks.expertqa.faithfulness_scores import Faithfulness, contains, correlation, faithfulness
 from qabench.benchmarks.expertqa.items import Item
 from qabench.benchmarks.expertqa.questions import Questions
+from qabench.data.predictions import Predictions
 from qabench.io.tables import Table
 from qabench.neural.nli import Entailment, Splitter, label_claims
-from qabench.predictions import Predictions
-from qabench.scoring.faithfulness import Faithfulness, contains, correlation, faithfulness
 from qabench.stats import Interval
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, passage_sources, split_claims
 from qabench.benchmarks.expertqa.questions import Questions
+from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
 from qabench.io.files import write_text
-from qabench.predictions import Predictions, read_predictions
 
 Item = dict[str, Any]
 

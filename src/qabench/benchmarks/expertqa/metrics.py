@@ -62,7 +62,7 @@ def _numpy_mean(values: Sequence[float]) -> float:
 
 
 def _median_of_means(kind: str, values: Sequence[float]) -> float:
-    from qabench.scoring.lfqa import median_of_means
+    from qabench.benchmarks.expertqa.lfqa import median_of_means
 
     return median_of_means(kind, values)
 

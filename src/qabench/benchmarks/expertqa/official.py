@@ -1,6 +1,6 @@
-"""The official values of the fields of ExpertQA's signatures; ``qabench.official`` compares with them.
+"""The official values of the fields of ExpertQA's signatures; ``qabench.evaluation.official`` compares with them.
 
-Source: the scripts of the authors' repository; see ``qabench.scoring`` for each. The same declarations apply to the
+Source: the scripts of the authors' repository; see the formulas' modules. The same declarations apply to the
 metrics (whose signatures do not have a config or an answering system), files of predictions, and runs.
 """
 
@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from qabench.benchmarks.expertqa import autoais, factscore
+from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.evaluation.official import IRRELEVANT, Declaration, Field
+from qabench.evaluation.signature import digest
 from qabench.loading_scripts import dataset_table, file_digest, source_table
-from qabench.official import IRRELEVANT, Declaration, Field
-from qabench.scoring import autoais, factscore
-from qabench.scoring.expertqa import scored_part
-from qabench.signature import digest
 from qabench.sources import available
 
 LABELER = "google/t5_xxl_true_nli_mixture"

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from qabench.benchmarks.expertqa.questions import Question
-from qabench.predictions import Prediction
+from qabench.data.predictions import Prediction
 
 Claims = list[dict[str, Any]]
 Row = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Scores of files of ExpertQA predictions; the scores are those of ``qabench.scoring`` and of the metrics.
+"""Scores of files of ExpertQA predictions; the scores are those of the metrics.
 
 A line has ``answer`` (ROUGE against the reference answer), ``claims``, or both. A claim is
 ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``; label and fact_score are optional.
@@ -15,6 +15,9 @@ from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.expertqa import columns, signatures
+from qabench.benchmarks.expertqa.autoais import autoais, autoais_agreement
+from qabench.benchmarks.expertqa.factscore import factscore_agreement
+from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.metrics import (
     AUTOAIS,
     AUTOAIS_AGREEMENT,
@@ -33,12 +36,9 @@ from qabench.benchmarks.expertqa.prediction_items import (
     text_of_item,
 )
 from qabench.benchmarks.expertqa.questions import Questions, load_questions
+from qabench.data.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Record
-from qabench.predictions import NO_PREDICTION, Joined, Predictions, join, some
-from qabench.scoring.autoais import autoais, autoais_agreement
-from qabench.scoring.factscore import factscore_agreement
-from qabench.scoring.lfqa import lfqa_rouge
 
 
 def evaluate(

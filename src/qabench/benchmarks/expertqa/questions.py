@@ -10,10 +10,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Row, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import Config, dataset_table, file_digest, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
-from qabench.rows import Row, read_json_lines
 
 CITATION_MARK = re.compile(r"\[(\d{1,4})\]")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from qabench.benchmarks.expertqa.autoais import autoais
+from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table
-from qabench.reproduction import Reproduction, available_splits, data_checks
-from qabench.scoring.autoais import autoais
 
 TABLES = ("Answers and claims by system, all splits", "Labels of claims")
 WITH_LABELS = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels

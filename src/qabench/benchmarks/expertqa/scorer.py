@@ -11,14 +11,14 @@ from inspect_ai.solver import TaskState
 
 from qabench.benchmarks.expertqa import columns, signatures
 from qabench.benchmarks.expertqa.answers import STORE
+from qabench.benchmarks.expertqa.autoais import autoais
 from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.labels import attributor as attributor_of
+from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.metrics import AUTOAIS, METRICS, ROUGE
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.scores import scores_of
 from qabench.neural.nli import MODEL
-from qabench.scoring.autoais import autoais
-from qabench.scoring.lfqa import lfqa_rouge
 from qabench.tasks.common import note_problem
 from qabench.tasks.replies import asked_with
 

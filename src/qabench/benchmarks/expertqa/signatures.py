@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from qabench.scoring.factscore import THRESHOLD
-from qabench.scoring.lfqa import BOOTSTRAP_SAMPLES
-from qabench.signature import signature
+from qabench.benchmarks.expertqa.factscore import THRESHOLD
+from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES
+from qabench.evaluation.signature import signature
 
 Fields = Mapping[str, Any]
 

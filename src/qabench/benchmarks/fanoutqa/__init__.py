@@ -9,11 +9,11 @@ from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.evaluation.metric import Metric, mean_in_order
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation
+    from qabench.evaluation.official import Declaration
     from qabench.loading_scripts.published import PublishedScore
-    from qabench.official import Declaration
-    from qabench.predictions import Predictions
-    from qabench.reproduction import Reproduction
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 _PARTS = {"fscore": ("F", "F-measure"), "precision": ("precision", "Precision"), "recall": ("recall", "Recall")}

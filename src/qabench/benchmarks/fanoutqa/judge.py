@@ -11,18 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import text_of
+from qabench.answers import check_pairs, text_of
 from qabench.benchmarks.fanoutqa.official_prompts import AUTO, judge_prompt
 from qabench.benchmarks.fanoutqa.prompts import JUDGE_PROMPT
-from qabench.errors import InputError
-from qabench.llm.budget import Plan, Prices
-from qabench.llm.cache import ReplyCache
-from qabench.llm.caller import Caller, Usage, caller_for, merged, models_of, usage_of
-from qabench.llm.client import Progress
-from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.llm.running import run_sync
-from qabench.prompts.template import Prompt
-from qabench.scoring.judge import (
+from qabench.benchmarks.fanoutqa.verdicts import (
     MAX_ANSWER_CHARACTERS,
     NOT_ANSWERED,
     JudgeScore,
@@ -33,7 +25,14 @@ from qabench.scoring.judge import (
     no_judgment,
     read_judgment,
 )
-from qabench.scoring.pairs import check_pairs
+from qabench.errors import InputError
+from qabench.llm.budget import Plan, Prices
+from qabench.llm.cache import ReplyCache
+from qabench.llm.caller import Caller, Usage, caller_for, merged, models_of, usage_of
+from qabench.llm.client import Progress
+from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.llm.running import run_sync
+from qabench.prompts.template import Prompt
 
 MODEL = "gpt-4o-2024-11-20"
 MODEL_VARIABLE = "FANOUTQA_JUDGE_MODEL"
@@ -50,7 +49,7 @@ class Judge:
     llm_cache_key: str = ""
 
     def signature(self) -> dict[str, object]:
-        """Everything that the score depends on except the data, for ``qabench.signature.signature``."""
+        """Everything that the score depends on except the data, for ``qabench.evaluation.signature.signature``."""
         return {
             "judge": self.caller.model,
             "judge_endpoint": self.caller.endpoint.base_url,
@@ -198,15 +197,15 @@ def judge_answers(
     cache: ReplyCache | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Lets a model judge answers; see ``qabench.scoring.judge`` for the scores of its replies.
+    """Lets a model judge answers; see ``qabench.benchmarks.fanoutqa.verdicts`` for the scores of its replies.
 
     Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works inside a running
     event loop (notebooks).
 
     Args:
         questions: the text of each question.
-        references: one for each question; see ``qabench.scoring.accuracy``.
-        predictions: one for each question; see ``qabench.scoring.accuracy``.
+        references: one for each question; see ``qabench.benchmarks.fanoutqa.accuracy``.
+        predictions: one for each question; see ``qabench.benchmarks.fanoutqa.accuracy``.
         judge: see ``judge_for``.
         cache: by default the user's.
         progress: called with the number of finished judgments, and of all judgments.

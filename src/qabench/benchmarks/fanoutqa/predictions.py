@@ -10,12 +10,12 @@ from qabench.answers import UNANSWERED, text_of
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
 from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
+from qabench.data.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.evaluation.signature import digest
 from qabench.llm.client import Progress
 from qabench.llm.endpoint import key_for_typed
-from qabench.predictions import NO_PREDICTION, Joined, Predictions, join, some
-from qabench.signature import digest
 
 DEFAULT_FAMILIES = ("acc", "rouge")
 

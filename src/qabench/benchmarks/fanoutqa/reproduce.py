@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from fnmatch import fnmatch
 
+from qabench.benchmarks.published import published
+from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.errors import SourceError
 from qabench.loading_scripts import source_table
 from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
-from qabench.published import published
-from qabench.reproduction import Check, Reproduction, data_checks
 
 GENERATIONS = "leaderboard-submissions/*-generations/*.jsonl"
 # With these metrics a question scores 0 or 1, so the mean times the number of test questions is an integer.

@@ -16,7 +16,7 @@ from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.scores import FAMILIES, Scorers, Scores, score_answers
 from qabench.errors import InputError
-from qabench.signature import digest
+from qabench.evaluation.signature import digest
 from qabench.tasks.common import answer_of, texts
 from qabench.tasks.metrics import means
 from qabench.tasks.replies import asked_with

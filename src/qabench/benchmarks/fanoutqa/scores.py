@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from qabench.answers import text_of
+from qabench.answers import check_pairs, text_of
+from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
 from qabench.benchmarks.fanoutqa.judge import Judge, Judged, judge_answers
 from qabench.errors import InputError
 from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.signature import signature
 from qabench.llm.client import Progress
-from qabench.scoring.accuracy import accuracy, found_strings
-from qabench.scoring.pairs import check_pairs
-from qabench.scoring.rouge import ROUGE_TYPES, rouge
-from qabench.signature import signature
 from qabench.text import Normalizer
+from qabench.text.rouge import ROUGE_TYPES, rouge
 
 FAMILIES = ("acc", "rouge", "bleurt", "judge")
 ROUGE_PARTS = ("precision", "recall", "fscore")
@@ -88,7 +87,7 @@ def score_answers(
     Args:
         questions: the text of each question; only the judge needs them.
         references: answers as Python objects.
-        predictions: one for each reference; ``UNANSWERED`` for no answer. See ``qabench.scoring.accuracy``.
+        predictions: one for each reference; ``UNANSWERED`` for no answer. See ``qabench.benchmarks.fanoutqa.accuracy``.
         scorers: the scores to compute.
         signed: the first fields of the signatures: everything that the scores depend on except the scorers.
         progress: called with the amount of work done, and of all work, first of accuracy and then of the judge.

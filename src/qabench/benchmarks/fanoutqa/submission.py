@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qabench import official
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS, GENERATION
 from qabench.benchmarks.fanoutqa.submission_metadata import SETTINGS, Problem, read_metadata
+from qabench.benchmarks.fanoutqa.verdicts import MAX_ANSWER_CHARACTERS
+from qabench.data.predictions import Prediction, Predictions, read_predictions
 from qabench.errors import InputError, QabenchError
-from qabench.evaluation import Evaluation
+from qabench.evaluation import Evaluation, official
+from qabench.evaluation.signature import parse, signature
 from qabench.io.files import write_text
-from qabench.predictions import Prediction, Predictions, read_predictions
-from qabench.scoring.judge import MAX_ANSWER_CHARACTERS
-from qabench.signature import parse, signature
 
 # A question that was removed from the test questions in 2026, but that most submissions answer.
 DROPPED = {"36146d2306ce9ca3": "test_nov23"}

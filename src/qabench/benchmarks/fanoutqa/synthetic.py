@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.answers import loads, text_of
-from qabench.predictions import Prediction, Predictions
+from qabench.data.predictions import Prediction, Predictions
 
 # The share of a reference's lines that each system keeps, and the share of questions that it answers.
 SYSTEMS = {"careful": (0.95, 1.0), "hasty": (0.55, 0.92), "rambling": (0.8, 1.0)}

@@ -18,8 +18,8 @@ from qabench.benchmarks.fanoutqa.official_prompts import AUTO, OFFICIAL, chosen_
 from qabench.benchmarks.fanoutqa.open_book import open_book
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
+from qabench.evaluation.signature import digest, signature
 from qabench.prompts.template import Prompt
-from qabench.signature import digest, signature
 from qabench.tasks.common import ask, chosen, sample, task_metadata
 from qabench.tasks.context_window import check_window
 

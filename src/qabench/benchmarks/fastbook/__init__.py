@@ -10,15 +10,15 @@ from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.evaluation.metric import Metric
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.official import Declaration
     from qabench.evaluation.section import ExtraSection
-    from qabench.official import Declaration
-    from qabench.predictions import Predictions
-    from qabench.reproduction import Reproduction
 
 
 def _mean(values: Sequence[float]) -> float:
-    from qabench.scoring.answer_components import mean_of
+    from qabench.benchmarks.fastbook.answer_components import mean_of
 
     return mean_of(values)
 

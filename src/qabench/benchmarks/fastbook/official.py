@@ -1,11 +1,11 @@
-"""The official values of the fields of fastbook's signatures; see ``qabench.official``."""
+"""The official values of the fields of fastbook's signatures; see ``qabench.evaluation.official``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
-from qabench.official import IRRELEVANT, Declaration, Field
 
 REFERENCES = "6d23feba4ae3"  # the column answer_context of all questions, digested in the dataset's order
 

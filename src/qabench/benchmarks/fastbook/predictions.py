@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
+from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.benchmarks.fastbook.study.questions import Questions, load_questions
 from qabench.benchmarks.fastbook.study.scores import Columns, detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
-from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
-from qabench.predictions import (
+from qabench.data.predictions import (
     NO_PREDICTION,
     BadLine,
     Prediction,
@@ -23,8 +22,9 @@ from qabench.predictions import (
     read_predictions,
     source_name,
 )
-from qabench.scoring.answer_components import answer_component_scores
-from qabench.signature import signature
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.evaluation.signature import signature
 
 FIELDS = ("passages", "answer")
 FAMILIES = ("retrieval", "rouge")
@@ -34,7 +34,7 @@ def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None =
     """The predictions of a file: JSON objects {"id", "passages"} or {"id", "answer"}, or a TREC run.
 
     Args:
-        source: see ``qabench.predictions.read_predictions``.
+        source: see ``qabench.data.predictions.read_predictions``.
         corpus: for a TREC run, the texts of its documents: JSONL with "docno" or "id", and "text".
 
     Raises:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qabench.benchmarks.published import published
+from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.errors import QabenchError
-from qabench.published import published
-from qabench.reproduction import Check, Reproduction, data_checks
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fastbook.study.study import Study

@@ -10,11 +10,11 @@ import anyio
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
+from qabench.benchmarks.fastbook.answer_components import answer_component_scores, mean_of
 from qabench.benchmarks.fastbook.study.scores import detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.study.study import Study, load_study
 from qabench.benchmarks.fastbook.trec import doc_id
-from qabench.scoring.answer_components import answer_component_scores, mean_of
-from qabench.signature import signature
+from qabench.evaluation.signature import signature
 from qabench.tasks.common import answer_of
 from qabench.tasks.metrics import column_means, mean_in_order
 
@@ -43,7 +43,7 @@ def fastbook_scorer(
 ) -> Scorer:
     """Answer Component MRR@k and Recall@k of the passages in the prompt, and ROUGE F-measures of the model's answer.
 
-    ROUGE is that of ``qabench.scoring.rouge`` against ``gold_standard_answer``. A sample without an answer (an error, a
+    ROUGE is that of ``qabench.text.rouge`` against ``gold_standard_answer``. A sample without an answer (an error, a
     refusal, an empty reply) scores 0; its retrieval scores do not depend on the answer.
 
     Args:

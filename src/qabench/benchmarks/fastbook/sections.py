@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
 from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.section import CURVE, ExtraSection, SectionRow
-from qabench.scoring.answer_components import AnswerComponentScores
 from qabench.stats import bootstrap_mean
 
 

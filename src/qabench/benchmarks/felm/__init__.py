@@ -9,11 +9,11 @@ from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.metrics import METRICS
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.official import Declaration
     from qabench.evaluation.section import ExtraSection
-    from qabench.official import Declaration
-    from qabench.predictions import Predictions
-    from qabench.reproduction import Reproduction
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",

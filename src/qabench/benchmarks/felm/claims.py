@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qabench.scoring.felm_replies import Reading, Verdicts
+from qabench.benchmarks.felm.replies import Reading, Verdicts
 
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
 CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)

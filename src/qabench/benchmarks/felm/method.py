@@ -22,10 +22,10 @@ from qabench.benchmarks.felm.prompts import (
     kind_of,
     numbered,
 )
+from qabench.benchmarks.felm.replies import REPLY_FORMATS, read_reply
+from qabench.benchmarks.felm.scores import ResponseScore, of_readings
 from qabench.errors import InputError
 from qabench.llm.caller import Answered
-from qabench.scoring.felm import ResponseScore, of_readings
-from qabench.scoring.felm_replies import REPLY_FORMATS, read_reply
 
 PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 CONS_TEMPERATURE = 0.9

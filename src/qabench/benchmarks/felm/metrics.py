@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from qabench.benchmarks.felm.counts import COUNTS, FUNCTIONS, f1_of_counts
 from qabench.evaluation.metric import Metric
-from qabench.scoring.felm_counts import COUNTS, FUNCTIONS, f1_of_counts
 
 if TYPE_CHECKING:
-    from qabench.scoring.felm import ResponseScore
+    from qabench.benchmarks.felm.scores import ResponseScore
 
 RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
 

@@ -1,4 +1,4 @@
-"""The official value of every field of FELM's signatures; see ``qabench.official``.
+"""The official value of every field of FELM's signatures; see ``qabench.evaluation.official``.
 
 Source: ``eval/eval.py`` of hkust-nlp/felm, which prompts the models and computes the published scores.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qabench.official import IRRELEVANT, Declaration, Field
-from qabench.scoring.felm_replies import REPLY_FORMATS
-from qabench.signature import signature
+from qabench.benchmarks.felm.replies import REPLY_FORMATS
+from qabench.evaluation.official import IRRELEVANT, Declaration, Field
+from qabench.evaluation.signature import signature
 
 SCORE = "felm_factuality"
 LABELS = {  # the digest of the labels of each config in the dataset's order, as in the metric

@@ -11,15 +11,15 @@ from typing import Any
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.felm.metrics import columns
 from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.replies import REPLY_FORMATS
 from qabench.benchmarks.felm.responses import detail, groups, reference, scored_reply
+from qabench.benchmarks.felm.scores import ResponseScore, response_score
+from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
-from qabench.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
-from qabench.scoring.felm import ResponseScore, response_score
-from qabench.scoring.felm_replies import REPLY_FORMATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ def evaluate(
 
     Args:
         config: "all", a domain, or "sample"; None for the default.
-        predictions: see ``qabench.predictions.read_predictions``.
+        predictions: see ``qabench.data.predictions.read_predictions``.
         families: unused; there is one.
         questions: see ``load_responses``.
         progress: called with the number of scored responses, and of all responses.
-        reply_format: "answer" or "vicuna"; see ``qabench.scoring.felm_replies.read_reply``.
+        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.replies.read_reply``.
 
     Raises:
         InputError: an unknown config or format, or no prediction belongs to the config.

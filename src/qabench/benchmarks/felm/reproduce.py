@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from qabench.published import published
-from qabench.reproduction import Known, Reproduction, data_checks
+from qabench.benchmarks.published import published
+from qabench.benchmarks.reproduction import Known, Reproduction, data_checks
 
 README = "the table of the authors' README differs from the data file that their script scores"
 _VALUES = {

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from qabench.benchmarks.felm.claims import FelmClaim
-from qabench.scoring.felm import ResponseScore
-from qabench.scoring.felm_replies import as_reply
+from qabench.benchmarks.felm.replies import as_reply
+from qabench.benchmarks.felm.scores import ResponseScore
 
 
 def groups(row: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -11,14 +11,14 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState
 
 from qabench.benchmarks.felm.claims import FelmClaim
+from qabench.benchmarks.felm.counts import COUNTS
 from qabench.benchmarks.felm.method import Judged, judged
 from qabench.benchmarks.felm.metrics import READABLE, RESPONSES, columns
 from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
 from qabench.benchmarks.felm.responses import detail, scored_reply
+from qabench.benchmarks.felm.scores import Confusion
+from qabench.evaluation.official import deviations
 from qabench.llm.caller import Answered
-from qabench.official import deviations
-from qabench.scoring.felm import Confusion
-from qabench.scoring.felm_counts import COUNTS
 from qabench.tasks.replies import answered
 
 STORE = "felm"
@@ -70,7 +70,7 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
     script; the ``readable_`` counts are NaN if no reply is readable.
 
     Args:
-        reply_format: "answer" or "vicuna"; see ``qabench.scoring.felm_replies.read_reply``.
+        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.replies.read_reply``.
         signed: the fields of the signature for the data. The task fills it.
     """
 

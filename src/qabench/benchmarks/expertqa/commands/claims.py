@@ -11,7 +11,7 @@ from qabench.benchmarks.expertqa.commands.parts import Split, questions_of
 from qabench.cli.options import ConfigName
 
 if TYPE_CHECKING:
-    from qabench.predictions import Predictions
+    from qabench.data.predictions import Predictions
 
 Answers = Annotated[
     str | None,
@@ -50,8 +50,8 @@ def claims(
     from qabench.benchmarks.expertqa.claims_comparison import annotated_answers, compared
     from qabench.benchmarks.expertqa.items import split_predictions, write_items
     from qabench.cli.output import print_table, say, warn
+    from qabench.data.predictions import read_predictions
     from qabench.errors import InputError
-    from qabench.predictions import read_predictions
 
     if by not in ("sentences", "model"):
         raise InputError(f"unknown way to split: {by!r}; allowed: sentences, model")

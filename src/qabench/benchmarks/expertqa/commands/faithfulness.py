@@ -47,8 +47,8 @@ def faithfulness(
     from qabench.benchmarks.expertqa import faithfulness as measure
     from qabench.benchmarks.expertqa.claims import splitter_of
     from qabench.cli.output import print_table, say
+    from qabench.data.predictions import read_predictions
     from qabench.errors import InputError
-    from qabench.predictions import read_predictions
 
     split_with = splitter_of(sentences)
     questions = questions_of(config, split, needed=True)

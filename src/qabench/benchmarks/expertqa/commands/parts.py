@@ -115,8 +115,8 @@ def label_items(
 
 def _known(output: Path, labels_by: str) -> dict[str, Item]:
     """The items of an earlier run by the same model, by id."""
+    from qabench.data.predictions import read_predictions
     from qabench.errors import InputError
-    from qabench.predictions import read_predictions
 
     if not output.exists() or output.stat().st_size == 0:
         return {}

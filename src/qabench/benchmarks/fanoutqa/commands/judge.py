@@ -13,7 +13,7 @@ from qabench.errors import InputError
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
-    from qabench.predictions import Joined
+    from qabench.data.predictions import Joined
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
@@ -110,7 +110,7 @@ def judge(
 def _items(answers: str, config: str | None, questions: Path | None) -> _Items:
     from qabench.answers import UNANSWERED
     from qabench.benchmarks.fanoutqa.questions import read_questions, with_answers
-    from qabench.predictions import join, read_predictions
+    from qabench.data.predictions import join, read_predictions
 
     asked = with_answers(read_questions(config, questions))
     joined = join([row["id"] for row in asked.rows], read_predictions(answers, ("answer",)))
@@ -167,9 +167,9 @@ def _report(items: _Items, judged: Judged, output: Path | None, per_item: Path |
 
     from qabench.benchmarks.fanoutqa.official import DECLARATIONS
     from qabench.cli.output import print_json
+    from qabench.evaluation.official import deviations
+    from qabench.evaluation.signature import digest, signature
     from qabench.io.files import write_json, write_text
-    from qabench.official import deviations
-    from qabench.signature import digest, signature
 
     about = {"benchmark": "fanoutqa", "config": items.config}
     data = {"data": items.data, "references": digest(items.references), "only_score_answered": False}

@@ -14,8 +14,8 @@ from qabench.errors import InputError
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.submission import Submission
     from qabench.benchmarks.fanoutqa.submission_metadata import Problem
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation
-    from qabench.predictions import Predictions
 
 SHOWN = 10  # problems of each kind that are printed; the others are counted
 LONGEST = 240  # characters of a problem
@@ -83,7 +83,7 @@ def _run(path: Path, setting: str) -> Evaluation:
 
 
 def _answers(run: Evaluation) -> Predictions:
-    from qabench.predictions import read_predictions
+    from qabench.data.predictions import read_predictions
 
     # A failed question has no answer: the leaderboard counts it as unanswered.
     rows = [{"id": record.id, "answer": record.answer} for record in run.records if record.answer is not None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qabench.scoring.answer_components import AnswerComponentScores
-from qabench.scoring.rouge import rouge
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
+from qabench.text.rouge import rouge
 
 Columns = dict[str, float]
 

@@ -7,6 +7,12 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from qabench.benchmarks.fastbook.answer_components import (
+    REPAIRED,
+    AnswerComponentScores,
+    answer_component_scores,
+    mean_of,
+)
 from qabench.benchmarks.fastbook.study import chunking
 from qabench.benchmarks.fastbook.study.coverage import ceiling
 from qabench.benchmarks.fastbook.study.methods import Memory, Method
@@ -14,12 +20,11 @@ from qabench.benchmarks.fastbook.study.queries import Query, make_queries
 from qabench.benchmarks.fastbook.study.questions import load_questions
 from qabench.benchmarks.fastbook.study.scores import retrieval_columns
 from qabench.errors import InputError
+from qabench.evaluation.signature import digest, signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
 from qabench.loading_scripts.fastbook.read import read_csv, read_object
 from qabench.retrieval.bm25.index import Hits
-from qabench.scoring.answer_components import REPAIRED, AnswerComponentScores, answer_component_scores, mean_of
-from qabench.signature import digest, signature
 from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
 
 # The configs with the chapters and the keywords for a config of questions.

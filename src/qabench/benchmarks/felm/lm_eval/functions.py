@@ -7,15 +7,15 @@ from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
 
+from qabench.benchmarks.felm.counts import FUNCTIONS
 from qabench.benchmarks.felm.method import FelmMethod, felm_method
 from qabench.benchmarks.felm.official import DECLARATIONS, signatures
 from qabench.benchmarks.felm.responses import reference
+from qabench.benchmarks.felm.scores import Confusion, response_score
 from qabench.lm_eval.task import QabenchTask
-from qabench.scoring.felm import Confusion, response_score
-from qabench.scoring.felm_counts import FUNCTIONS
 
 Counts = Mapping[str, int]
-"""The tp, tn, fp and fn of a response; see ``qabench.scoring.felm_counts``."""
+"""The tp, tn, fp and fn of a response; see ``qabench.benchmarks.felm.counts``."""
 
 
 class FelmTask(QabenchTask):
@@ -74,7 +74,7 @@ def _aggregated(name: str, items: Sequence[Counts]) -> float | None:
     return Confusion.total(Confusion(**counts) for counts in items).scores()[name]
 
 
-# Each is a score of the summed counts, or None if it is undefined; see ``qabench.scoring.felm``.
+# Each is a score of the summed counts, or None if it is undefined; see ``qabench.benchmarks.felm.scores``.
 f1, precision, recall, balanced_accuracy = (
     partial(_aggregated, name) for name in ("f1", "precision", "recall", "balanced_accuracy")
 )

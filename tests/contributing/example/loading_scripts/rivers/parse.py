@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.rows import Row, read_json_lines
+from qabench.data.rows import Row, read_json_lines
 
 FIELDS = ("id", "question", "answer", "continent")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.answers import check_pairs
 from qabench.benchmarks.rivers.score import match
 from qabench.metric_module import MetricModule, decoded
-from qabench.scoring.pairs import check_pairs
 
 _DESCRIPTION = """
 Share of answers that name the river.

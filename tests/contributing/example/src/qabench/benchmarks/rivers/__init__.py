@@ -9,9 +9,9 @@ from qabench.benchmarks.base import Benchmark, Setting
 from qabench.evaluation.metric import Metric
 
 if TYPE_CHECKING:
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation
-    from qabench.official import Declaration
-    from qabench.predictions import Predictions
+    from qabench.evaluation.official import Declaration
 
 
 class Rivers(Benchmark):

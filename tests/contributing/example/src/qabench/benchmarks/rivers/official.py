@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qabench.official import IRRELEVANT, Declaration, Field
+from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 
 DECLARATIONS: Mapping[str, Declaration] = {
     "river_match": {

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.rivers.score import match
+from qabench.data.predictions import Predictions, join
 from qabench.evaluation import ANSWERED, FAILED, Evaluation, Record
+from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.rivers.parse import read_rows
-from qabench.predictions import Predictions, join
-from qabench.signature import signature
 
 
 def evaluate(

@@ -8,9 +8,9 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from qabench.benchmarks.rivers.score import match
+from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.rivers.parse import read_rows
-from qabench.signature import signature
 from qabench.tasks.common import answer_of, ask, chosen, sample, task_metadata
 from qabench.tasks.metrics import means
 

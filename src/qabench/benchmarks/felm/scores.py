@@ -11,16 +11,15 @@ from dataclasses import asdict, astuple, dataclass
 from math import isfinite
 from typing import Any
 
-from qabench.answers import UNANSWERED
+from qabench.answers import UNANSWERED, check_pairs
+from qabench.benchmarks.felm.counts import COUNTS, FUNCTIONS
+from qabench.benchmarks.felm.replies import REPLY_FORMATS, Reading, Verdicts, majority, read_reply
 from qabench.errors import InputError
-from qabench.scoring.felm_counts import COUNTS, FUNCTIONS
-from qabench.scoring.felm_replies import REPLY_FORMATS, Reading, Verdicts, majority, read_reply
-from qabench.scoring.pairs import check_pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of segments (or of whole responses) by verdict and label; see ``qabench.scoring.felm_counts``."""
+    """Counts of segments (or of whole responses) by verdict and label; see ``qabench.benchmarks.felm.counts``."""
 
     tp: int = 0
     tn: int = 0

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from qabench.answers import UNANSWERED
+from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.scoring.pairs import check_pairs
 from qabench.text.repaired import RepairedTexts
 
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")

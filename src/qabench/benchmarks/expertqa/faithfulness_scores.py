@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from qabench.benchmarks.expertqa.factscore import CORRECT
 from qabench.errors import InputError
-from qabench.scoring.factscore import CORRECT
 from qabench.stats import Interval, bootstrap
 
 MINIMUM = 3  # claims: of fewer, no correlation is computed

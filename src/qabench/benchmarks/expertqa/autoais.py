@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim, by_system
+from qabench.benchmarks.expertqa.annotations import AUTOAIS_LABEL, Answer, Claim, read_answers
 from qabench.errors import InputError
-from qabench.scoring.agreement import Agreement, JudgedClaim, by_system
-from qabench.scoring.expertqa import AUTOAIS_LABEL, Answer, Claim, read_answers
 
 FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that these scores use
 ON_UNLABELED = ("N", "exclude")

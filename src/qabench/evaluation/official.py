@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from qabench.signature import parse
+from qabench.evaluation.signature import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def deviations(signature: str, declaration: Declaration) -> list[str]:
     """What distinguishes a score from the official one, in sentences; empty for an official score.
 
     Args:
-        signature: a line from ``qabench.signature.signature``.
+        signature: a line from ``qabench.evaluation.signature.signature``.
         declaration: the official values of the score's fields.
 
     Returns:

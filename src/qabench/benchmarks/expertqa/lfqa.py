@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from qabench.answers import text_pairs
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.scoring.pairs import text_pairs
-from qabench.scoring.rouge import BACKENDS, SURROGATE, resolve_backend
+from qabench.text.rouge import BACKENDS, SURROGATE, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import UNANSWERED, parts_of, strings_of, text_of
+from qabench.answers import UNANSWERED, check_pairs, parts_of, strings_of, text_of
 from qabench.errors import InputError
-from qabench.scoring.pairs import check_pairs
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
 """Maps objects to the normal form of each distinct ``str(object)``, such as ``Normalizer(...).batch``."""

@@ -2,7 +2,7 @@
 
 They take counts, or NumPy arrays of counts: ``tp`` are factual segments judged factual, ``tn`` errors that were found,
 ``fp`` errors judged factual, ``fn`` factual segments judged wrong. These are the official script's names. A score whose
-denominator is 0 is undefined: NaN for arrays, None in ``Confusion.scores``. Source: see ``qabench.scoring.felm``.
+denominator is 0 is undefined: NaN for arrays, None in ``Confusion.scores``. Source: see ``scores``.
 """
 
 from __future__ import annotations

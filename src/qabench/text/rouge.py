@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from qabench.answers import UNANSWERED, text_of
+from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
-from qabench.scoring.pairs import check_pairs
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 BACKENDS = {"rouge_score": "rouge-score", "rouge_score_rs": "rouge-score-rs"}

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import UNANSWERED
+from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
-from qabench.scoring.pairs import check_pairs
+from qabench.loading_scripts.expertqa.parse import LABELS
 
 # An answer that contains one of these abstains. Case-sensitive substrings, as in the official scripts.
 ABSTENTIONS = (
@@ -25,16 +25,6 @@ ABSTENTIONS = (
     "The given context does not",
     "I couldn't find any relevant information",
 )
-# The values of the experts' labels, and of a model's attribution label.
-LABELS: dict[str, tuple[str, ...]] = {
-    "usefulness": ("Useful", "Partially useful", "Not useful at all"),
-    "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
-    "informativeness": ("Very relevant", "A bit relevant", "Not too important", "Uninformative"),
-    "worthiness": ("Yes", "No"),
-    "correctness": ("Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"),
-    "reliability": ("Reliable", "Somewhat reliable", "Not reliable at all", "Missing", "N/A"),
-    "autoais_label": ("Y", "N"),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.scoring.agreement import Agreement, JudgedClaim, by_system
-from qabench.scoring.expertqa import FACT_SCORE, Answer, Claim, read_answers
+from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim, by_system
+from qabench.benchmarks.expertqa.annotations import FACT_SCORE, Answer, Claim, read_answers
 
 FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agreement uses
 THRESHOLD = 0.5

@@ -1,0 +1,1 @@
+"""Data: rows of source files, files of predictions, ``load_dataset``."""

@@ -1,1 +1,0 @@
-"""Scores: pure functions from strings and arrays to numbers, shared by all interfaces."""
