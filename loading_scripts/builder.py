@@ -42,9 +42,23 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
     BENCHMARK: ClassVar[str]
 
-    def __init__(self, *args: Any, own_files: Mapping[str, Sequence[Path]] | None = None, **kwargs: Any) -> None:
-        """As ``datasets.DatasetBuilder``; ``own_files`` are a user's files by split, instead of the pinned ones."""
+    def __init__(
+        self,
+        *args: Any,
+        own_files: Mapping[str, Sequence[Path]] | None = None,
+        only_splits: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Make a ``datasets.DatasetBuilder``.
+
+        Args:
+            *args: passed on.
+            own_files: a user's files by split, instead of the pinned ones.
+            only_splits: the splits to prepare; None for all.
+            **kwargs: passed on.
+        """
         self._own_files = own_files
+        self._only_splits = only_splits
         super().__init__(*args, **kwargs)
 
     def split_names(self) -> list[str]:
@@ -52,7 +66,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return list(self._files())
 
     def _files(self) -> Mapping[str, Sequence[Any]]:
-        return self._own_files or dataset_table(self.BENCHMARK).config(self.config.name).splits
+        files = self._own_files or dataset_table(self.BENCHMARK).config(self.config.name).splits
+        return {split: files[split] for split in self._only_splits or files}
 
     def _path(self, file: Any) -> Path:
         # Not dl_manager.download: it does not verify checksums and does not know mirrors.

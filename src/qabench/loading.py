@@ -58,7 +58,12 @@ def _cache_errors() -> Iterator[None]:
 
 
 def builder(
-    name: str, config: str | None = None, *, data_files: DataFiles | None = None, **kwargs: Any
+    name: str,
+    config: str | None = None,
+    *,
+    data_files: DataFiles | None = None,
+    only_splits: Sequence[str] | None = None,
+    **kwargs: Any,
 ) -> BenchmarkBuilder:
     """The dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
@@ -66,6 +71,7 @@ def builder(
         name: "fanoutqa" or "qabench/fanoutqa".
         config: one of the benchmark's configs; None for the default config.
         data_files: see ``load_dataset``.
+        only_splits: the splits to prepare; None for all.
         **kwargs: passed to ``datasets.DatasetBuilder``, such as ``cache_dir``.
 
     Raises:
@@ -87,6 +93,9 @@ def builder(
     if data_files is not None:
         kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))
         key = _with_files(key, own)
+    if only_splits is not None:
+        kwargs["only_splits"] = only_splits
+        key = hashlib.sha1(f"{key} {' '.join(only_splits)}".encode(), usedforsecurity=False).hexdigest()
     return kind(config_name=config_name, hash=key, **kwargs)
 
 
@@ -145,7 +154,7 @@ def load_dataset(
         path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
         name: the config, such as "dev"; None for the default config.
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a list of these; None
-            for a dict with all splits.
+            for a dict with all splits. Files of other splits are not needed.
         streaming: read the rows one by one, without an Arrow file in the cache; for whole splits only.
         data_files: custom files in the benchmark's official format to read instead of the published ones: a path or a
             list of paths for the first split of the config, or a dict {split: paths}. Their content is not verified.
@@ -169,8 +178,11 @@ def load_dataset(
     """
     from datasets.exceptions import DatasetGenerationError
 
-    made = builder(path, name, data_files=data_files, cache_dir=None if cache_dir is None else str(cache_dir))
-    _check_split(made, split)
+    folder = None if cache_dir is None else str(cache_dir)
+    made = builder(path, name, data_files=data_files, cache_dir=folder)
+    names = _split_names(made, split)
+    if data_files is None and not streaming and names and _others_missing(made, names):
+        made = builder(path, name, only_splits=names, cache_dir=folder)
     if streaming:
         return made.as_streaming_dataset(split=_whole_split(made, split))
     try:
@@ -209,20 +221,38 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
     return evaluate.load(str(folder), **kwargs)
 
 
-def _check_split(made: BenchmarkBuilder, split: Any) -> None:
-    """Checks the names in a split before anything is downloaded or prepared."""
+def _split_names(made: BenchmarkBuilder, split: Any) -> list[str] | None:
+    """Return the names in a split, in the config's order; None for all splits or a ``ReadInstruction``.
+
+    Raises:
+        InputError: an unknown name, before anything is downloaded or prepared.
+    """
     if isinstance(split, list | tuple):
-        for one in split:
-            _check_split(made, one)
-        return
-    if split is None or not (isinstance(split, str) or type(split).__name__ == "NamedSplit"):
-        return
-    known = made.split_names()
-    names = [name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]]
-    if not names or set(names) - {*known, "all"}:
-        raise InputError(
-            f"{made.BENCHMARK} {made.config.name} has no split {str(split)!r}; allowed: {', '.join(known)}, or a slice"
+        parts = [_split_names(made, part) for part in split]
+        return (
+            None
+            if None in parts
+            else [name for name in made.split_names() if any(name in (part or ()) for part in parts)]
         )
+    if split is None or not (isinstance(split, str) or type(split).__name__ == "NamedSplit"):
+        return None
+    allowed = made.split_names()
+    names = {name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]}
+    if not names or names - {*allowed, "all"}:
+        where = f"{made.BENCHMARK} {made.config.name}"
+        raise InputError(f"{where} has no split {str(split)!r}; allowed: {', '.join(allowed)}, or a slice")
+    return None if "all" in names else [name for name in allowed if name in names]
+
+
+def _others_missing(made: BenchmarkBuilder, names: Sequence[str]) -> bool:
+    """Return whether a file of another split is neither in a mirror nor in the cache."""
+    from qabench.loading_scripts import dataset_table, source_table
+    from qabench.sources import available
+
+    table, sources = dataset_table(made.BENCHMARK), source_table(made.BENCHMARK)
+    splits = table.config(made.config.name).splits
+    files = [file for split, files in splits.items() if split not in names for file in files]
+    return any(file in sources and not available(sources[file]) for file in files)
 
 
 def _whole_split(made: BenchmarkBuilder, split: Any) -> str | None:

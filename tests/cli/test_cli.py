@@ -55,7 +55,7 @@ def test_quickstart_on_real_questions(mirror: Path) -> None:
     report = as_json("quickstart")
     systems = report["systems"]
     assert {system["config"] for system in systems.values()} == {"dev"}
-    assert systems["hasty"]["counts"]["failed"] > 0
+    assert systems["hasty"]["counts"]["missing"] > 0
     assert all(pair["significant"] for pair in report["comparison"]["pairs"])
 
 
@@ -75,13 +75,13 @@ def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
         assert part in done.stdout
     report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
     counts = {name: count for name, count in report["counts"].items() if count}
-    assert counts == {"answered": 10, "empty": 1, "failed": 1, "records": 12}
+    assert counts == {"answered": 10, "empty": 1, "missing": 1, "records": 12}
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     assert report["scores"]["acc.loose"] == sum(row["scores"]["acc.loose"] for row in rows) / 12
     assert report["official"]["acc"]["loose"] == report["scores"]["acc.loose"]
     assert report["intervals"]["acc.loose"]["mean"] == pytest.approx(report["scores"]["acc.loose"])
     assert sum(group["records"] for group in report["by"]["type"].values()) == 12
-    assert [row["status"] for row in rows].count("failed") == 1
+    assert [row["status"] for row in rows].count("missing") == 1
     again = as_json(*given)
     assert {**again, "created": ""} == {**report, "created": ""}
 
@@ -128,7 +128,7 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
     lines = [json.dumps({"id": q["id"], "answer": text}) for q, text in zip(dev, texts, strict=False)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
     first = as_json("score", "fanoutqa", tmp_path / "a.jsonl")
-    assert first["counts"]["failed"] == 250
+    assert first["counts"]["missing"] == 250
     assert as_json("score", "fanoutqa", tmp_path / "a.jsonl")["scores"] == first["scores"]
 
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import rlcompleter
+import shutil
 import subprocess
 import sys
 import typing
@@ -17,7 +18,7 @@ import pytest
 from datasets import DownloadMode, ReadInstruction, Split, VerificationMode
 
 import qabench
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.loading_scripts import FOLDER
 
 SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
@@ -74,6 +75,22 @@ def test_splits(split: Any, rows: Any) -> None:
 def test_wrong_arguments(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         qabench.load_dataset("fanoutqa", "sample", **arguments)
+
+
+def test_a_split_does_not_need_the_files_of_others(
+    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "mirror" / "chaitanyamalaviya/ExpertQA/data/lfqa"
+    folder.mkdir(parents=True)
+    for name in ("rand_lfqa_val.json", "rand_lfqa_test.json"):
+        shutil.copy(mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name, folder)
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
+    options: dict[str, Any] = {"cache_dir": tmp_path / "arrow"}
+    assert len(qabench.load_dataset("expertqa", "lfqa_random", split="test", **options)) == 219
+    assert len(qabench.load_dataset("expertqa", "lfqa_random", split="test[:5]+validation[:5]", **options)) == 10
+    for split in ("train", None):
+        with pytest.raises(SourceUnavailable, match=r"rand_lfqa_train\.json"):
+            qabench.load_dataset("expertqa", "lfqa_random", split=split, **options)
 
 
 def test_modes_are_passed_on(tmp_path: Path) -> None:

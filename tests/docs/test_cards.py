@@ -51,6 +51,16 @@ def card(folder: str, name: str) -> str:
     return (ROOT / folder / name / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [("fanoutqa", "1K<n<10K"), ("expertqa", "1K<n<10K"), ("felm", "n<1K"), ("fastbook", "n<1K")],
+)
+def test_size_category_is_that_of_the_published_rows(name: str, category: str) -> None:
+    """FanOutQA has 310 + 724 questions, ExpertQA 2,177, FELM 847 responses, fastbook 191 questions."""
+    text = card("loading_scripts", name)
+    assert DatasetCard(text).data["size_categories"] == [category]
+
+
 @pytest.mark.parametrize("path", generate.CARDS, ids=lambda path: path.parent.name)
 def test_generated_parts_are_current(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -234,6 +234,8 @@ def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
         files = list((samples / name / config).glob("*.parquet"))
         assert info.download_size == sum(path.stat().st_size for path in files)
     assert f"This copy contains `{shipped(name)[0]}`" in text
+    assert datasets.get_dataset_default_config_name(str(samples / name)) == shipped(name)[0]
+    assert f"Its default configuration is `{shipped(name)[0]}`." in text
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")
     title, _, body = source.split("\n---\n", 1)[1].lstrip("\n").partition("\n")
     assert title in text

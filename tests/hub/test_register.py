@@ -44,6 +44,11 @@ def register(hf_home: Path, *arguments: str, **environment: str) -> Any:
     return python(code, hf_home, "register", *arguments, "--json", **environment)
 
 
+DEFAULT = """
+import json, sys
+from datasets import load_dataset
+print(json.dumps(load_dataset(sys.argv[1])[sys.argv[2]].info.config_name))
+"""
 STOCK = """
 import json, sys
 from datasets import load_dataset
@@ -72,6 +77,14 @@ def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> No
     assert {row["state"] for row in rows} == {"registered", "no data"}
     assert all("is in no mirror" in row["detail"] for row in rows if row["state"] == "no data")
     assert all(python(STOCK, hf_home, json.dumps(samples)).values())
+    assert python(DEFAULT, hf_home, "qabench/felm", "test") == "sample"
+
+
+def test_the_default_config_is_the_newest(mirror: Path, hf_home: Path) -> None:
+    environment = {"QABENCH_MIRROR": str(mirror.absolute())}
+    register(hf_home, "fanoutqa", "--config", "dev", **environment)
+    register(hf_home, "fanoutqa", "--config", "sample", "--config", "leaderboard", **environment)
+    assert python(DEFAULT, hf_home, "qabench/fanoutqa", "validation") == "dev"
 
 
 @pytest.mark.slow

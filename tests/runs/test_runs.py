@@ -116,7 +116,7 @@ def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> N
     assert {name: one.interval for name, one in scored.scores().items()} == {
         name: one.interval for name, one in done.scores().items()
     }
-    assert (scored.model, scored.config, scored.counts()["failed"]) == ("answers", "sample", 2)
+    assert (scored.model, scored.config, scored.counts()["missing"]) == ("answers", "sample", 2)
     assert [record.groups for record in scored.records] == [record.groups for record in done.records]
 
 

@@ -83,7 +83,8 @@ def _print(rows: list[Registration]) -> None:
             say(text, "yellow")
     say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
-        "about 20 seconds. Always name the config, because several are cached.",
+        "about 20 seconds. Name the config, because several are cached: without it, load_dataset returns the default "
+        "config if its data is available, else the first one that is registered.",
         "dim",
     )
 

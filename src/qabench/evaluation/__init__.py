@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation
     from qabench.evaluation.metric import Metric
-    from qabench.evaluation.record import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, STATUSES, Message, Record
+    from qabench.evaluation.record import ANSWERED, CUT_OFF, EMPTY, FAILED, MISSING, REFUSED, STATUSES, Message, Record
     from qabench.evaluation.section import ExtraSection, SectionRow
 
 # Imported on first use: descriptors of benchmarks need only ``metric``, and ``qabench --help`` only descriptors.
@@ -23,6 +23,7 @@ __all__ = [
     "CUT_OFF",
     "EMPTY",
     "FAILED",
+    "MISSING",
     "REFUSED",
     "STATUSES",
     "Evaluation",

@@ -13,6 +13,7 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
+from qabench.evaluation.record import FAILED, MISSING
 from qabench.evaluation.scores import Score, columns_of, scores_of
 from qabench.io.tables import Displayed, Table
 from qabench.stats import RESAMPLES, Difference, adjust
@@ -157,7 +158,7 @@ def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluati
 
 
 def _progress(evaluation: Evaluation) -> tuple[int, str]:
-    return len(evaluation.records) - evaluation.counts()["failed"], evaluation.created
+    return sum(record.status not in (FAILED, MISSING) for record in evaluation.records), evaluation.created
 
 
 def _scored(evaluation: Evaluation, metric: Metric) -> dict[str, Score]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.official import Declaration, deviations, signature_name
-from qabench.evaluation.record import ANSWERED, CUT_OFF, FAILED, STATUSES, Record
+from qabench.evaluation.record import ANSWERED, CUT_OFF, FAILED, MISSING, STATUSES, Record
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
@@ -137,9 +138,9 @@ class Evaluation(Displayed):
             sentences.append(f"{asked} of {self.available} questions were asked")
         if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
             sentences.append(f"each question was asked {epochs} times")
-        failed = sum(record.status == FAILED for record in self.records)
-        if failed and not self.failures_official:
-            sentences.append(f"{failed} of {len(self.records)} questions have no answer (failed)")
+        for status in () if self.failures_official else (FAILED, MISSING):
+            if count := sum(record.status == status for record in self.records):
+                sentences.append(f"{count} of {len(self.records)} questions have no answer ({status})")
         if score.left_out and not score.metric.partial:
             sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
         if self.status != "success":
@@ -200,9 +201,10 @@ class Evaluation(Displayed):
         return [scores_table(self)]
 
     def counts(self) -> dict[str, int]:
-        """The number of records by status, and the number of missing records."""
-        statuses = [record.status for record in self.records]
-        return {status: statuses.count(status) for status in STATUSES} | {"missing": self.expected - len(statuses)}
+        """Count the records by status; a record that the run should have and does not is missing, too."""
+        counts = Counter({MISSING: self.expected - len(self.records)})
+        counts.update(record.status for record in self.records)
+        return {status: counts[status] for status in STATUSES}
 
     def replies(self) -> dict[str, int]:
         """{"all": replies of models, "cached": how many of them came from the cache}; {} if unknown."""

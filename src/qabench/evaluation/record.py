@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED = STATUSES = ("answered", "cut off", "empty", "refused", "failed")
+STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
+ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED, MISSING = STATUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,9 @@ class Record:
         question: its text, for display.
         reference: the reference answer, for display; "" if there is none.
         messages: the whole conversation, including the model's last reply.
-        answer: the text that was scored; None for failed and refused calls.
-        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or turns.
+        answer: the text that was scored; None for failed and refused calls and for missing answers.
+        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or turns. "missing"
+            means that a file of predictions has no answer to the question.
         problem: why there is no answer, or a problem with the answer or the input.
         scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.

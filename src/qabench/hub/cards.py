@@ -81,8 +81,9 @@ def card_text(
 
     It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the order of
     ``configs.json``. A note below the title says which configs are missing, and that a copy must not be uploaded; a
-    table at the end lists the data files with their sizes and digests. A copy that contains only this project's data
-    has this project's license.
+    table at the end lists the data files with their sizes and digests. If the benchmark's default config was not built,
+    the first one that was built is the default. A copy that contains only this project's data has this project's
+    license.
 
     Args:
         table: the benchmark.
@@ -94,7 +95,8 @@ def card_text(
 
     source = (FOLDER / table.name / "README.md").read_text(encoding="utf-8")
     card = DatasetCard(source)
-    card.data["configs"] = [_data_files(name, list(info.splits), name == table.default) for name, info in infos.items()]
+    default = table.default if table.default in infos else next(iter(infos), None)
+    card.data["configs"] = [_data_files(name, list(info.splits), name == default) for name, info in infos.items()]
     card.data["dataset_info"] = [_info(name, info) for name, info in infos.items()]
     if not any(table.configs[name].files for name in infos):
         card.data["license"] = SAMPLE_LICENSE
@@ -103,7 +105,10 @@ def card_text(
     notes = [f"> **Do not upload this copy.** {restriction}"] if restriction else []
     if missing := [name for name in table.configs if name not in infos]:
         present, absent = (", ".join(f"`{name}`" for name in names) for names in (infos, missing))
-        notes.append(f"> **A part of the benchmark.** This copy contains {present}. It does not contain {absent}.")
+        notes.append(
+            f"> **A part of the benchmark.** This copy contains {present}. It does not contain {absent}. Its default "
+            f"configuration is `{default}`."
+        )
     return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -67,7 +68,19 @@ def register_dataset(name: str, config: str) -> Registration:
         _mark(folder, name=hub_name, config=config)
         _remove(other for other in _marked(folder.parents[1], "*/*") if other != folder)
         os.utime(folder)
+        _touch_default(name)
     return Registration("dataset", hub_name, config, "registered", str(folder))
+
+
+def _touch_default(name: str) -> None:
+    """Make ``load_dataset`` without a config return the default one, or the first one with data: the newest folder."""
+    table = dataset_table(name)
+    for config in dict.fromkeys([table.default, *table.configs]):
+        folder = Path(builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name).cache_dir)
+        if (folder / MARKER).is_file():
+            now = time.time_ns()  # the system's own clock for files may not have advanced since the last one
+            os.utime(folder, ns=(now, now))
+            return
 
 
 def register_metric(name: str) -> Registration:

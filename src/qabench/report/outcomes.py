@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from qabench.evaluation import EMPTY, FAILED, REFUSED, Metric, Record
+from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Metric, Record
 from qabench.evaluation.scores import item_score
 
-RIGHT, PARTLY, WRONG, SCORED, UNSCORED, MISSING = "right", "partly", "wrong", "scored", "unscored", "missing"
+RIGHT, PARTLY, WRONG, SCORED, UNSCORED = "right", "partly", "wrong", "scored", "unscored"
 NAMES = {
     RIGHT: "right",
     PARTLY: "partly right",
@@ -23,9 +23,9 @@ _ROUNDING = 1e-9
 def outcome(metric: Metric | None, record: Record) -> str:
     """The outcome of an answer, a key of ``NAMES``.
 
-    A refused, failed or empty answer has that outcome instead of "wrong", regardless of its official score.
+    A refused, failed, missing or empty answer has that outcome instead of "wrong", regardless of its official score.
     """
-    if record.status in (EMPTY, REFUSED, FAILED):
+    if record.status in (EMPTY, REFUSED, FAILED, MISSING):
         return record.status
     score = item_score(metric, record) if metric else None
     if metric is None or score is None:

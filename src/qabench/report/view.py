@@ -36,7 +36,7 @@ def section_data(section: Section, analysis: Analysis) -> Row:
         "config": section.config,
         "metrics": [metric_data(section, name) for name in metrics],
         "runs": [
-            {"label": label, "setting": run.setting, "missing": max(0, run.counts()["missing"])}
+            {"label": label, "setting": run.setting, "missing": max(0, run.expected - len(run.records))}
             for label, run in section.runs.items()
         ],
         "scores": {name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in metrics},
@@ -166,7 +166,7 @@ def run_rows(section: Section) -> list[Row]:
                 "run": run,
                 "records": len(run.records),
                 "epochs": epochs,
-                "counts": [(name, counts[name]) for name in (*STATUSES, "missing") if counts[name] > 0],
+                "counts": [(name, counts[name]) for name in STATUSES if counts[name] > 0],
                 "cached": cached_note(run),
                 **evaluation_facts(run),
             }
@@ -258,7 +258,7 @@ def outcome_names() -> dict[str, str]:
 
 def _run_problems(run: Evaluation) -> list[str]:
     said = []
-    missing = run.counts()["missing"]
+    missing = run.expected - len(run.records)
     if run.status != "success":
         said.append(f"The run did not finish (status: {run.status}).")
     if missing > 0:

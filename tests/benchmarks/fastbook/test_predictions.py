@@ -19,7 +19,7 @@ from qabench.benchmarks.fastbook.study.study import Study, load_study, run
 from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
 from qabench.cli import app
 from qabench.errors import InputError
-from qabench.evaluation import EMPTY, FAILED, Evaluation
+from qabench.evaluation import EMPTY, MISSING, Evaluation
 
 FASTBOOK = benchmark("fastbook")
 
@@ -80,7 +80,7 @@ def test_the_command_prints_the_rank(mirror: Path, tmp_path: Path) -> None:
     arguments = ["score", "fastbook", str(tmp_path / "run.txt"), "--corpus", str(tmp_path / "corpus.jsonl")]
     result = CliRunner().invoke(app, [*arguments, "--k", "5,10"], catch_exceptions=False)
     assert result.exit_code == 0
-    assert "Recall@10 0.8563 ranks 2nd of 2" in result.stdout
+    assert "Recall@10 0.8563 ranks 4th of 5" in result.stdout
     document = json.loads(CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert document["scores"] == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
     assert set(document["published"]) == {"mrr@10", "recall@10"}
@@ -93,7 +93,7 @@ def test_imperfect_files_keep_every_question() -> None:
     rows[1]["passages"] = "one string"
     rows[2]["id"] = "99-1"
     scored = BENCHMARK.evaluate("sample", read(rows))
-    assert [record.status for record in scored.records[:3]] == [EMPTY, FAILED, FAILED]
+    assert [record.status for record in scored.records[:3]] == [EMPTY, MISSING, MISSING]
     assert [record.scores["recall@10"] for record in scored.records[:3]] == [0, 0, 0]
     assert scored.problems == [
         f"questions without a prediction: 2 ({study.questions[1]['id']}, {study.questions[2]['id']})",

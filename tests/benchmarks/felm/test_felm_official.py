@@ -147,7 +147,7 @@ def test_deviations_of_a_file(mirror: Path) -> None:
     whole, part = (BENCHMARK.evaluate("wk", read_predictions(some)) for some in (lines, lines[:10]))
     assert whole.deviations(whole.scores()["f1"]) == []
     assert part.deviations(part.scores()["f1"]) == [
-        f"{len(rows) - 10} of {len(rows)} questions have no answer (failed)"
+        f"{len(rows) - 10} of {len(rows)} questions have no answer (missing)"
     ]
 
 

@@ -70,8 +70,8 @@ def test_problems_are_counted_and_named() -> None:
     assert "(line 2): 7; allowed:" in unusable and "(line 5): labels are ['yes']" in unusable
     assert any("unknown questions: 1 (nobody's (line" in problem for problem in found.problems)
     statuses = [record.status for record in found.records]
-    assert statuses[:5] == ["failed", "failed", "failed", "empty", "failed"] and statuses[-1] == "failed"
-    assert f"5 of {len(ROWS)} questions have no answer (failed)" in found.deviations(found.scores()["f1"])
+    assert statuses[:5] == ["missing", "missing", "missing", "empty", "missing"] and statuses[-1] == "missing"
+    assert f"5 of {len(ROWS)} questions have no answer (missing)" in found.deviations(found.scores()["f1"])
     # Each counts as "all segments are correct".
     assert [record.scores["tn"] + record.scores["fn"] for record in found.records[:5]] == [0] * 5
     assert "readable_tn" not in found.records[3].scores

@@ -38,7 +38,7 @@ from qabench.benchmarks.expertqa.prediction_items import (
 from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.data.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Record
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
 
 
 def evaluate(
@@ -174,7 +174,7 @@ def _record(item: Item) -> Record:
     answer = item.answer if item.answer is not None else annotated
     if answer is None and item.claims is not None:
         answer = text_of_item(item)
-    status = FAILED if answer is None else ANSWERED if answer.strip() else EMPTY
+    status = MISSING if answer is None else ANSWERED if answer.strip() else EMPTY
     problem = item.wrong or (NO_PREDICTION if item.prediction is None else None)
     if problem is None and answer is None:
         problem = "the prediction has neither an answer nor claims"

@@ -12,7 +12,7 @@ from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_que
 from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
 from qabench.data.predictions import NO_PREDICTION, Joined, Predictions, join, some
 from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.signature import digest
 from qabench.llm.client import Progress
 from qabench.llm.endpoint import key_for_typed
@@ -143,7 +143,7 @@ def _record(questions: Questions, id: str, answer: Any, reference: Any, scores: 
     row = questions.by_id[id]
     given = answer is not UNANSWERED and answer is not None
     text = text_of(answer) if given else None
-    status = ANSWERED if text and text.strip() else EMPTY if given else FAILED
+    status = ANSWERED if text and text.strip() else EMPTY if given else MISSING
     problem = "the answer is null" if answer is None else NO_PREDICTION if not given else None
     said = [Message("assistant", text)] if text is not None else []
     return Record(

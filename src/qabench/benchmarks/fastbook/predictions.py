@@ -23,7 +23,7 @@ from qabench.data.predictions import (
     source_name,
 )
 from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.signature import signature
 
 FIELDS = ("passages", "answer")
@@ -166,7 +166,7 @@ def _record(
         reference=row["gold_standard_answer"],
         messages=[] if answer is None else [Message("assistant", answer)],
         answer=answer,
-        status=FAILED if prediction is None else ANSWERED if given else EMPTY,
+        status=MISSING if prediction is None else ANSWERED if given else EMPTY,
         problem=NO_PREDICTION if prediction is None else None,
         scores=scores,
         groups={"chapter": (str(row["chapter"]),)},

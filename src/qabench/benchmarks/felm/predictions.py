@@ -16,7 +16,7 @@ from qabench.benchmarks.felm.responses import detail, groups, reference, scored_
 from qabench.benchmarks.felm.scores import ResponseScore, response_score
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
@@ -134,9 +134,9 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
     replies = given if isinstance(given, list) else [given]
     texts = [reply for reply in replies if isinstance(reply, str)]
     answered = _are_verdicts(given) or any(text.strip() for text in texts)
-    status = ANSWERED if answered else EMPTY if texts else FAILED
+    status = ANSWERED if answered else EMPTY if texts else MISSING
     problem = unusable or _problem(prediction, status, score, len(replies))
-    answer = None if status == FAILED else scored_reply(score, texts, reply_format)
+    answer = None if status == MISSING else scored_reply(score, texts, reply_format)
     record = Record(
         id=row["index"],
         epoch=1,
@@ -171,7 +171,7 @@ def _are_verdicts(given: Any) -> bool:
 def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n_replies: int) -> str | None:
     if prediction is None:
         return NO_PREDICTION
-    if status == FAILED:
+    if status == MISSING:
         return "the prediction has no reply"
     if status == EMPTY:
         return "the reply is empty"

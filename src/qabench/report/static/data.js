@@ -76,9 +76,9 @@ function scoreOf(question, run) {
   return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
 }
 
-const UNANSWERED = ["empty", "refused", "failed"];
+const UNANSWERED = ["empty", "refused", "failed", "missing"];
 
-/** The outcome of an answer; a refused, failed or empty one is that and not "wrong", whatever its score. */
+/** The outcome of an answer; a refused, failed, missing or empty one is that and not "wrong", whatever its score. */
 function outcomeIs(section, score, status) {
   if (UNANSWERED.includes(status)) return status;
   if (score === null) return "unscored";
