@@ -164,7 +164,8 @@ def _outcomes(section: Section) -> dict[str, dict[str, int]]:
     found = {}
     for label, run in section.runs.items():
         names = [outcome(headline, record) for record in run.records]
-        counts = {name: names.count(name) for name in NAMES} | {MISSING: max(0, run.expected - len(names))}
+        counts = {name: names.count(name) for name in NAMES}
+        counts[MISSING] += max(0, run.expected - len(names))
         found[label] = {name: n for name, n in counts.items() if n}
     return found
 
