@@ -6,8 +6,10 @@ the existing pages; everything else is the authors' code, with the retriever of 
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -27,11 +29,29 @@ class DisambiguationError(Exception):
 
 
 class Engine:
-    """A chat engine with a window; the length of a message is that of its text."""
+    """A chat engine with a window; a message has 7 more tokens than its text, as kani counts for OpenAI."""
 
     def __init__(self, window: int, count: Callable[[str], int]) -> None:
         self.max_context_size = window
-        self.message_len = lambda message: count(message.text)
+        self.message_len = lambda message: 7 + count(message.text)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class Searching:
+    """A chat of kani's in which the model makes the calls of ``searches`` for its question row, then ends."""
+
+    searches: Callable[[Any, Mapping[str, Any]], list[str]]
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def full_round(self, prompt: str) -> AsyncIterator[Any]:
+        """Yield the results of the searches as messages, whose representation is their text."""
+        for query in self.searches(self.question):  # type: ignore[attr-defined]
+            result = self.search(query)  # type: ignore[attr-defined]
+            yield type("Message", (), {"role": "function", "content": result, "__repr__": lambda self: self.content})()
 
 
 def _module(name: str, **members: Any) -> ModuleType:
@@ -47,17 +67,27 @@ class _Anything:
         self.engine = args[0] if args else None
 
 
-def load(mirror: Path, file: str, monkeypatch: pytest.MonkeyPatch, corpus: Any = None, wiki: Any = None) -> ModuleType:
+def load(
+    mirror: Path,
+    file: str,
+    monkeypatch: pytest.MonkeyPatch,
+    corpus: Any = None,
+    wiki: Any = None,
+    chat: type = _Anything,
+    runner: ModuleType | None = None,
+) -> ModuleType:
     """The module of one of the authors' runners.
 
     Args:
         mirror: the mirror. file: such as "run_closedbook.py". monkeypatch: removes the stand-ins after the test.
         corpus: their ``Corpus``. wiki: what ``DatedPage(...)`` calls with the title, and ``search``.
+        chat: the base class of their chat. runner: their ``bench/runner.py``.
     """
     message = SimpleNamespace(user=lambda text: SimpleNamespace(text=text))
     stand_ins = {
         "bench": _module("bench"),
-        "bench.runner": _module(
+        "bench.runner": runner
+        or _module(
             "bench.runner", Runner=_Anything, GenerationResult=dict, TOKEN_RESERVE=520, argstokwargs=None, parser=None
         ),
         "fanout": _module("fanout"),
@@ -70,8 +100,8 @@ def load(mirror: Path, file: str, monkeypatch: pytest.MonkeyPatch, corpus: Any =
         "kani": _module(
             "kani",
             ChatMessage=message,
-            ChatRole=None,
-            Kani=_Anything,
+            ChatRole=SimpleNamespace(ASSISTANT="assistant"),
+            Kani=chat,
             ToolCall=None,
             ai_function=lambda: lambda function: function,
         ),
@@ -79,12 +109,48 @@ def load(mirror: Path, file: str, monkeypatch: pytest.MonkeyPatch, corpus: Any =
         "kani.engines.base": _module("kani.engines.base", BaseEngine=_Anything, Completion=None),
         "mediawiki": _module("mediawiki", PageError=PageError, DisambiguationError=DisambiguationError),
     }
-    for name, module in stand_ins.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, stand_in)
     path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / file
-    runner = _module(f"authors_{path.stem}")
-    exec(compile(path.read_bytes(), str(path), "exec"), vars(runner))
-    return runner
+    module = _module(f"authors_{path.stem}")
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    return module
+
+
+def run_openbook(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, questions: str, engine: Engine, corpus: Any, wiki: Any
+) -> Any:
+    """Run the authors' ``run_openbook.py`` for gpt-4 with their ``bench/runner.py``; ``Searching`` is the chat.
+
+    Args:
+        mirror: the mirror. monkeypatch: removes the stand-ins after the test. folder: where they write their results.
+        questions: the text of their file of questions. engine: their engine. corpus, wiki: see ``load``.
+
+    Returns:
+        {question id: the texts of all messages}.
+    """
+    (folder / "results").mkdir(parents=True)
+    (folder / "fanout-final-test.json").write_text(questions, encoding="utf-8")
+    load(mirror, "run_openbook.py", monkeypatch)  # the stand-ins
+    engines = _module("bench.engines", can_parallel=lambda _: False, get_engine=lambda name, ctx_size: engine)
+    monkeypatch.setitem(sys.modules, "bench.engines", engines)
+    monkeypatch.setitem(sys.modules, "fanout.utils", _module("fanout.utils", batched=None))
+    for name in ("bench.utils", "bench.runner"):
+        path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / f"{name.replace('.', '/')}.py"
+        bench = _module(name, __file__=str(folder / "bench" / path.name))
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(bench))
+        monkeypatch.setitem(sys.modules, name, bench)
+    module = load(mirror, "run_openbook.py", monkeypatch, corpus, wiki, Searching, sys.modules["bench.runner"])
+    runner = module.OpenAIOpenBookRunner(bench_setting="openbook", model_name="gpt-4")
+
+    async def run() -> None:
+        runner.load()
+        await runner.run(kani_cls=module.WikipediaKani)
+        await runner.close()
+
+    asyncio.run(run())
+    lines = (folder / "results" / "extra-openbook-gpt-4.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["id"]: row["extra"] for row in map(json.loads, lines)}
 
 
 def their_corpus(contents: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -93,7 +159,7 @@ def their_corpus(contents: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -
     Its terms are lowercase words; that our terms are spaCy's lemmas is tested with ``Corpus``.
     """
     retrieval = pytest.importorskip("fanoutqa.retrieval", reason="needs the extra parity")
-    monkeypatch.setattr(retrieval, "normalize", str.lower)
+    monkeypatch.setattr(retrieval, "normalize", lambda text: str(text).lower())
     monkeypatch.setattr(retrieval, "wiki_content", lambda page: contents.get(page.title, ""))
 
     def corpus(documents: list[Mapping[str, Any]], doc_len: int) -> Any:

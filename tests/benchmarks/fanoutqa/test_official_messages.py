@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,19 +16,22 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import authors_runners
-from authors_runners import DisambiguationError, Engine, PageError
-from scripted_model import call, run
+from authors_runners import DisambiguationError, Engine, PageError, Searching
+from inspect_ai import eval as evaluate
+from inspect_ai.model import ChatMessageTool, get_model
+from scripted_model import call, run, scripted
 from scripted_wiki import isolate
 
 from qabench.answers import loads, text_of
 from qabench.benchmarks.fanoutqa import evidence, official_prompts, official_search, open_book
 from qabench.benchmarks.fanoutqa.judge import judge_for
-from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT, PROMPTS
+from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
+from qabench.benchmarks.fanoutqa.window import TokenCounter, token_counter
 from qabench.errors import DigestMismatch
+from qabench.evaluation.official import deviations
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.token_counting import TokenCounter
 
 WORDS = ["the", "of", "moon", "tide", "river", "1998", "population,", "city", "club", "season.", "born", "won\n\n"]
 
@@ -50,7 +54,7 @@ async def count_words(text: str) -> int:
     return words_in(text)
 
 
-COUNTER = TokenCounter("words", count_words)
+COUNTER = TokenCounter("words", count_words, message_tokens=7)
 
 
 def content_of(title: str, paragraphs: int = 6) -> str:
@@ -108,6 +112,7 @@ def test_prompts_are_the_declared_ones(mirror: Path) -> None:
     found = {
         "closed-book": official_prompts.closed_book(),
         "open-book": official_prompts.open_book().tools,
+        "open-book-gpt-3.5": official_prompts.open_book().tools_gpt_35,
         "open-book-text": official_prompts.open_book().text,
         "evidence-provided": official_prompts.evidence_provided().prompt,
     }
@@ -132,8 +137,11 @@ def test_open_book_prompts(mirror: Path, monkeypatch: pytest.MonkeyPatch, config
     module = authors_runners.load(mirror, "run_openbook.py", monkeypatch)
     tools, text = module.OpenAIOpenBookRunner(), module.OpenBookRunner()
     tools.model_name = "gpt-4o"
+    gpt_35 = module.OpenAIOpenBookRunner()
+    gpt_35.model_name = "gpt-3.5-turbo-1106"
     ours = official_prompts.open_book()
     for row in read_questions(config).rows:
+        assert ours.tools_gpt_35.filled(question=row["question"]) == gpt_35.get_prompt(row)
         assert ours.tools.filled(question=row["question"]) == tools.get_prompt(row)
         assert ours.text.filled(question=row["question"]) == text.get_prompt(row)
     assert ours.tool == module.WikipediaKani.search.__doc__
@@ -178,32 +186,43 @@ def test_evidence_provided(
             return evidence.fill(strings.prompt, strings.document, row["question"], ranked.fragments[:n])  # noqa: B023
 
         texts = [text for _, text in ranked.fragments]
-        n, _ = asyncio.run(evidence.how_many_fit(texts, window - 520, COUNTER, fill))
+        n, _ = asyncio.run(evidence.how_many_fit(texts, window - 520 - COUNTER.message_tokens, COUNTER, fill))
         assert fill(n) == theirs, row["id"]
         cut += n < len(texts)
     assert 50 < cut < 310  # windows of both kinds: too small for all fragments, and large enough
     compared(f"{len(rows)} messages with evidence, {cut} of them filling the window")
 
 
+@pytest.mark.parametrize("window", [400, 1200])
 def test_search_results(
-    mirror: Path, monkeypatch: pytest.MonkeyPatch, our_wiki: OurWiki, compared: Callable[[str], None]
+    mirror: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    our_wiki: OurWiki,
+    tmp_path: Path,
+    compared: Callable[[str], None],
+    window: int,
 ) -> None:
-    rows = read_questions("dev").rows
+    """The authors' ``bench/runner.py`` drives their search, so pages are ranked by what it passes: the whole row."""
+    file = mirror / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-test.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))[:150]
     titles = {page["title"].capitalize() for row in rows for page in row["necessary_evidence"]}
     corpus = authors_runners.their_corpus({title: content_of(title) for title in titles}, monkeypatch)
-    module = authors_runners.load(mirror, "run_openbook.py", monkeypatch, corpus, Wiki())
+
+    def searches(row: Any) -> list[str]:
+        return [row["necessary_evidence"][0]["title"], "Missing page", "Mercury"]
+
+    monkeypatch.setattr(Searching, "searches", lambda self, row: searches(row), raising=False)
+    engine = Engine(window, words_in)
+    theirs = authors_runners.run_openbook(mirror, monkeypatch, tmp_path, json.dumps(rows), engine, corpus, Wiki())
+    samples = {sample.id: sample for sample in fanoutqa_open_book("test", context_length=window).dataset}
     normalizer: Any = LowerCase()
-    count = 0
     for row in rows:
-        window = random.Random(row["id"]).randint(200, 1200)
-        theirs = module.WikipediaKani(Engine(window, words_in), question=row["question"])
+        query = samples[row["id"]].metadata["query"]
         ours = official_search.OfficialSearch(
-            official_prompts.open_book(), row["question"], window // 2, COUNTER, normalizer, lambda *_: None, our_wiki
+            official_prompts.open_book(), query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki
         )
-        for query in (row["necessary_evidence"][0]["title"], "Missing page", "Mercury"):
-            assert asyncio.run(ours.search(query)) == theirs.search(query), (row["id"], query)
-            count += 1
-    compared(f"{count} results of searches")
+        assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
+    compared(f"{3 * len(rows)} results of searches")
 
 
 def test_text_searches_are_recognized_as_upstream(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +285,11 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: OurWiki
         seen.append(len(messages))
         assert [tool.name for tool in tools] == ["search"]
         assert tools[0].description == official_prompts.open_book().tool
-        assert list(tools[0].parameters.properties) == ["query"]
+        assert tools[0].parameters.model_dump(exclude_none=True) == {
+            "type": "object",
+            "properties": {"query": {"type": "string"}},
+            "required": ["query"],
+        }
         return call("search", query=f"page {len(seen)}") if len(seen) < 5 else ""
 
     task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=1500)
@@ -275,6 +298,96 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: OurWiki
     assert seen[:2] == [1, 3] and max(seen) < 9  # the question is dropped, too
     # The last message with text is the answer, even if the model did not write it.
     assert (sample.scores or {})["fanoutqa"].answer == sample.messages[-2].text != ""
+
+
+def check_tool_messages(messages: Any) -> None:
+    """Raise unless every call has its result and every result its call, which OpenAI requires."""
+    waiting: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            waiting.remove(message.tool_call_id)
+        else:
+            assert not waiting
+            waiting = {one.id for one in getattr(message, "tool_calls", None) or ()}
+    assert not waiting
+
+
+@pytest.mark.parametrize("window", [1100, 1500, 2000])
+def test_a_call_and_its_results_are_dropped_together(
+    mirror: Path, our_wiki: OurWiki, tmp_path: Path, window: int
+) -> None:
+    lengths: list[int] = []
+
+    def script(messages: Any, tools: Any) -> Any:
+        check_tool_messages(messages)
+        lengths.append(len(messages))
+        if len(lengths) == 8:
+            return "done"
+        reply = call("search", query=f"page {len(lengths)}")
+        for i in range(len(lengths) % 3):
+            reply.message.tool_calls += call("search", query=f"page {len(lengths)} {i}").message.tool_calls
+        return reply
+
+    task = fanoutqa_open_book("test", ids=read_questions("test").rows[0]["id"], search="tools", context_length=window)
+    (sample,) = run(task, script, tmp_path).samples or []
+    assert sample.error is None
+    assert len(lengths) == 8 and max(lengths) < len(sample.messages) - 1
+
+
+def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+    replies = [call("read", title="x"), call("search", query="Missing page"), call("search", title="x")]
+    replies += [call("search", query=7), "done"]
+    offered: list[int] = []
+
+    def script(messages: Any, tools: Any) -> Any:
+        offered.append(len(tools))
+        return replies[len(offered) - 1]
+
+    task = fanoutqa_open_book("test", ids=read_questions("test").rows[0]["id"], search="tools", context_length=9000)
+    (sample,) = run(task, script, tmp_path).samples or []
+    assert sample.error is None
+    results = [message.text for message in sample.messages if message.role == "tool"]
+    assert results[0] == "The function 'read' is not defined. Only use the provided functions."
+    assert results[1].startswith("No page with that title exists.")
+    assert results[2].startswith("2 validation errors for WikipediaKani.search\nquery\n  Missing required argument")
+    assert results[3].startswith("1 validation error for WikipediaKani.search\nquery\n  Input should be a valid string")
+    assert offered == [1, 1, 1, 1, 0]  # none after two errors in a row
+
+
+def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+    seen: list[str] = []
+    model = scripted(lambda messages: seen.append(messages[0].text) or "x", "gpt-3.5-turbo-1106")
+    task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=9000)
+    (log,) = evaluate(task, model=model, log_dir=str(tmp_path), display="none", log_realtime=False)
+    (sample,) = log.samples or []
+    assert seen == [official_prompts.open_book().tools_gpt_35.filled(question=sample.metadata["question"])]
+    line = (sample.scores or {})["fanoutqa"].metadata["signatures"]["acc"]
+    assert f"|prompt:{PROMPTS['open-book-gpt-3.5']}|" in line
+    # Words are not counted as kani counts tokens.
+    sentence = "room in the context window was measured by the provider of scripted/gpt-3.5-turbo-1106, not by OpenAI's"
+    assert any(sentence in deviation for deviation in deviations(line, DECLARATIONS["fanout_acc"]))
+
+
+def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tiktoken", reason="needs the extra run")
+    openai = pytest.importorskip("inspect_ai.model._providers.openai", reason="needs the extra judge")
+
+    async def count(self: Any, text: str) -> int:
+        return words_in(text)
+
+    monkeypatch.setattr(openai.OpenAIAPI, "count_text_tokens", count)
+    counter = asyncio.run(token_counter(get_model("openai/gpt-4-0613", api_key="k")))
+    assert (counter.name, asyncio.run(counter.message("a b c"))) == ("the tokenizer of openai/gpt-4-0613" + AS_KANI, 10)
+    another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
+    assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
+    strings = official_prompts.open_book()
+    search: Any = official_search.OfficialSearch(strings, "", 1, COUNTER, None, None, None)  # type: ignore[arg-type]
+    # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
+    assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16
+    reply, result = call("search", query="a b").message, ChatMessageTool(content="c d", function="search")
+    history = official_search._History([reply, result], 1000, COUNTER)
+    asyncio.run(history.newest())
+    assert history.tokens == {0: 7 + 1 + 3, 1: 7 + 2 + 1}  # search, {"query": "a b"}; c d, search
 
 
 def test_evidence_in_a_run(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:

@@ -22,11 +22,17 @@ from scripted_model import SCRIPTS, call, figures, in_order, run, scripted, text
 from scripted_wiki import Fault, ScriptedWiki, isolate
 
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
+from qabench.benchmarks.fanoutqa.window import (
+    ESTIMATE,
+    TokenCounter,
+    estimated_tokens,
+    how_many_fit,
+    prompt_tokens,
+    token_counter,
+)
 from qabench.errors import InputError
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.runs.log import read_run
-from qabench.tasks.context_window import how_many_fit, prompt_tokens
-from qabench.tasks.token_counting import ESTIMATE, TokenCounter, estimated_tokens, token_counter
 
 PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
 ROUGE = [f"{kind}.{part}" for kind in ("rouge1", "rouge2", "rougeL") for part in ("precision", "recall", "fscore")]

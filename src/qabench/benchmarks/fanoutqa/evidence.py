@@ -16,13 +16,12 @@ from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
+from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
 from qabench.prompts.template import Prompt
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import note_problem
-from qabench.tasks.context_window import context_window, how_many_fit, prompt_tokens
-from qabench.tasks.token_counting import counters
 from qabench.text import Normalizer
 
 FRAGMENT_CHARACTERS = 1024
@@ -88,7 +87,7 @@ def evidence_provided(
             return fill(prompt, document, question, ranked.fragments[:n])
 
         if official:
-            budget = context_window(model, context_length) - answer_tokens
+            budget = context_window(model, context_length) - answer_tokens - counter.message_tokens
         else:
             budget = prompt_tokens(model, context_length, answer_tokens)
         texts = [text for _, text in ranked.fragments]

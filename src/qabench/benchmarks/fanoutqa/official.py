@@ -19,6 +19,7 @@ JUDGE_PROMPT = "official-b60545761d84"
 PROMPTS = {
     "closed-book": "official-421a2040e293",
     "open-book": "official-c8965c122d16",
+    "open-book-gpt-3.5": "official-31ac787565ec",
     "open-book-text": "official-820758faab47",
     "evidence-provided": "official-1562cf34c9bf",
 }
@@ -26,6 +27,9 @@ PROMPTS = {
 # Digests of the columns answer and question in the dataset's order. The answers of test are not public.
 REFERENCES = {"6a912635232c": "dev", "91639e6d3916": "dev_nov23"}
 QUESTIONS = {"1ced282b176c": "dev", "5c67b68ac0f2": "dev_nov23"}
+
+AS_KANI = ", counted as kani counts"
+"""The end of the name of a token counter that counts a message to an OpenAI model as the authors' chat library does."""
 
 # Generation parameters that are part of a run's signatures if they are set.
 GENERATION = (
@@ -85,8 +89,8 @@ _COMMON: Declaration = {
     "protocol": Field(("official",), "protocol: {value}'s own, not the authors'", absent=True),
     "search": Field(("tools", "text"), "search: {value} instead of tool calls or <search> tags", absent=True),
     "tokenizer": Field(
-        lambda value: value.startswith(("the tokenizer ", "the provider of ")),
-        "the model's tokenizer is not available: room in the context window was measured by {value}",
+        lambda value: value.endswith(AS_KANI),
+        "room in the context window was measured by {value}, not by OpenAI's tokenizer as in the authors' chat library",
         absent=True,
     ),
     "wikipedia": Field(("dated",), "Wikipedia: {value} instead of the pages at the dataset's epoch", absent=True),

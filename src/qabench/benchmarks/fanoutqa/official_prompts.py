@@ -37,6 +37,7 @@ class SearchPrompts:
 
     Attributes:
         tools: the prompt for models that call tools; its field is question.
+        tools_gpt_35: the same for gpt-3.5-turbo*.
         text: the prompt for models that write ``<search>...</search>``; its field is question.
         tool: the description of the tool ``search``.
         page: the result of a search that found a page; its fields are title and fragments.
@@ -47,6 +48,7 @@ class SearchPrompts:
     """
 
     tools: Prompt
+    tools_gpt_35: Prompt
     text: Prompt
     tool: str
     page: Prompt
@@ -58,13 +60,14 @@ class SearchPrompts:
 
 @functools.cache
 def open_book() -> SearchPrompts:
-    """The strings of the open-book setting, for models other than gpt-3.5-turbo (for which there is another prompt)."""
+    """Return the strings of the open-book setting."""
     source = _source(OPEN_BOOK)
     search = "WikipediaKani.search"
     page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
     titles = {"similar_searches": "titles"}
     return SearchPrompts(
         tools=_prompt(source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1), {"question"}),
+        tools_gpt_35=_prompt(source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0), {"question"}),
         text=_prompt(source.assigned("prompt", "OpenBookRunner.get_prompt"), {"question"}),
         tool=source.docstring(search),
         page=_prompt(page, {"title", "fragments"}),

@@ -1,35 +1,53 @@
 """The open-book conversation of FanOutQA's authors: their tool, its results, and their handling of a full window.
 
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and the chat library
-(kani) that it uses. Tokens of a message are those of its text; the library adds a few for the chat template, which
-differ by model.
+that it uses, kani 0.7.2.
+
+Differences, all of them in what this project cannot or should not send:
+
+- kani sends a result whose call was dropped with the role "function"; here a call and its result are dropped together,
+  because OpenAI rejects a result without its call.
+- A search that fails, after retries, fails the question instead of telling the model about the error.
+- Arguments that are not JSON are the query (Inspect reads them so); kani tells the model that they are not JSON.
+- The request has `tool_choice: auto`, the default of OpenAI's API.
+- A query is cut after 300 characters for the search of similar titles, which Wikipedia rejects if it is longer.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import anyio
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, execute_tools
-from inspect_ai.solver import Generate, TaskState
-from inspect_ai.tool import Tool, ToolDef
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageTool,
+    ChatMessageUser,
+    execute_tools,
+    get_model,
+)
+from inspect_ai.solver import TaskState
+from inspect_ai.tool import ToolCall, ToolDef, ToolParam, ToolParams
 from inspect_ai.util import concurrency
+from pydantic import ValidationError, validate_call
 
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
 from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
+from qabench.benchmarks.fanoutqa.window import TokenCounter, how_many_fit
 from qabench.errors import QabenchError
 from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import timeouts_fail
-from qabench.tasks.context_window import how_many_fit
 from qabench.tasks.daemon_thread import in_daemon_thread
-from qabench.tasks.token_counting import TokenCounter
 from qabench.text import Normalizer
 
 SECONDS_PER_QUESTION = 600
-TOKENS_FOR_REPLY = 450  # the chat library's default
+TOKENS_FOR_REPLY = 450  # kani's default
+TOOL_MARKUP_TOKENS = 16  # kani adds them to the tokens of the tool's description
+ERRORS_IN_A_ROW = 2  # after so many turns with a failed call, kani sends no tools
 SIMILAR_TITLES = 10
 QUERY_CHARACTERS = 300  # Wikipedia's search rejects longer queries
 _SEARCH = re.compile("<search>(.+?)</search>")
@@ -41,7 +59,7 @@ class OfficialSearch:
 
     Args:
         strings: the authors' strings.
-        question: the query by which the fragments of a page are ranked.
+        query: the text by which the fragments of a page are ranked: the authors' whole question row.
         budget: the maximum number of tokens of a result.
         counter: counts tokens.
         normalizer: the retriever's normalizer.
@@ -50,36 +68,42 @@ class OfficialSearch:
     """
 
     strings: SearchPrompts
-    question: str
+    query: str
     budget: int
     counter: TokenCounter
     normalizer: Normalizer
     seen: Callable[[str, int, int], None]
     wiki: Wikipedia
 
-    def tool(self) -> Tool:
-        """The tool for a model that calls tools; its results are never cut by Inspect."""
+    def tool(self) -> ToolDef:
+        """Return the tool for a model that calls tools, as the authors define it; Inspect never cuts its results."""
 
         async def search(query: str) -> str:
             return await self.search(query)
 
-        # Inspect requires a description of each parameter; the authors' tool has none.
-        return ToolDef(search, "search", self.strings.tool, {"query": "query"}, max_output=0).as_tool()
+        string = ToolParam(type="string")
+        parameters = ToolParams(properties={"query": string}, required=["query"], additionalProperties=None)
+        return ToolDef(search, "search", self.strings.tool, parameters, max_output=0)
+
+    async def tool_tokens(self) -> int:
+        """Return the tokens that kani reserves for the tool, which OpenAI shows to its models as TypeScript."""
+        shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
+        return await self.counter(shown) + TOOL_MARKUP_TOKENS
 
     async def search(self, query: str) -> str:
-        """The best fragments of the page with this title, or the titles of other pages."""
+        """Return the best fragments of the page with this title, or the titles of other pages."""
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            found = await in_daemon_thread(self._find, query)
-        if isinstance(found, str):
+            page = await in_daemon_thread(self._find, query)
+        if isinstance(page, str):
             self.seen(query, 0, 0)
-            return found
+            return page
 
         def render(n: int) -> str:
-            shown = "".join(self.strings.fragment.filled(content=text) for text in found.texts[:n])
-            return self.strings.page.filled(title=found.title, fragments=shown)
+            shown = "".join(self.strings.fragment.filled(content=text) for text in page.texts[:n])
+            return self.strings.page.filled(title=page.title, fragments=shown)
 
-        n, _ = await how_many_fit(found.texts, self.budget, self.counter, render)
-        self.seen(found.title, n, len(found.texts))
+        n, _ = await how_many_fit(page.texts, self.budget - self.counter.message_tokens, self.counter, render)
+        self.seen(page.title, n, len(page.texts))
         return render(n)
 
     def _find(self, query: str) -> _Found | str:
@@ -89,14 +113,14 @@ class OfficialSearch:
         except PageMissing:
             searched = query.strip()[:QUERY_CHARACTERS]
             similar = wiki.search(searched, SIMILAR_TITLES) if searched else []
-            return self.strings.similar.filled(titles=self._titles([one.title for one in similar]))
+            return self.strings.similar.filled(titles=self._titles([result.title for result in similar]))
         if isinstance(page, list):
             return self.strings.ambiguous.filled(titles=self._titles(page))
         try:
             text = wiki.content(page)
         except PageMissing:  # it did not exist at the epoch; upstream treats it as an empty page
             text = ""
-        ranked = rank(self.question, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
+        ranked = rank(self.query, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
         return _Found(page.title, [content for _, content in ranked])
 
     def _titles(self, titles: Sequence[str]) -> str:
@@ -109,73 +133,178 @@ class _Found:
     texts: list[str]
 
 
-Act = Callable[[ChatMessageAssistant], Awaitable[Sequence[ChatMessage]]]
-
-
-async def converse(
-    state: TaskState, generate: Generate, search: OfficialSearch, window: int, in_text: bool
-) -> TaskState:
-    """Alternates replies and searches until a reply does not search; the answer is the last message with text.
-
-    The model sees the newest messages that fit into the window minus ``TOKENS_FOR_REPLY``; the oldest messages,
-    including the question, are dropped.
+async def converse(state: TaskState, search: OfficialSearch, window: int, in_text: bool) -> TaskState:
+    """Alternate replies and searches until a reply does not search; the answer is the last message with text.
 
     Raises:
-        QabenchError: no answer within ten minutes.
+        QabenchError: no answer within ten minutes, or a message that is longer than the window.
     """
-    state.tools = [] if in_text else [search.tool()]
-    act = _searches_in_text(search) if in_text else _tool_calls(state)
-    everything = list(state.messages)
+    room = window - TOKENS_FOR_REPLY - (0 if in_text else await search.tool_tokens())
+    history = _History(list(state.messages), room, search.counter)
+    calls = _Calls([] if in_text else [search.tool()])
     try:
         with anyio.fail_after(SECONDS_PER_QUESTION):
-            while results := await _turn(state, generate, everything, window - TOKENS_FOR_REPLY, search.counter, act):
-                everything += results
+            while True:
+                state.messages = await history.newest()
+                reply = await _reply(state, calls.tools)
+                history.messages.append(reply)
+                if not in_text and state.output.usage:  # kani uses the server's count of a reply, if there is one
+                    history.tokens[len(history.messages) - 1] = state.output.usage.output_tokens
+                results = await (_search_in_text(search, reply) if in_text else calls.run(reply))
+                if not results:
+                    break
+                history.messages += results
     except TimeoutError:
         raise QabenchError(f"no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit") from None
     finally:
-        state.messages = everything
-    said = [message.text for message in everything[1:] if message.text]
-    state.output.completion = said[-1] if said else ""
+        state.messages = history.messages
+    texts = [message.text for message in history.messages[1:] if message.text]
+    state.output.completion = texts[-1] if texts else ""
     return state
 
 
-async def _turn(
-    state: TaskState, generate: Generate, everything: list[ChatMessage], room: int, counter: TokenCounter, act: Act
-) -> Sequence[ChatMessage]:
-    state.messages = await newest(everything, room, counter)
+async def _reply(state: TaskState, tools: Sequence[ToolDef]) -> ChatMessageAssistant:
+    """Return the model's reply; unlike a solver's ``generate``, this accepts parameters without a description."""
     with timeouts_fail():
-        await generate(state, tool_calls="none")
-    reply = state.messages[-1]
-    everything.append(reply)
-    return await act(reply) if isinstance(reply, ChatMessageAssistant) else []
+        state.output = await get_model().generate(state.messages, tools)
+    return state.output.message
 
 
-async def newest(messages: Sequence[ChatMessage], room: int, counter: TokenCounter) -> list[ChatMessage]:
-    """The newest messages that fit; at least one."""
-    kept: list[ChatMessage] = []
-    for message in reversed(messages):
-        calls = " ".join(map(str, getattr(message, "tool_calls", None) or ()))
-        room -= await counter(f"{message.text}{calls}")
-        if room < 0 and kept:
-            break
-        kept.insert(0, message)
-    return kept
+@dataclass
+class _History:
+    """All messages of a conversation.
+
+    Attributes:
+        messages: the messages.
+        room: the maximum number of tokens of those that are sent.
+        counter: counts tokens.
+        tokens: the number of tokens of each counted message, by position.
+    """
+
+    messages: list[ChatMessage]
+    room: int
+    counter: TokenCounter
+    tokens: dict[int, int] = field(default_factory=dict)
+
+    async def newest(self) -> list[ChatMessage]:
+        """Return the newest messages that fit; the oldest ones, including the question, are dropped.
+
+        A reply and the results of its calls are kept or dropped together. If those of the last reply do not fit, its
+        oldest calls are dropped with their results.
+
+        Raises:
+            QabenchError: a message is longer than the window.
+        """
+        sent: list[ChatMessage] = []
+        room = self.room
+        for start, end in reversed(self._groups()):
+            group = self.messages[start:end]
+            tokens = [await self._tokens(position) for position in range(start, end)]
+            if not sent:
+                group, tokens = _shortened(group, tokens, room)
+            room -= sum(tokens)
+            if room < 0:
+                break
+            sent = group + sent
+        return sent
+
+    def _groups(self) -> list[tuple[int, int]]:
+        """Return the range of each message that is not a result, together with the results after it."""
+        starts = [i for i, message in enumerate(self.messages) if not isinstance(message, ChatMessageTool)]
+        return list(zip(starts, [*starts[1:], len(self.messages)], strict=True))
+
+    async def _tokens(self, position: int) -> int:
+        tokens = self.tokens.get(position)
+        if not tokens:
+            message = self.messages[position]
+            tokens = await self.counter.message(message.text)
+            for part in _counted_with(message):
+                tokens += await self.counter(part)
+            self.tokens[position] = tokens
+        if tokens > self.room:
+            raise QabenchError(f"a message has {tokens} tokens, but the window has room for {self.room}")
+        return tokens
 
 
-def _tool_calls(state: TaskState) -> Act:
-    async def act(reply: ChatMessageAssistant) -> Sequence[ChatMessage]:
-        return (await execute_tools([reply], state.tools)).messages if reply.tool_calls else []
+def _counted_with(message: ChatMessage) -> list[str]:
+    """Return what kani counts besides a message's text: names and arguments of calls, and the name of a result."""
+    if isinstance(message, ChatMessageTool):
+        return [message.function] if message.function else []
+    calls = message.tool_calls or [] if isinstance(message, ChatMessageAssistant) else []
+    return [part for call in calls for part in (call.function, json.dumps(call.arguments))]
 
-    return act
+
+def _shortened(group: list[ChatMessage], tokens: list[int], room: int) -> tuple[list[ChatMessage], list[int]]:
+    """Return a reply and its newest results that fit, without its other calls; at least one result is kept."""
+    reply, *results = group
+    while sum(tokens) > room and len(results) > 1:
+        del results[0], tokens[1]
+    if len(results) + 1 < len(group) and isinstance(reply, ChatMessageAssistant):
+        ids = {result.tool_call_id for result in results if isinstance(result, ChatMessageTool)}
+        calls = [call for call in reply.tool_calls or [] if call.id in ids]
+        reply = reply.model_copy(update={"tool_calls": calls})
+    return [reply, *results], tokens
 
 
-def _searches_in_text(search: OfficialSearch) -> Act:
-    async def act(reply: ChatMessageAssistant) -> Sequence[ChatMessage]:
-        reply.text = reply.text.strip()  # the authors' engines strip replies
-        asked = _SEARCH.match(reply.text)
-        if asked is None:
-            return []
-        reply.text = reply.text[: asked.end()]
-        return [ChatMessageUser(content=await search.search(asked[1]))]
+@dataclass
+class _Calls:
+    """Runs the tool calls of replies, with kani's words for calls that it cannot run.
 
-    return act
+    Attributes:
+        defined: the tools that can be called.
+        errors: the number of turns in a row with a call that could not be run.
+        tools: the tools that are sent to the model; none after two turns with errors.
+    """
+
+    defined: Sequence[ToolDef]
+    errors: int = 0
+
+    def __post_init__(self) -> None:
+        self.tools = self.defined
+
+    async def run(self, reply: ChatMessageAssistant) -> list[ChatMessage]:
+        """Return the results of a reply's calls."""
+        results: list[ChatMessage] = []
+        failed = False
+        for call in reply.tool_calls or []:
+            if problem := _problem(call):
+                failed = True
+                name = call.function if call.function == "search" else None
+                results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
+            else:
+                alone = reply.model_copy(update={"tool_calls": [call]})
+                results += (await execute_tools([alone], self.defined)).messages
+        self.errors = self.errors + 1 if failed else 0
+        if self.errors == ERRORS_IN_A_ROW:
+            self.tools = []
+        return results
+
+
+def _search_arguments(query: str) -> None:
+    """Take the arguments of the authors' function, whose name is in the error messages."""
+
+
+_search_arguments.__qualname__ = "WikipediaKani.search"
+
+
+def _problem(call: ToolCall) -> str | None:
+    """Return what kani tells the model about a call that it cannot run; None if it can."""
+    if call.function != "search":
+        return f"The function {call.function!r} is not defined. Only use the provided functions."
+    if call.parse_error:
+        return call.parse_error.rpartition("Error details: ")[2]
+    try:
+        validate_call(_search_arguments)(**call.arguments)
+    except ValidationError as error:
+        return str(error)
+    return None
+
+
+async def _search_in_text(search: OfficialSearch, reply: ChatMessageAssistant) -> list[ChatMessage]:
+    """Return the result of the search at the beginning of a reply, which is cut after it; [] if there is none."""
+    reply.text = reply.text.strip()  # the authors' engines strip replies
+    tag = _SEARCH.match(reply.text)
+    if tag is None:
+        return []
+    reply.text = reply.text[: tag.end()]
+    return [ChatMessageUser(content=await search.search(tag[1]))]

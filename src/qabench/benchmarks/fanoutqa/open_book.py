@@ -17,18 +17,18 @@ from inspect_ai.model import (
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from qabench.benchmarks.fanoutqa import prompts
+from qabench.benchmarks.fanoutqa import official_prompts, prompts
 from qabench.benchmarks.fanoutqa.evidence import retrieval_signature
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
+from qabench.benchmarks.fanoutqa.official import PROMPTS
 from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.official_search import OfficialSearch, converse
 from qabench.benchmarks.fanoutqa.wikipedia_tool import WikipediaTool
+from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, prompt_tokens
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.tasks.common import note_problem, timeouts_fail
-from qabench.tasks.context_window import context_window, prompt_tokens
-from qabench.tasks.token_counting import TokenCounter, counters
 
 SEARCHES = ("auto", "tools", "text")
 TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
@@ -89,10 +89,12 @@ def open_book(
 
         async def attempt(how: str) -> TaskState:
             prompt = by_search[how]
+            if how == "tools" and prompt.label == PROMPTS["open-book"] and is_gpt_35(model):
+                prompt = official_prompts.open_book().tools_gpt_35
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
             if official:
-                return await converse(state, generate, official_search(state, counter, window), window, how == "text")
+                return await converse(state, official_search(state, counter, window), window, how == "text")
             conversation, tool = await _prepared(state, generate, model, counter, normalizer)
             return await (_in_text if how == "text" else _with_tools)(conversation, tool, turns)
 
@@ -108,8 +110,8 @@ def open_book(
 
     def official_search(state: TaskState, counter: TokenCounter, window: int) -> OfficialSearch:
         assert official
-        question = state.metadata["question"]
-        return OfficialSearch(official, question, window // 2, counter, normalizer, _seen(state), source)
+        query = state.metadata["query"]
+        return OfficialSearch(official, query, window // 2, counter, normalizer, _seen(state), source)
 
     async def _prepared(
         state: TaskState, generate: Generate, model: Model, counter: TokenCounter, normalizer: Any
@@ -121,6 +123,11 @@ def open_book(
         return _Conversation(state, generate, room, counter), tool
 
     return solve
+
+
+def is_gpt_35(model: Model) -> bool:
+    """Return whether the authors' runner has a prompt of its own for a model."""
+    return model.name.rpartition("/")[2].startswith("gpt-3.5-turbo")
 
 
 def _seen(state: TaskState) -> Callable[[str, int, int], None]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import loads, type_name
+from qabench.data.rows import read_json_list
 from qabench.errors import InputError
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fanoutqa.parse import read_rows
@@ -23,18 +24,28 @@ class Questions:
         config: the config's name; "file:NAME" for a file.
         rows: the rows of the dataset; without ``answer`` if the answers are not public.
         data_digest: twelve hex digits of the file's digest.
+        path: the file.
         public: whether the questions have answers.
     """
 
     config: str
     rows: Sequence[Mapping[str, Any]]
     data_digest: str
+    path: Path
     public: bool = True
 
     @cached_property
     def by_id(self) -> dict[str, Mapping[str, Any]]:
         """The rows by question id."""
         return {row["id"]: row for row in self.rows}
+
+    def source_rows(self) -> dict[str, str]:
+        """Return each row of the file as Python prints it, by question id: keys in the order of the file.
+
+        The authors' open-book runner ranks the fragments of a page by this text instead of by the question: the titles
+        of the evidence are in it, and for development questions the decomposition with all answers.
+        """
+        return {row.fields["id"]: str(row.fields) for row in read_json_list(self.path)}
 
     def reference(self, question_id: str) -> Any:
         """The reference answer of a question."""
@@ -59,8 +70,9 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
     table = dataset_table("fanoutqa")
     chosen = table.config(config)
     ((split, (path,)),) = chosen.splits.items()
-    rows = list(read_rows(open_path(table.name, path), chosen.name))
-    return Questions(chosen.name, rows, file_digest(table.name, path), split != "test")
+    file_path = open_path(table.name, path)
+    rows = list(read_rows(file_path, chosen.name))
+    return Questions(chosen.name, rows, file_digest(table.name, path), file_path, split != "test")
 
 
 def with_answers(questions: Questions) -> Questions:
@@ -96,7 +108,7 @@ def _of_file(file: Path) -> Questions:
     ids = [row["id"] for row in rows]
     if repeated := next((id for i, id in enumerate(ids) if id in ids[:i]), None):
         raise InputError(f"{file}: the id {repeated!r} occurs more than once; ids must be unique")
-    return Questions(f"file:{file.name}", rows, digest)
+    return Questions(f"file:{file.name}", rows, digest, file)
 
 
 def evidence_pages(config: str | None = None) -> list[dict[str, Any]]:

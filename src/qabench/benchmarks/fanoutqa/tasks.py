@@ -8,6 +8,7 @@ from typing import Any
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
+from inspect_ai.model._model import active_model
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver
 
@@ -15,13 +16,13 @@ from qabench.answers import loads, text_of
 from qabench.benchmarks.fanoutqa import official_prompts, prompts
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.official_prompts import AUTO, OFFICIAL, chosen_prompt, chosen_protocol
-from qabench.benchmarks.fanoutqa.open_book import open_book
+from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
+from qabench.benchmarks.fanoutqa.window import check_window
 from qabench.evaluation.signature import digest, signature
 from qabench.prompts.template import Prompt
 from qabench.tasks.common import ask, chosen, sample, task_metadata
-from qabench.tasks.context_window import check_window
 
 ANSWER_TOKENS = 520
 """The number of tokens reserved for the answer."""
@@ -102,7 +103,8 @@ def fanoutqa_open_book(
         prompt: see ``fanoutqa_closed_book``.
         protocol: "official": one tool, ``search``, and the authors' handling of the conversation; "qabench": a second
             tool that reads a page again, a limit of turns, and the oldest results are dropped first; "auto": the same
-            as the prompt.
+            as the prompt. Official also ranks the fragments of a page by the whole question row, as the authors'
+            runner does; this project's protocol ranks them by the question.
         search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or "auto": tools, and
             text for a model whose provider rejects them.
         turns: with protocol "qabench", the maximum number of replies before the model must answer.
@@ -133,6 +135,8 @@ def fanoutqa_open_book(
         wiki,
     )
     first = by_search["text" if search == "text" else "tools"]
+    if strings and first is strings.tools and (model := active_model()) and is_gpt_35(model):
+        first = strings.tools_gpt_35
     data = _Data(config, questions, ids, category, "open-book", first, how)
     return data.task(solver, metrics, lemmatizer, judge)
 
@@ -203,7 +207,10 @@ class _Data:
         self.setting = setting
         self.prompt = prompt
         self.protocol = protocol
-        self.samples = chosen((_sample(row, prompt) for row in self.questions.rows), ids, category)
+        queries = self.questions.source_rows() if setting == "open-book" and protocol == OFFICIAL else {}
+        self.samples = chosen(
+            (_sample(row, prompt, queries.get(row["id"])) for row in self.questions.rows), ids, category
+        )
 
     def task(self, solver: Solver | list[Solver], metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Task:
         """The task of a setting."""
@@ -242,7 +249,7 @@ class _Data:
         return scorer if self.questions.public else None
 
 
-def _sample(row: Mapping[str, Any], prompt: Prompt) -> Sample:
+def _sample(row: Mapping[str, Any], prompt: Prompt, query: str | None) -> Sample:
     answer = {"answer": row["answer"]} if "answer" in row else {}
     with_evidence = "documents" in prompt.fields()
     return sample(
@@ -253,4 +260,5 @@ def _sample(row: Mapping[str, Any], prompt: Prompt) -> Sample:
         groups_of(row),
         **answer,
         **({"necessary_evidence": row["necessary_evidence"]} if with_evidence else {}),
+        **({"query": query} if query is not None else {}),
     )

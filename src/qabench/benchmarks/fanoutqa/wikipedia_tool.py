@@ -10,11 +10,10 @@ from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
+from qabench.benchmarks.fanoutqa.window import TokenCounter, how_many_fit
 from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.context_window import how_many_fit
 from qabench.tasks.daemon_thread import in_daemon_thread
-from qabench.tasks.token_counting import TokenCounter
 from qabench.text import Normalizer
 
 SIMILAR_TITLES = 10

@@ -1,0 +1,276 @@
+"""A model's context window: its length, its token counts, and the number of passages that fit into it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import anyio
+from inspect_ai.model import Model, ModelAPI, get_model_info
+
+# Two objects for which Inspect has no public names.
+from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.model._model import active_model
+
+from qabench.benchmarks.fanoutqa.official import AS_KANI
+from qabench.errors import InputError, MissingExtra
+from qabench.sources.resolve import offline_variable
+
+TEMPLATE_TOKENS = 64
+"""Tokens reserved for the chat template: its markers, and the system prompt that some templates add."""
+_PIECE = re.compile(r"[A-Za-z]+|\n+|[^A-Za-z\s]")
+_LETTERS_A_TOKEN = 5
+ESTIMATE = f"an estimate: {_LETTERS_A_TOKEN} letters, or 1 other character, per token"
+KANI_MESSAGE_TOKENS = 7
+"""The tokens that kani 0.7.2 adds to every message to an OpenAI model, for the chat template."""
+
+
+def context_window(model: Model, context_length: int | None) -> int:
+    """Return the length of a model's context window in tokens, for prompt and reply together.
+
+    Args:
+        model: the model.
+        context_length: the length given by the user; None means the one that Inspect knows.
+
+    Raises:
+        InputError: the length is unknown, or not above 0.
+    """
+    info = get_model_info(model) if context_length is None else None
+    length = context_length or (info.context_length if info else None)
+    if context_length is not None and context_length < 1:
+        raise InputError(f"context_length is {context_length}; it must be at least 1 (a number of tokens)")
+    if not length:
+        raise InputError(
+            f"the context window of {model} is not known: set it in tokens, such as --context-length 8192 in "
+            "`qabench run` or -T context_length=8192, or register the model with inspect_ai.model.set_model_info"
+        )
+    return length
+
+
+def check_window(context_length: int | None) -> None:
+    """Raise InputError before the run if the context window of its model is unknown.
+
+    If no model is known when the task is created, the check passes, and each sample fails with the same error later.
+    """
+    if (model := active_model()) is not None:
+        context_window(model, context_length)
+
+
+def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) -> int:
+    """Return the maximum number of tokens of a prompt that leaves room for the reply.
+
+    Args:
+        model: the model.
+        context_length: see ``context_window``.
+        answer_tokens: tokens reserved for the reply; the run's ``--max-tokens`` is used if it is larger.
+
+    Raises:
+        InputError: the window is unknown, or too short for an answer.
+    """
+    window = context_window(model, context_length)
+    reserve = max(answer_tokens, active_generate_config().max_tokens or 0)
+    room = window - reserve - TEMPLATE_TOKENS
+    info = get_model_info(model) if context_length is None else None
+    if info and info.input_tokens:
+        room = min(room, info.input_tokens - TEMPLATE_TOKENS)
+    if room < 1:
+        raise InputError(
+            f"a window of {window} tokens is too short: {reserve} of them are reserved for the answer and "
+            f"{TEMPLATE_TOKENS} for the chat template"
+        )
+    return room
+
+
+async def how_many_fit(
+    texts: Sequence[str], budget: int, counter: TokenCounter, render: Callable[[int], str]
+) -> tuple[int, int]:
+    """Return the number of texts, from the first, that fit into a prompt, and the tokens of that prompt.
+
+    Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few steps are needed: each
+    one estimates the position from the tokens per character of the last one.
+
+    Args:
+        texts: the texts, in order.
+        budget: the maximum number of tokens of the prompt.
+        render: returns the prompt with the first n texts; a longer prompt must have more tokens.
+
+    Returns:
+        (0, tokens of the prompt without texts) even if that exceeds the budget.
+    """
+    ends = list(accumulate((len(text) for text in texts), initial=0))
+    fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
+    tokens = tokens_of_fitting = await counter(render(0))
+    while tokens_of_fitting <= budget and too_many - fits > 1:
+        characters = ends[fits] + (budget - tokens_of_fitting) / tokens_a_character
+        guess = min(max(bisect_right(ends, characters) - 1, fits + 1), too_many - 1)
+        tokens = await counter(render(guess))
+        if tokens <= budget:
+            fits, tokens_of_fitting = guess, tokens
+        else:
+            too_many = guess
+        tokens_a_character = max(tokens / max(len(render(guess)), 1), 0.01)
+    return fits, tokens_of_fitting
+
+
+@dataclass(frozen=True)
+class TokenCounter:
+    """A way to count tokens.
+
+    Attributes:
+        name: the method, for logs and signatures.
+        count: returns the number of tokens of a text.
+        message_tokens: the tokens that a message has in addition to those of its text.
+    """
+
+    name: str
+    count: Callable[[str], Awaitable[int]]
+    message_tokens: int = 0
+
+    async def __call__(self, text: str) -> int:
+        """Return the number of tokens of a text."""
+        return await self.count(text)
+
+    async def message(self, text: str) -> int:
+        """Return the number of tokens of a message with this text."""
+        return self.message_tokens + (await self.count(text) if text else 0)
+
+
+async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
+    """Return the best available way to count a model's tokens.
+
+    In this order: the tokenizer in the argument; for an OpenAI model, its tokenizer and what kani adds to a message;
+    the provider's count (the counting services of Anthropic, Google and xAI); the tokenizer with the model's name, if
+    that is a folder or in the Hugging Face cache; Inspect's estimate, which needs OpenAI's vocabulary;
+    ``estimated_tokens``.
+
+    Args:
+        model: the model that will read the text.
+        tokenizer: a folder with tokenizer.json, that file, or a repository on the Hub.
+
+    Raises:
+        InputError: the tokenizer does not exist.
+        MissingExtra: the package tokenizers is not installed.
+    """
+    if tokenizer:
+        return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
+    if _counts_itself(model) and await _works(model):
+        if _is_openai(model):
+            return TokenCounter(f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS)
+        return TokenCounter(f"the provider of {model}", model.count_tokens)
+    for name in _names(model):
+        try:
+            return _of_tokenizer(name, _tokenizer(name, fetch=False))
+        except (InputError, MissingExtra):
+            continue
+    if not offline_variable() and await _works(model):
+        return TokenCounter("Inspect's estimate: tokens of o200k_base plus 10%", model.count_tokens)
+
+    async def estimate(text: str) -> int:
+        return estimated_tokens(text)
+
+    return TokenCounter(ESTIMATE, estimate)
+
+
+def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]]:
+    """Return ``token_counter`` with a cache by model."""
+    by_model: dict[str, TokenCounter] = {}
+
+    async def counter_of(model: Model) -> TokenCounter:
+        if str(model) not in by_model:
+            by_model[str(model)] = await token_counter(model, tokenizer)
+        return by_model[str(model)]
+
+    return counter_of
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate the tokens of a text for an unknown tokenizer; an overestimate, so that prompts are not too long.
+
+    A word counts as one token per five letters. A digit, a punctuation mark, a character of another script, and a run
+    of line breaks count as one token each. Compared with OpenAI's cl100k, this gives 1.2 to 1.3 times the tokens for
+    prose and models' answers, and 1.3 times for tables of numbers, whose digits some tokenizers count one by one.
+    """
+    return sum(
+        -(-len(piece) // _LETTERS_A_TOKEN) if piece[0].isascii() and piece[0].isalpha() else 1
+        for piece in _PIECE.findall(text)
+    )
+
+
+def _of_tokenizer(name: str, tokenizer: Any) -> TokenCounter:
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    async def in_thread(text: str) -> int:
+        return await anyio.to_thread.run_sync(count, text)
+
+    return TokenCounter(f"the tokenizer {name}", in_thread)
+
+
+def _tokenizer(name: str, fetch: bool) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingExtra('counting with a tokenizer needs tokenizers: pip install "qabench[run]"') from None
+    path = Path(name).expanduser()
+    if path.exists():
+        file = path / "tokenizer.json" if path.is_dir() else path
+        if not file.is_file():
+            raise InputError(f"the folder {path} has no tokenizer.json")
+    else:
+        file = _from_hub(name, fetch)
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises plain exceptions
+        raise InputError(f"{file} is not a tokenizer that the package tokenizers can read: {error}") from None
+
+
+def _from_hub(name: str, fetch: bool) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise InputError(
+            f"the tokenizer {name!r} does not exist ({type(error).__name__}): use a folder with tokenizer.json, that "
+            "file, or a repository on the Hub (without network access: one in the cache)"
+        ) from None
+
+
+def _counts_itself(model: Model) -> bool:
+    api = type(model.api)
+    return api.count_tokens is not ModelAPI.count_tokens or api.count_text_tokens is not ModelAPI.count_text_tokens
+
+
+async def _works(model: Model) -> bool:
+    try:
+        # Without Inspect's retries: a service that cannot be reached does not work.
+        await model.api.count_tokens("one two three")
+    except Exception:
+        return False
+    return True
+
+
+def _is_openai(model: Model) -> bool:
+    """Return whether tiktoken knows the model's encoding; other servers can be used through the same provider."""
+    provider, _, name = str(model).partition("/")
+    if provider != "openai":
+        return False
+    from tiktoken import encoding_name_for_model
+
+    try:
+        encoding_name_for_model(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _names(model: Model) -> list[str]:
+    """Return the model's name, and the name without its first parts, which can be providers and services."""
+    parts = model.api.model_name.partition(":")[0].split("/")  # "org/name:provider" names a provider of the Hub
+    return ["/".join(parts[i:]) for i in range(max(len(parts) - 1, 1))]
