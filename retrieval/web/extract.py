@@ -1,43 +1,115 @@
-"""The main text of an HTML page, by trafilatura."""
+"""The main text of an HTML page, by trafilatura in a worker process that is ended when a page takes too long."""
 
 from __future__ import annotations
 
+import contextlib
+import struct
+import subprocess
+import sys
+import threading
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import IO, Any
 
 from qabench.errors import MissingExtra
+from qabench.io.http import decoded
 
 EXTRA = "pip install 'qabench[web]'"
+SECONDS = 30.0  # for one page; a tag with 60,000 attributes takes the parser minutes
+SIZES = struct.Struct(">II")
 
 
-def extractor() -> str:
-    """The name and version of the extractor, for signatures. Raises MissingExtra if it is not installed."""
-    _trafilatura()
-    return f"trafilatura-{metadata.version('trafilatura')}"
+class Extractor:
+    """Reads pages in one worker process, which ends with this one. Safe for several threads.
+
+    Attributes:
+        name: the extractor and its version, for signatures.
+
+    Raises:
+        MissingExtra: trafilatura is not installed.
+    """
+
+    def __init__(self) -> None:
+        _trafilatura()
+        self.name = f"trafilatura-{metadata.version('trafilatura')}"
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def text(self, html: bytes, charset: str | None = None) -> str | None:
+        """Return ``main_text``; None if it takes longer than ``SECONDS`` or ends the worker process."""
+        with self._lock:
+            if self._worker is None:
+                self._worker = _started()
+            timer = threading.Timer(SECONDS, self._worker.kill)
+            timer.start()
+            try:
+                return _exchange(self._worker, html, charset or "")
+            except (OSError, EOFError):
+                self._end()
+                return None
+            finally:
+                timer.cancel()
+
+    def close(self) -> None:
+        """End the worker process."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+            with contextlib.suppress(OSError):  # what was not written yet
+                worker.communicate()
 
 
 def main_text(html: bytes, charset: str | None = None) -> str:
-    """The text of a page without navigation, advertisements and comments; paragraphs are separated by newlines.
+    """Return the text of a page without navigation, advertisements and comments, one line per paragraph.
 
     Args:
         html: the page.
-        charset: as the server declared it; None: it is detected.
+        charset: as the server declared it. Without it, and if it is not an encoding of text, it is detected.
 
     Returns:
         "" if the page has no main text, or is damaged beyond what the parser repairs.
     """
-    trafilatura = _trafilatura()
-    page: bytes | str = html
-    if charset:
-        try:
-            page = html.decode(charset, "replace")
-        except LookupError:  # a charset that Python does not know
-            page = html
+    page = decoded(html, charset)
     try:
-        return trafilatura.extract(page, include_comments=False) or ""
+        return _trafilatura().extract(html if page is None else page, include_comments=False) or ""
     except (ValueError, TypeError, AttributeError, RecursionError):  # its parser meets any input of the web
         return ""
+
+
+def _started() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", "from qabench.retrieval.web.extract import serve; serve()"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def _exchange(worker: subprocess.Popen[bytes], html: bytes, charset: str) -> str:
+    assert worker.stdin is not None and worker.stdout is not None
+    worker.stdin.write(SIZES.pack(len(html), len(charset.encode())) + html + charset.encode())
+    worker.stdin.flush()
+    size, _ = SIZES.unpack(_read(worker.stdout, SIZES.size))
+    return _read(worker.stdout, size).decode("utf-8", "surrogatepass")
+
+
+def serve() -> None:
+    """Answer requests on standard input until it ends, which it does when the parent process ends."""
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        while True:
+            page, charset = SIZES.unpack(_read(requests, SIZES.size))
+            text = main_text(_read(requests, page), _read(requests, charset).decode()).encode("utf-8", "surrogatepass")
+            answers.write(SIZES.pack(len(text), 0) + text)
+            answers.flush()
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
 
 
 @cache

@@ -1,26 +1,31 @@
-"""Fetches pages politely: robots.txt, a delay per host, limits, public addresses only, and a cache on disk."""
+"""Polite page fetching: robots.txt, a delay per host, limits, public addresses only, and a cache on disk."""
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from qabench.io.http import retry_after
+from qabench.errors import MissingExtra
+from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.retrieval.web.cache import WebCache
-from qabench.retrieval.web.limits import PageLimits
-from qabench.retrieval.web.robots import allows, crawl_delay, rules_of
-from qabench.retrieval.web.transfer import Response, Transfer, Unread
+from qabench.retrieval.web.extract import EXTRA
+from qabench.retrieval.web.provider import PageLimits
 
 READ = "read"
-DAY = 86400.0  # after a day robots.txt is read again (RFC 9309), and a failure that may pass is tried again
-LONGEST_WAIT = 30.0  # seconds; a host that asks for more between two requests is not asked
+DAY = 86400.0  # after a day robots.txt is read again (RFC 9309), and a transient failure is tried again
+LONGEST_WAIT = 30.0  # seconds; pages of a host that asks for more between two requests are not fetched
 RETRIED = frozenset({429, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HTML = ("text/html", "application/xhtml+xml")
+ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
 CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+AGENT = "qabench"
+LARGEST_RULES = 500 << 10  # bytes of robots.txt that are read, as RFC 9309 asks for at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class FetchedPage:
     """The result of fetching one URL.
 
     Attributes:
-        url: as it was asked for.
+        url: the requested URL.
         outcome: "read", or the reason why there is no page: "robots.txt", "timeout", "status 404", "not HTML",
             "too large", "blocked address", "connection failed", "too many redirects", "invalid URL" or others.
         detail: more about a failure.
@@ -47,136 +52,157 @@ class PageFetcher:
     """Fetches pages within limits; safe for several threads.
 
     Args:
-        cache: where pages and failures are kept. Failures that may pass, such as timeouts, are kept for a day.
+        cache: where pages and failures are kept. Transient failures, such as timeouts, are kept for a day.
         limits: see ``PageLimits``.
     """
 
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
         self.cache = cache
         self.limits = limits
-        self._transfer = Transfer(limits)
+        self._client = HttpClient(
+            seconds=limits.timeout,
+            max_bytes=limits.max_bytes,
+            headers={"Accept": ACCEPTED},
+            redirects="none",
+            addresses="private" if limits.private_addresses else "public",
+        )
         self._lock = threading.Lock()
         self._busy: dict[str, threading.Lock] = {}
         self._next: dict[str, float] = {}
 
     def fetch(self, url: str) -> FetchedPage:
-        """The page of a URL, from the cache if it is there. Failures are outcomes, not exceptions."""
-        with self._lock_of(url):  # a thread that wants the same page waits and finds it in the cache
-            if (known := self._known(url)) is not None:
-                return known
-            passing = False
+        """Return the page of a URL, from the cache if it is there. Failures are outcomes, not exceptions."""
+        with self._lock_of(url):  # a second thread with the same URL waits and reads the cache
+            if (page := self._cached(url)) is not None:
+                return page
+            transient = False
             try:
                 page = self._page(url)
-            except Unread as error:
+            except HttpError as error:
                 page = FetchedPage(url, error.reason, error.detail)
-                passing = error.passing
+                transient = error.transient
             except ValueError as error:  # a URL that urllib cannot split
                 page = FetchedPage(url, "invalid URL", str(error)[:200])
-            self._keep(page, passing)
+            self._store(page, transient)
             return page
 
     def close(self) -> None:
-        """Closes the connections."""
-        self._transfer.close()
+        """Close the connections."""
+        self._client.close()
 
     def _lock_of(self, url: str) -> threading.Lock:
         with self._lock:
             return self._busy.setdefault(url, threading.Lock())
 
-    def _keep(self, page: FetchedPage, passing: bool) -> None:
+    def _store(self, page: FetchedPage, transient: bool) -> None:
         html = page.html.decode("latin-1")  # one character per byte
-        about = {"outcome": page.outcome, "detail": page.detail, "charset": page.charset, "passing": passing}
+        about = {"outcome": page.outcome, "detail": page.detail, "charset": page.charset, "passing": transient}
         self.cache.put("pages", self._key(page.url), about | {"html": html})
 
     def _key(self, url: str) -> str:
         # A page that may not be fetched under one policy may be fetched under the other.
         return f"private {url}" if self.limits.private_addresses else url
 
-    def _known(self, url: str) -> FetchedPage | None:
-        found = self.cache.get("pages", self._key(url))
-        if found and found["passing"]:
-            found = self.cache.get("pages", self._key(url), DAY)
-        if found is None:
+    def _cached(self, url: str) -> FetchedPage | None:
+        entry = self.cache.get("pages", self._key(url))
+        if entry and entry["passing"]:
+            entry = self.cache.get("pages", self._key(url), DAY)
+        if entry is None:
             return None
-        html = found["html"].encode("latin-1")
-        return FetchedPage(url, found["outcome"], found["detail"], html, found["charset"])
+        html = entry["html"].encode("latin-1")
+        return FetchedPage(url, entry["outcome"], entry["detail"], html, entry["charset"])
 
     def _page(self, url: str) -> FetchedPage:
         response = self._following(url)
         kind = response.headers.get("content-type", "")
         if kind and kind.partition(";")[0].strip().lower() not in HTML:
-            raise Unread("not HTML", kind[:100])
+            raise HttpError("not HTML", kind[:100])
         charset = CHARSET.search(kind)
-        return FetchedPage(url, READ, "", response.body, charset[1] if charset else None)
+        return FetchedPage(url, READ, "", response.content, charset[1] if charset else None)
 
     def _following(self, url: str, *, robots: bool = True) -> Response:
-        """The response with status 200 that a URL leads to; every target's rules and address are checked."""
+        """Return the response that a URL leads to; the rules and the address of every redirect are checked."""
         for _ in range(self.limits.redirects + 1):
-            delay = self._allowed(url) if robots else 0.0
+            delay = self._allowed_delay(url) if robots else 0.0
             response = self._patiently(url, max(delay, self.limits.delay))
             if response.status not in REDIRECTS:
                 break
             url = urljoin(url, response.headers.get("location", ""))
         else:
-            raise Unread("too many redirects", f"more than {self.limits.redirects}")
+            raise HttpError("too many redirects", f"more than {self.limits.redirects}")
         if robots and response.status != 200:
-            raise Unread(f"status {response.status}", passing=response.status >= 500 or response.status == 429)
+            transient = response.status >= 500 or response.status == 429
+            raise HttpError(f"status {response.status}", transient=transient)
         return response
 
     def _patiently(self, url: str, delay: float) -> Response:
-        """The response to one request, when it is the host's turn; repeated once if the failure may pass."""
+        """Return a response after the per-host delay; transient failures are retried once."""
         self._wait_for_turn(url, delay)
         try:
-            response = self._transfer.get(url)
-            asked = retry_after(response.headers.get("retry-after")) or delay
-            if response.status not in RETRIED or asked > LONGEST_WAIT:
+            response = self._client.once(url)
+            wait = retry_after(response.headers.get("retry-after")) or delay
+            if response.status not in RETRIED or wait > LONGEST_WAIT:
                 return response
-        except Unread as error:
-            if not error.passing or error.reason == "timeout":
+        except HttpError as error:
+            if not error.transient or error.reason == "timeout":
                 raise
-            asked = delay
-        self._wait_for_turn(url, delay, asked)
-        return self._transfer.get(url)
+            wait = delay
+        self._wait_for_turn(url, delay, wait)
+        return self._client.once(url)
 
-    def _wait_for_turn(self, url: str, delay: float, asked: float = 0.0) -> None:
-        """Sleeps until the host may be asked again, and takes that turn."""
+    def _wait_for_turn(self, url: str, delay: float, wait: float = 0.0) -> None:
+        """Sleep until the next request to the host is allowed."""
         host = urlsplit(url).netloc.lower()
         with self._lock:
             now = time.monotonic()
-            turn = max(now + asked, self._next.get(host, 0.0))
+            turn = max(now + wait, self._next.get(host, 0.0))
             if turn - now > LONGEST_WAIT + self.limits.timeout * self.limits.results:
-                raise Unread("host is busy", f"{host}: {turn - now:.0f} s until its next turn", passing=True)
+                raise HttpError("host is busy", f"{host}: {turn - now:.0f} s until its next turn", transient=True)
             self._next[host] = turn + delay
         time.sleep(max(0.0, turn - now))
 
-    def _allowed(self, url: str) -> float:
-        """The seconds between requests that the host's robots.txt asks for. Raises Unread if it forbids the URL."""
+    def _allowed_delay(self, url: str) -> float:
+        """Return the seconds between requests that robots.txt asks for. Raises HttpError if it forbids the URL."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise Unread("invalid URL", url[:200])
-        rules = self._rules(f"{parts.scheme}://{parts.netloc}/robots.txt")
-        if not allows(rules, url):
-            raise Unread("robots.txt", "the host's robots.txt forbids this page")
-        if (delay := crawl_delay(rules)) > LONGEST_WAIT:
-            raise Unread("robots.txt", f"the host's robots.txt asks for {delay:g} s between requests")
+            raise HttpError("invalid URL", url[:200])
+        rules = _parser().parse(self._rules(f"{parts.scheme}://{parts.netloc}/robots.txt"))
+        if not rules.can_fetch(url, AGENT):
+            raise HttpError("robots.txt", "the host's robots.txt forbids this page")
+        if (delay := float(rules.crawl_delay(AGENT) or 0)) > LONGEST_WAIT:
+            raise HttpError("robots.txt", f"the host's robots.txt asks for {delay:g} s between requests")
         return delay
 
     def _rules(self, url: str) -> str:
         with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
-            if (known := self.cache.get("robots", self._key(url), DAY)) is not None:
-                return self._known_rules(known)
-            value = {"rules": "", "reason": "", "detail": ""}
-            try:
-                value["rules"] = rules_of(self._following(url, robots=False))
-            except Unread as error:
-                if not error.passing:
-                    raise
-                value |= {"reason": error.reason, "detail": f"robots.txt: {error.detail}"}
-            self.cache.put("robots", self._key(url), value)
-            return self._known_rules(value)
+            entry = self.cache.get("robots", self._key(url), DAY)
+            if entry is None:
+                entry = {"rules": "", "reason": "", "detail": ""}
+                try:
+                    entry["rules"] = _rules_in(self._following(url, robots=False))
+                except HttpError as error:
+                    if not error.transient:
+                        raise
+                    entry |= {"reason": error.reason, "detail": f"robots.txt: {error.detail}"}
+                self.cache.put("robots", self._key(url), entry)
+            if entry["reason"]:  # the rules are unknown, so no page is fetched
+                raise HttpError(entry["reason"], entry["detail"], transient=True)
+            return str(entry["rules"])
 
-    @staticmethod
-    def _known_rules(value: dict[str, str]) -> str:
-        if value["reason"]:  # a host whose rules are unknown is not asked
-            raise Unread(value["reason"], value["detail"], passing=True)
-        return value["rules"]
+
+def _rules_in(response: Response) -> str:
+    """Return the rules: everything is allowed if the host has none (4xx). Raises HttpError if it failed (5xx, 429)."""
+    if response.status == 200:
+        return response.content[:LARGEST_RULES].decode("utf-8", "replace")
+    if 400 <= response.status < 500 and response.status != 429:
+        return ""
+    raise HttpError("robots.txt", f"status {response.status}", transient=True)
+
+
+@functools.cache
+def _parser() -> Any:
+    try:
+        import protego
+    except ImportError as error:
+        raise MissingExtra(f"fetching web pages needs {error.name}: {EXTRA}") from None
+    return protego.Protego

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qabench.errors import QabenchError
+from qabench.io.http import HttpClient, HttpError, Response, Retry
+from qabench.io.limits import json_of
+from qabench.io.terminal import printable
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.provider import SearchProvider
-from qabench.retrieval.wiki.http import Answer, PoliteClient, Refused
-from qabench.retrieval.wiki.page import WikiError
-from qabench.sources.download import Retry
 
-if TYPE_CHECKING:
-    import httpx2
-
-RETRY = Retry(attempts=4, first_wait=1.0, longest_wait=60.0, connect_timeout=10.0, read_timeout=30.0)
+RETRY = Retry(attempts=4, first_wait=1.0)
 
 
 class SearchFailed(QabenchError):
     """A search API gave no usable response; the message never contains its key."""
-
-
-class _Client(PoliteClient):
-    """A client that sends parameters as the provider wants them."""
-
-    def __init__(self, provider: SearchProvider, retry: Retry) -> None:
-        super().__init__(retry=retry, headers={"Accept": "application/json"} | provider.request("")[1])
-        self.method = provider.method
-
-    def _request(self, client: httpx2.Client, url: str, params: Mapping[str, Any]) -> httpx2.Request:
-        if self.method == "POST":
-            return client.build_request("POST", url, json=dict(params))
-        return super()._request(client, url, params)
 
 
 class Searcher:
@@ -42,7 +26,8 @@ class Searcher:
     def __init__(self, provider: SearchProvider, cache: WebCache, retry: Retry = RETRY) -> None:
         self.provider = provider
         self.cache = cache
-        self._client = _Client(provider, retry)
+        headers = {"Accept": "application/json"} | provider.request("")[1]
+        self._client = HttpClient(retry=retry, seconds=60.0, read_seconds=30.0, headers=headers)
 
     def search(self, query: str) -> list[str]:
         """The addresses of the pages found for a query, best first; at most ``provider.pages.results``.
@@ -52,25 +37,28 @@ class Searcher:
                 failed search is never kept, and never counts as "nothing found".
         """
         key = self.provider.key(query)
-        if (known := self.cache.get("searches", key)) is None:
-            known = {"addresses": self._asked(query)}
-            self.cache.put("searches", key, known)
-        addresses: list[str] = known["addresses"]
+        if (entry := self.cache.get("searches", key)) is None:
+            entry = {"addresses": self._addresses(query)}
+            self.cache.put("searches", key, entry)
+        addresses: list[str] = entry["addresses"]
         return addresses[: self.provider.pages.results]
 
     def close(self) -> None:
         """Closes the connections."""
         self._client.close()
 
-    def _asked(self, query: str) -> list[str]:
+    def _addresses(self, query: str) -> list[str]:
         provider = self.provider
+        params = provider.request(query)[0]
+        body = {"json": params} if provider.method == "POST" else {"params": params}
         try:
-            document = self._client.get(provider.endpoint, provider.request(query)[0], _json)
-            return addresses_of(document, provider)
-        except (WikiError, SearchFailed) as error:
-            hint = f" ({provider.hint})" if provider.hint and isinstance(error, Refused) else ""
-            reason = _without_query(str(error))
-            raise SearchFailed(provider.redacted(f"the search with {provider.name} failed: {reason}{hint}")) from None
+            return addresses_of(self._client.get(provider.endpoint, read=_json, **body), provider)
+        except (HttpError, SearchFailed) as error:
+            refused = isinstance(error, HttpError) and error.status is not None and not error.transient
+            hint = f" ({provider.hint})" if provider.hint and refused else ""
+            # The queries of URLs, which may contain keys, are not printable.
+            message = f"the search with {provider.name} failed: {printable(error)}{hint}"
+            raise SearchFailed(provider.redacted(message)) from None
 
 
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
@@ -98,15 +86,8 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-def _json(answer: Answer) -> Any:
+def _json(response: Response) -> Any:
     try:
-        return json.loads(answer.text)
-    except (ValueError, RecursionError):
-        raise SearchFailed(f"the response is not JSON; it begins with {answer.text[:100]!r}") from None
-
-
-def _without_query(text: str) -> str:
-    """A message of the HTTP client without the queries of URLs, which may contain keys."""
-    from qabench.io.terminal import printable
-
-    return printable(text)
+        return json_of(response.content)
+    except ValueError:
+        raise SearchFailed(f"the response is not JSON; it begins with {response.text[:100]!r}") from None

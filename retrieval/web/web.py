@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from qabench.io.workers import DaemonPool
 from qabench.retrieval.web.cache import WebCache
-from qabench.retrieval.web.extract import extractor, main_text
+from qabench.retrieval.web.extract import Extractor
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher
 from qabench.retrieval.web.provider import SearchProvider
 from qabench.retrieval.web.search import Searcher
 
 NO_TEXT = "no text"
+UNREADABLE = "unreadable"  # extraction takes too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Web:
     """
 
     def __init__(self, provider: SearchProvider, cache: WebCache | None = None) -> None:
-        self.extractor = extractor()
+        self._extractor = Extractor()
+        self.extractor = self._extractor.name
         self.provider = provider
         self.cache = cache or WebCache()
         self._searcher = Searcher(provider, self.cache)
@@ -46,30 +48,34 @@ class Web:
         self._threads = DaemonPool(provider.pages.at_once, "qabench-web")
 
     def search(self, query: str) -> list[str]:
-        """Addresses of pages, best first. Raises SearchFailed."""
+        """Return addresses of pages, best first. Raises SearchFailed."""
         return self._searcher.search(query)
 
     def read(self, urls: Sequence[str]) -> list[WebPage]:
-        """One result per URL, in order."""
+        """Return one result per URL, in order."""
         return self._threads.map(self._read, urls)
 
     def close(self) -> None:
-        """Closes all connections. Pages in progress fail."""
+        """Close all connections. Pages in progress fail."""
         self._threads.close()
         self._searcher.close()
         self._fetcher.close()
+        self._extractor.close()
 
     def _read(self, url: str) -> WebPage:
         fetched = self._fetcher.fetch(url)
         if fetched.outcome != READ:
             return WebPage(url, fetched.outcome, detail=fetched.detail)
         text = self._text(fetched)
+        if text is None:
+            return WebPage(url, UNREADABLE, detail="no text within the time limit")
         return WebPage(url, READ if text.strip() else NO_TEXT, text)
 
-    def _text(self, fetched: FetchedPage) -> str:
-        """The page's text; kept in the cache, as extraction takes seconds for a page of megabytes."""
+    def _text(self, fetched: FetchedPage) -> str | None:
+        """Return the page's text, None if it is unreadable; cached, because extraction can take seconds."""
         key = f"{self.extractor} {fetched.charset} {hashlib.sha256(fetched.html).hexdigest()}"
-        if (known := self.cache.get("texts", key)) is None:
-            known = {"text": main_text(fetched.html, fetched.charset)}
-            self.cache.put("texts", key, known)
-        return str(known["text"])
+        if (entry := self.cache.get("texts", key)) is None:
+            entry = {"text": self._extractor.text(fetched.html, fetched.charset)}
+            self.cache.put("texts", key, entry)
+        text: str | None = entry["text"]
+        return text

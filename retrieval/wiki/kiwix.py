@@ -7,9 +7,9 @@ from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 
 from qabench.errors import InputError
-from qabench.retrieval.wiki.http import Answer, PoliteClient, Refused, TryAgain
+from qabench.io.http import HttpClient, HttpError, Response
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
+from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
@@ -29,10 +29,10 @@ class Kiwix:
         client: the HTTP client.
     """
 
-    def __init__(self, base: str, book: str, *, client: PoliteClient | None = None) -> None:
+    def __init__(self, base: str, book: str, *, client: HttpClient | None = None) -> None:
         self.base = base.rstrip("/")
         self.book = book
-        self.client = client or PoliteClient()
+        self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """The book's full-text search; see ``wiki_search``."""
@@ -42,10 +42,9 @@ class Kiwix:
         asked: dict[str, str | int] = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book}
         try:
             return self.client.get(f"{self.base}/search", asked | {"format": "xml"}, _read_feed)[:results]
-        except Refused as error:
-            if error.status in (400, 404):
-                raise WikiError(f"{error}; is {self.book!r} a book with a full-text index? {self._books()}") from None
-            raise
+        except HttpError as error:
+            hint = f"; is {self.book!r} a book with a full-text index? {self._books()}" * (error.status in (400, 404))
+            raise WikiError(f"{error}{hint}") from error
 
     @property
     def name(self) -> str:
@@ -63,10 +62,10 @@ class Kiwix:
         page = WikiPage.of(evidence)
         for address in self._addresses(page):
             try:
-                return article_to_markdown(self.client.get(address, {}, lambda response: str(response.text)))
-            except Refused as error:
+                return article_to_markdown(self.client.get(address, {}, lambda response: response.text))
+            except HttpError as error:
                 if error.status != 404:
-                    raise
+                    raise WikiError(str(error)) from error
         raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page with this title. {self._books()}")
 
     def _addresses(self, page: WikiPage) -> list[str]:
@@ -85,21 +84,21 @@ class Kiwix:
         """The books in the server's catalog, for error messages."""
         try:
             feed = self.client.get(f"{self.base}/catalog/search", {}, _read_xml)
-        except WikiError:
+        except HttpError:
             return "Its catalog cannot be read."
         links = [link for link in feed.iter(f"{ATOM}link") if link.get("type") == "text/html"]
         names = [link.get("href", "").rstrip("/").rpartition("/")[2] for link in links]
         return f"Its catalog has {', '.join(map(repr, sorted(names))) or 'no books'}."
 
 
-def _read_xml(response: Answer) -> ElementTree.Element:
+def _read_xml(response: Response) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(response.content)
-    except ElementTree.ParseError as error:
-        raise TryAgain(f"the response is not XML ({error}): {response.text[:80]!r}") from error
+    except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
+        raise HttpError("not XML", f"{error}: {response.text[:80]!r}", transient=True) from error
 
 
-def _read_feed(response: Answer) -> list[WikiPage]:
+def _read_feed(response: Response) -> list[WikiPage]:
     """The results of a search: RSS, which servers send, or Atom (which the official package reads)."""
     feed = _read_xml(response)
     rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]

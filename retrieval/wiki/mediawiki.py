@@ -7,12 +7,11 @@ import warnings
 from typing import Any, TypeVar
 
 from qabench.errors import InputError, QabenchError
-from qabench.io.http import retry_after
+from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.io.limits import TooLarge, json_of
 from qabench.retrieval.wiki.cache import WikiCache
-from qabench.retrieval.wiki.http import Answer, PoliteClient, TryAgain, Unreachable
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
-from qabench.retrieval.wiki.page import EPOCH, PageMissing, WikiError, WikiPage, valid_id, wikipedia_url
+from qabench.retrieval.wiki.page import EPOCH, RETRY, PageMissing, WikiError, WikiPage, valid_id, wikipedia_url
 from qabench.sources.resolve import offline_variable
 
 T = TypeVar("T")
@@ -26,7 +25,7 @@ MOST_RESULTS = 500
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
 # Transient errors that the API reports with status 200.
-PASSING_ERRORS = ("maxlag", "ratelimited", "internal_api_error")
+TRANSIENT_ERRORS = ("maxlag", "ratelimited", "internal_api_error")
 GONE = ("nosuchrevid", "missingtitle", "permissiondenied", "missingcontent", "cantaccessrevision")
 
 
@@ -40,11 +39,11 @@ class MediaWiki:
     """
 
     def __init__(
-        self, api: str | None = None, *, cache: WikiCache | None = None, client: PoliteClient | None = None
+        self, api: str | None = None, *, cache: WikiCache | None = None, client: HttpClient | None = None
     ) -> None:
         self.api = api or os.environ.get(VARIABLE) or ENGLISH_WIKIPEDIA
         self.cache = cache or WikiCache()
-        self.client = client or PoliteClient()
+        self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """The wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
@@ -165,8 +164,8 @@ class MediaWiki:
         common: dict[str, str | int] = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
         try:
             return self.client.get(self.api, common | params, _read_answer)
-        except Unreachable as error:
-            raise WikiError(f"{error}. {WITHOUT_NETWORK}") from error
+        except HttpError as error:
+            raise WikiError(f"{error}. {WITHOUT_NETWORK}" if error.unreachable else str(error)) from error
 
 
 class _ApiError(WikiError):
@@ -180,20 +179,21 @@ class _ApiError(WikiError):
         return f"{self.where} refused the request: {self.info} ({self.code})"
 
 
-def _read_answer(response: Answer) -> dict[str, Any]:
+def _read_answer(response: Response) -> dict[str, Any]:
     try:
         answer = json_of(response.content)
     except TooLarge as error:
         raise WikiError(f"{response.url}: the response is {error}") from None
     except ValueError as error:
-        raise TryAgain(f"the response is not JSON: {response.text[:80]!r}") from error
+        raise HttpError("not JSON", f"{response.text[:80]!r}", transient=True) from error
     if not isinstance(answer, dict):
-        raise TryAgain(f"the response is not a JSON object: {response.text[:80]!r}")
+        raise HttpError("not a JSON object", f"{response.text[:80]!r}", transient=True)
     if "error" in answer:
-        given = answer["error"] if isinstance(answer["error"], dict) else {}
-        code, info = str(given.get("code", "unknown")), str(given.get("info", "no details"))
-        if code.startswith(PASSING_ERRORS):
-            raise TryAgain(f"{info} ({code})", retry_after(response.headers.get("Retry-After")))
+        fields = answer["error"] if isinstance(answer["error"], dict) else {}
+        code, info = str(fields.get("code", "unknown")), str(fields.get("info", "no details"))
+        if code.startswith(TRANSIENT_ERRORS):
+            wait = retry_after(response.headers.get("retry-after"))
+            raise HttpError(code, info, transient=True, wait=wait)
         raise _ApiError(response.url, code, info)
     return answer
 

@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from qabench.errors import InputError, QabenchError
+from qabench.io.http import Retry
 
 LARGEST_ID = 10**18 - 1
+RETRY = Retry(attempts=6, first_wait=1.0, longest_wait=120.0)
 
 EPOCH = "2023-11-20T00:00:00Z"
 """The dataset's epoch: the newest revision of a page at or before this time is used."""

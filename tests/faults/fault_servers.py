@@ -18,9 +18,9 @@ from unittest import mock
 from fault_harness import Campaign
 from fault_kills import COMMIT
 from openai_server import completion
-from scripted_wiki import IMPATIENT
 
 from qabench.errors import QabenchError
+from qabench.io.http import HttpClient, Retry
 from qabench.io.terminal import printable
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
@@ -28,12 +28,10 @@ from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
 from qabench.llm.retry import RetryPolicy
 from qabench.llm.running import run_sync
-from qabench.retrieval.wiki import http as wiki_http
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.sources import SourceFile, local_path
 from qabench.sources import download as download_module
-from qabench.sources.download import Retry
 
 KEY = "sk-hostile-0123456789"
 LIMIT = 1 << 20  # bytes of a reply or page
@@ -218,15 +216,16 @@ def ask(server: RawServer, folder: Path, retry: RetryPolicy, timeout: float = TI
 
 PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
 ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
-PATIENT = Retry(attempts=9, first_wait=0.005, longest_wait=0.5, connect_timeout=PATIENCE, read_timeout=PATIENCE)
+PATIENT = Retry(attempts=9, first_wait=0.005, longest_wait=0.5)
+QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
 
 
 @contextmanager
-def wiki_at(server: RawServer, folder: Path, retry: Retry) -> Iterator[MediaWiki]:
-    client = wiki_http.PoliteClient(retry=retry)
+def wiki_at(server: RawServer, folder: Path, retry: Retry, timeout: float = TIMEOUT) -> Iterator[MediaWiki]:
+    client = HttpClient(retry=retry, seconds=timeout, max_bytes=LIMIT)
     api = f"http://127.0.0.1:{server.port}/w/api.php"
     variables = {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0"}
-    with mock.patch.dict(os.environ, variables), mock.patch.object(wiki_http, "LARGEST_ANSWER", LIMIT):
+    with mock.patch.dict(os.environ, variables):
         wiki = MediaWiki(api, cache=WikiCache(folder / "pages", []), client=client)
         try:
             yield wiki
@@ -235,7 +234,7 @@ def wiki_at(server: RawServer, folder: Path, retry: Retry) -> Iterator[MediaWiki
 
 
 def hostile_wiki(chance: random.Random, folder: Path) -> str:
-    with hostile(chance, PAGE) as (name, server), wiki_at(server, folder, IMPATIENT) as wiki:
+    with hostile(chance, PAGE) as (name, server), wiki_at(server, folder, QUICK) as wiki:
         try:
             text = wiki.content(ROW)
         except QabenchError as error:
@@ -258,11 +257,11 @@ SOURCE = SourceFile(
 def downloads(server: RawServer, folder: Path, attempts: int, timeout: float = TIMEOUT) -> Iterator[None]:
     variables = {"QABENCH_SOURCE_URL": f"http://127.0.0.1:{server.port}", "QABENCH_CACHE": str(folder / "cache")}
     variables |= {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0", "QABENCH_MIRROR": ""}
-    retry = Retry(attempts=attempts, first_wait=0.005, longest_wait=0.05, connect_timeout=2.0, read_timeout=timeout)
+    retry = Retry(attempts=attempts, first_wait=0.005, longest_wait=0.05)
     with (
         mock.patch.dict(os.environ, variables),
         mock.patch.object(download_module, "RETRY", retry),
-        mock.patch.object(download_module, "_unreachable", {}),
+        mock.patch.object(download_module, "READ_SECONDS", timeout),
     ):
         yield
 
@@ -314,7 +313,7 @@ def lost_network(chance: random.Random, folder: Path) -> str:
                 reply = ask(server, folder, RetryPolicy(5, base=0.005), PATIENCE).reply
                 right = reply is not None and reply.text == "the reply"
             elif kind == "wiki":
-                with wiki_at(server, folder, PATIENT) as wiki:
+                with wiki_at(server, folder, PATIENT, PATIENCE) as wiki:
                     right = wiki.content(ROW).strip() == "The text."
             else:
                 with downloads(server, folder, 6, PATIENCE):

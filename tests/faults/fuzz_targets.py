@@ -23,7 +23,7 @@ from qabench.cli.run_parts import limited, pairs
 from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import parse as parse_signature
-from qabench.io.http import retry_after
+from qabench.io.http import Response, retry_after
 from qabench.io.limits import json_of, toml_of, yaml_of
 from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
@@ -31,7 +31,6 @@ from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply
 from qabench.retrieval.bm25.tokenizers import words
 from qabench.retrieval.wiki.chunk import chunk_text
-from qabench.retrieval.wiki.http import Answer, TryAgain
 from qabench.retrieval.wiki.kiwix import _read_feed
 from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.mediawiki import _read_answer
@@ -54,8 +53,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _answer(data: bytes) -> Answer:
-    return Answer("http://a/api.php", {}, data, data.decode("utf-8", "replace"))
+def _answer(data: bytes) -> Response:
+    return Response("http://a/api.php", 200, {}, data)
 
 
 def _loads(data: bytes) -> None:
@@ -138,8 +137,8 @@ TARGETS: dict[str, Target] = {
     ),
     "trec-run": Target(lambda data: parse_run(data, "f", TEXTS), OWN, [RUN], 5),
     "trec-corpus": Target(lambda data: parse_corpus(data, "f"), OWN, [b'{"docno": "1-0", "text": "a"}\n'], 5),
-    "wiki-answer": Target(lambda data: _read_answer(_answer(data)), (*OWN, TryAgain), [WIKI], 5),
-    "wiki-feed": Target(lambda data: _read_feed(_answer(data)), (*OWN, TryAgain), [FEED], 3),
+    "wiki-answer": Target(lambda data: _read_answer(_answer(data)), OWN, [WIKI], 5),
+    "wiki-feed": Target(lambda data: _read_feed(_answer(data)), OWN, [FEED], 3),
     "wiki-page": Target(_page, (ValueError,), [b'{"title": "A", "pageid": 5, "revid": null, "url": ""}']),
     "markdown": Target(_utf8(to_markdown), OWN, [HTML], 1),
     "expertqa-answer": Target(_utf8(split_answer), OWN, [PROSE], 5),

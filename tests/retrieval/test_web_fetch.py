@@ -15,12 +15,13 @@ pytest.importorskip("protego", reason="needs the extra web")
 
 from web_server import Reply, WebServer, page
 
-from qabench.retrieval.web import addresses, fetch
-from qabench.retrieval.web.addresses import is_public
+from qabench.io import http
+from qabench.io.http import is_public
+from qabench.retrieval.web import extract, fetch
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.extract import main_text
 from qabench.retrieval.web.fetch import PageFetcher
-from qabench.retrieval.web.limits import PageLimits
+from qabench.retrieval.web.provider import PageLimits
 
 LIMITS = PageLimits(delay=0.0, timeout=10.0, private_addresses=True)
 
@@ -128,7 +129,7 @@ def test_link_local_addresses_are_always_blocked(fetcher: PageFetcher) -> None:
 
 
 def test_redirects_to_private_addresses(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(http, "is_public", lambda address: address == "127.0.0.1")
     fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
     inner = server.url.replace("127.0.0.1", "127.0.0.2")
     server.pages |= {
@@ -149,14 +150,14 @@ def test_the_checked_address_is_used(server: WebServer, tmp_path: Path, monkeypa
         asked.append(host)
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(addresses, "is_public", lambda address: True)
+    monkeypatch.setattr(http.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(http, "is_public", lambda address: True)
     server.pages["/a"] = page("A", "A.")
     fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
     url = server.url.replace("127.0.0.1", "pages.example.org")
     assert outcome(fetcher, f"{url}/a")[0] == "read"
-    # Once per request; the connection itself resolves an IP address, which nobody can change.
-    assert [host for host in asked if host != "127.0.0.1"] == ["pages.example.org"] * 2
+    # Every answer is checked, and the connection itself resolves an IP address, which nobody can change.
+    assert asked.count("127.0.0.1") == 2 and set(asked) == {"127.0.0.1", "pages.example.org"}
     assert server.requests[-1][1]["Host"] == url.removeprefix("http://")
 
 
@@ -174,6 +175,12 @@ def test_the_checked_address_is_used(server: WebServer, tmp_path: Path, monkeypa
         ("64:ff9b::7f00:1", False),
         ("64:ff9b::5db8:d822", True),
         ("2002:7f00:1::", False),
+        ("fec0::1", False),
+        ("::127.0.0.1", False),
+        ("::ffff:0:127.0.0.1", False),
+        ("64:ff9b:1::1", False),
+        ("192.0.0.8", False),
+        ("192.88.99.1", False),
     ],
 )
 def test_public_addresses(address: str, public: bool) -> None:
@@ -209,5 +216,24 @@ def test_main_text() -> None:
     text = main_text(html, "utf-8")
     assert "Moon pulls" in text and "water rises" in text and "newsletters" not in text
     assert "Größe" in main_text(html.replace(b"Twice", "Größe".encode("latin-1")), "iso-8859-1")
+    for charset in ("undefined", "idna", "punycode", "no-such-charset", "base64", "utf-8\0"):
+        assert "Moon pulls" in main_text(html, charset)
     for damaged in (b"", b"\0\xff\xfe", b"<" * 5000, b"<div>" * 20000, b"plain"):
         assert isinstance(main_text(damaged, "no-such-charset"), str)
+
+
+def test_a_page_that_takes_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>"  # minutes
+    reader = extract.Extractor()
+    page_html = page("Tides", "The Moon pulls the sea. " * 5).body
+    assert "Moon pulls" in str(reader.text(page_html, "utf-8"))
+    worker = reader._worker
+    assert worker is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(extract, "SECONDS", 1.0)
+        assert reader.text(slow) is None
+    assert worker.poll() is not None, "the worker was ended"
+    assert "Moon pulls" in str(reader.text(page_html))
+    worker = reader._worker
+    reader.close()
+    assert worker is not None and worker.poll() is not None

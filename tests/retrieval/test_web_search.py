@@ -10,13 +10,12 @@ import pytest
 from web_server import Reply, WebServer
 
 from qabench.errors import InputError
+from qabench.io.http import Retry
 from qabench.retrieval.web.cache import WebCache
-from qabench.retrieval.web.limits import PageLimits
-from qabench.retrieval.web.provider import load_provider
+from qabench.retrieval.web.provider import PageLimits, load_provider
 from qabench.retrieval.web.search import Searcher, SearchFailed
-from qabench.sources.download import Retry
 
-IMPATIENT = Retry(attempts=2, first_wait=0.01, longest_wait=0.02, connect_timeout=5.0, read_timeout=5.0)
+IMPATIENT = Retry(attempts=2, first_wait=0.01, longest_wait=0.02)
 KEY = "k3y-that-nobody-may-see"
 
 

@@ -15,10 +15,10 @@ from mediawiki_server import MediaWikiServer, WikiText
 from scripted_wiki import BRISK, isolate
 
 from qabench.errors import QabenchError
+from qabench.io.http import HttpClient
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
-from qabench.retrieval.wiki.http import PoliteClient
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
 from qabench.retrieval.wiki.prefetch import prefetch
@@ -162,7 +162,7 @@ def test_missing_pages_are_reported(wiki: MediaWiki, evidence: dict[str, Any], r
 
 
 def test_a_lagging_database_is_waited_for(server: MediaWikiServer, wiki: MediaWiki) -> None:
-    brisk = MediaWiki(server.api, cache=wiki.cache, client=PoliteClient(retry=BRISK))
+    brisk = MediaWiki(server.api, cache=wiki.cache, client=HttpClient(retry=BRISK))
     server.lag.write_text("99")
     try:
         with pytest.raises(WikiError, match=r"answered 503|\(maxlag\)"):

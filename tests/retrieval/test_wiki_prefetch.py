@@ -16,8 +16,8 @@ import pytest
 from scripted_wiki import Fault, ScriptedWiki, isolate, wiki_of
 
 from qabench.errors import QabenchError
+from qabench.io.http import Retry
 from qabench.retrieval.wiki.prefetch import prefetch
-from qabench.sources.download import Retry
 
 pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
@@ -107,13 +107,13 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from qabench.retrieval.wiki.cache import WikiCache
-from qabench.retrieval.wiki.http import PoliteClient
+from qabench.io.http import HttpClient
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.prefetch import prefetch
 
 api, folder, count = sys.argv[1:]
 rows = [{"title": f"Page {n}", "pageid": n, "revid": 1000 + n} for n in range(1, int(count) + 1)]
-done = prefetch(rows, MediaWiki(api, cache=WikiCache(Path(folder), others=[]), client=PoliteClient(2)))
+done = prefetch(rows, MediaWiki(api, cache=WikiCache(Path(folder), others=[]), client=HttpClient(in_flight=2)))
 print(done.cached, done.fetched)
 """
 

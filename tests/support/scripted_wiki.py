@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from qabench.io.http import HttpClient, Retry
 from qabench.retrieval.wiki.cache import WikiCache
-from qabench.retrieval.wiki.http import PoliteClient
 from qabench.retrieval.wiki.mediawiki import MediaWiki
-from qabench.sources.download import Retry
 
-BRISK = Retry(attempts=3, first_wait=0.01, longest_wait=2.0, connect_timeout=20.0, read_timeout=20.0)
-# Only for tests of timeouts: a machine that is busy with other things may pause for longer than a second.
-IMPATIENT = replace(BRISK, read_timeout=1.5)
+BRISK = Retry(attempts=3, first_wait=0.01, longest_wait=2.0)
 
 
 @dataclass
@@ -130,9 +127,9 @@ class ScriptedWiki:
         return {"query": {"pages": [{"title": request.get("titles"), "missing": True}]}}
 
 
-def wiki_of(server: ScriptedWiki, folder: Path, in_flight: int = 2, retry: Retry = BRISK) -> MediaWiki:
+def wiki_of(server: ScriptedWiki, folder: Path, retry: Retry = BRISK, **options: Any) -> MediaWiki:
     """A client for the server, with a separate cache and short waits."""
-    return MediaWiki(server.api, cache=WikiCache(folder, others=[]), client=PoliteClient(in_flight, retry))
+    return MediaWiki(server.api, cache=WikiCache(folder, others=[]), client=HttpClient(retry=retry, **options))
 
 
 def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

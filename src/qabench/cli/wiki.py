@@ -77,13 +77,14 @@ def prefetch(
     Exit code: 0 all pages are in the cache; 1 some are missing or failed (they are listed); 2 wrong usage.
     """
     from qabench.cli.output import print_json, progress_bar
+    from qabench.io.http import HttpClient
     from qabench.retrieval.wiki.cache import WikiCache
-    from qabench.retrieval.wiki.http import PoliteClient
     from qabench.retrieval.wiki.mediawiki import MediaWiki
+    from qabench.retrieval.wiki.page import RETRY
     from qabench.retrieval.wiki.prefetch import prefetch as get_pages
 
     evidences = _evidences(benchmark, config)
-    wiki = MediaWiki(cache=WikiCache(cache), client=PoliteClient(at_once))
+    wiki = MediaWiki(cache=WikiCache(cache), client=HttpClient(retry=RETRY, in_flight=at_once))
     with progress_bar("Fetching pages") as progress:
         done = get_pages(evidences, wiki, progress)
     if as_json:

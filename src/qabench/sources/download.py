@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import re
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from qabench.errors import DigestMismatch, SourceError
-from qabench.io.http import retry_after
+from qabench.io.http import HttpClient, HttpError, Retry, check_status
 from qabench.sources.digest import find_mismatch, verify
 from qabench.sources.table import SourceFile
 
@@ -27,52 +23,23 @@ Progress = Callable[[SourceFile, int, int | None], None]
 
 # The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
 _LARGEST_PLAIN_FILE = 100 << 20
-_RETRIED_STATUS = frozenset({408, 425, 429})
-# During this time, an unreachable host gets only one attempt per file, so that 100 files do not take minutes.
-_UNREACHABLE_S = 60.0
-_unreachable: dict[str, float] = {}
+SECONDS = 600.0  # for one attempt; the next one resumes the download
+READ_SECONDS = 30.0
+RETRY = Retry()
 
 
 class DownloadFailed(SourceError):
     """The file could not be downloaded. The message has only the reason; the caller adds the file and how to fix it."""
 
 
-@dataclass(frozen=True)
-class Retry:
-    """Retries and timeouts of a download, in seconds. ``attempts``: attempts in a row without any progress."""
-
-    attempts: int = 5
-    first_wait: float = 0.5
-    longest_wait: float = 60.0
-    connect_timeout: float = 10.0
-    read_timeout: float = 30.0
-
-    def wait(self, failures: int, asked: float | None) -> float:
-        """The seconds before the next attempt, at most ``longest_wait``: the server's value, or exponential backoff."""
-        if asked is not None:
-            return min(max(asked, 0.0), self.longest_wait)
-        return min(self.first_wait * 2.0 ** (failures - 1), self.longest_wait) * random.uniform(0.5, 1.0)
-
-
-RETRY = Retry()
-
-
-class _Transient(Exception):
-    """A failed attempt that may succeed if repeated. ``asked`` is the server's Retry-After in seconds."""
-
-    def __init__(self, reason: str, asked: float | None = None) -> None:
-        super().__init__(reason)
-        self.asked = asked
-
-
 def request_url(source: SourceFile) -> str:
-    """The URL of the request: ``source.url``, or OWNER/REPO/PATH on the web server QABENCH_SOURCE_URL if it is set."""
+    """Return the URL of the request: ``source.url``, or OWNER/REPO/PATH on the server QABENCH_SOURCE_URL."""
     base = os.environ.get("QABENCH_SOURCE_URL")
     return f"{base.rstrip('/')}/{quote(str(source.mirror_path))}" if base else source.url
 
 
 def download(source: SourceFile, destination: Path, *, progress: Progress | None = None) -> None:
-    """Downloads ``source`` to ``destination``. The file appears there only after its content was verified.
+    """Download ``source`` to ``destination``. The file appears there only after its content was verified.
 
     The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume the download. The
     caller must hold the lock of the destination.
@@ -108,49 +75,38 @@ class _Transfer:
         self.source, self.part, self.progress = source, part, progress
         self.resumed = False
         self.url = request_url(source)
+        self.most = 0
 
     def run(self) -> None:
-        """Downloads the rest of the file. Transient failures are retried; progress resets the count of failures."""
-        import httpx2
+        """Download the rest of the file. Transient failures are retried; progress resets the count of failures."""
+        headers = {"Accept-Encoding": "identity"}
+        client = HttpClient(retry=RETRY, seconds=SECONDS, read_seconds=READ_SECONDS, headers=headers, redirects="any")
+        self.most = self._size()
+        try:
+            if not self._is_full():
+                client.retrying(lambda: self._try_once(client), self._has_grown)
+        except HttpError as error:
+            raise DownloadFailed(str(error)) from error
+        finally:
+            client.close()
 
-        host = urlsplit(self.url).netloc
-        recently_down = time.monotonic() - _unreachable.get(host, -_UNREACHABLE_S) < _UNREACHABLE_S
-        attempts = 1 if recently_down else RETRY.attempts
-        timeout = httpx2.Timeout(RETRY.read_timeout, connect=RETRY.connect_timeout)
-        headers = {"User-Agent": _user_agent(), "Accept-Encoding": "identity"}
-        failures, most = 0, self._have()
-        with httpx2.Client(timeout=timeout, headers=headers, follow_redirects=True) as client:
-            while not self._is_full():
-                try:
-                    self._try_once(client)
-                    break
-                except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-                    raise DownloadFailed(f"{self.url} is not a web address: {error}") from error
-                except (httpx2.TransportError, _Transient) as error:
-                    grown, most = self._have() > most, max(most, self._have())
-                    failures = 1 if grown else failures + 1
-                    if failures >= attempts:
-                        if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-                            _unreachable[host] = time.monotonic()
-                        raise DownloadFailed(f"{_reason(error)} (tries: {failures})") from error
-                    time.sleep(RETRY.wait(failures, getattr(error, "asked", None)))
-                except httpx2.HTTPError as error:  # too many redirects, a broken encoding
-                    raise DownloadFailed(_reason(error)) from error
-        _unreachable.pop(host, None)
-
-    def _try_once(self, client: httpx2.Client) -> None:
-        have = self._have()
-        with client.stream("GET", self.url, headers={"Range": f"bytes={have}-"} if have else {}) as response:
-            if response.status_code == 416 and have:
+    def _try_once(self, client: HttpClient) -> None:
+        size = self._size()
+        with client.stream(self.url, headers={"Range": f"bytes={size}-"} if size else None) as response:
+            if response.status_code == 416 and size:
                 self._settle_unsatisfiable()
                 return
-            _check_status(response)
+            check_status(response.status_code, response.headers)
             resuming = response.status_code == 206
-            if resuming and _range_start(response) != have:
+            if resuming and _range_start(response) != size:
                 self.part.unlink(missing_ok=True)
-                raise _Transient("the server sent a range that was not requested")
-            self.resumed = self.resumed or (resuming and have > 0)
-            self._write(response, have if resuming else 0)
+                raise HttpError("invalid response", "a range that was not requested", transient=True)
+            self.resumed = self.resumed or (resuming and size > 0)
+            self._write(response, size if resuming else 0)
+
+    def _has_grown(self) -> bool:
+        before, self.most = self.most, max(self.most, self._size())
+        return self.most > before
 
     def _write(self, response: httpx2.Response, done: int) -> None:
         size = self.source.size
@@ -166,49 +122,34 @@ class _Transfer:
             file.flush()
             os.fsync(file.fileno())
         if size is not None and done < size:
-            raise _Transient(f"the server sent {done} of {size} bytes")
+            raise HttpError("incomplete response", f"{done} of {size} bytes", transient=True)
 
     def _settle_unsatisfiable(self) -> None:
-        """After status 416: the part is the complete file (of unknown size), or it is not the start of the file."""
+        """Handle status 416: the part is the complete file (of unknown size), or it is not the start of the file."""
         if find_mismatch(self.part, self.source) is not None:
             self.part.unlink()
-            raise _Transient("the server cannot resume the partial download (416)", asked=0.0)
+            raise HttpError("status 416", "the partial download cannot be resumed", transient=True, wait=0.0)
 
-    def _have(self) -> int:
+    def _size(self) -> int:
         try:
             return self.part.stat().st_size
         except FileNotFoundError:
             return 0
 
     def _is_full(self) -> bool:
-        have, size = self._have(), self.source.size
-        if size is not None and have > size:
+        done, size = self._size(), self.source.size
+        if size is not None and done > size:
             self.part.unlink()
             return False
-        if size is not None and have == size > 0:
+        if size is not None and done == size > 0:
             self.resumed = True  # complete but unverified: left by an earlier process
             return True
         return False
 
 
-def _check_status(response: httpx2.Response) -> None:
-    status = response.status_code
-    if status in (200, 206):
-        return
-    reason = f"the server answered {status} {response.reason_phrase}".rstrip()
-    if status in _RETRIED_STATUS or status >= 500:
-        raise _Transient(reason, retry_after(response.headers.get("Retry-After")))
-    raise DownloadFailed(reason)
-
-
 def _range_start(response: httpx2.Response) -> int | None:
     match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
     return int(match[1]) if match else None
-
-
-def _reason(error: Exception) -> str:
-    text = str(error) or "no details"
-    return text if isinstance(error, _Transient) else f"{type(error).__name__}: {text}"
 
 
 def _storage_error(error: OSError, source: SourceFile, part: Path) -> SourceError:
@@ -219,13 +160,3 @@ def _storage_error(error: OSError, source: SourceFile, part: Path) -> SourceErro
             "free some space and try again, or set QABENCH_CACHE to another folder."
         )
     return SourceError(f"{source}: {part} cannot be written: {error}. Set QABENCH_CACHE to another folder.")
-
-
-@cache
-def _user_agent() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"qabench/{version('qabench')}"
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return "qabench/unknown"

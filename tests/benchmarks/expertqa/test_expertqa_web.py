@@ -28,7 +28,7 @@ from qabench.benchmarks.expertqa.web import WebPassages, official_urls, split_pa
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
 from qabench.retrieval.web.cache import WebCache
-from qabench.retrieval.web.limits import PageLimits
+from qabench.retrieval.web.provider import PageLimits
 from qabench.retrieval.web.web import NO_TEXT, READ, WebPage
 
 WORDS = ["tide", "moon", "sun", "sea", "water", "gravity", "spring", "rises", "falls", "coast", "the", "of", "a", "by"]

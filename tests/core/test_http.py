@@ -1,0 +1,101 @@
+"""The HTTP client against servers that answer slowly, endlessly or incompletely."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from qabench.io.http import HttpClient, HttpError, Retry
+
+pytest.importorskip("httpx2")
+ONCE = Retry(attempts=1)
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+GZIPPED = HEAD + b"Content-Encoding: gzip\r\n\r\n"
+
+
+class RawServer:
+    """Sends what ``parts`` yields to every connection, until the client closes it."""
+
+    def __init__(self, parts: Callable[[], Iterator[bytes]]) -> None:
+        self.parts = parts
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.recv(65536)
+                for part in self.parts():
+                    connection.sendall(part)
+            except OSError:  # the client has closed the connection
+                pass
+
+
+def drip(data: bytes, first: bytes = b"") -> Callable[[], Iterator[bytes]]:
+    def parts() -> Iterator[bytes]:
+        yield first
+        while True:
+            for byte in data:
+                yield bytes([byte])
+                time.sleep(0.02)
+
+    return parts
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        drip(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(1000))),
+        drip(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        drip(b"x", HEAD + b"\r\n"),
+    ],
+    ids=["headers", "100 Continue", "body"],
+)
+def test_one_deadline_from_the_connection_to_the_last_byte(parts: Callable[[], Iterator[bytes]]) -> None:
+    server = RawServer(parts)
+    outcome: list[HttpError] = []
+
+    def ask() -> None:
+        try:
+            HttpClient(retry=ONCE, seconds=1.0).get(server.url)
+        except HttpError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(30)
+    server.socket.close()
+    assert not thread.is_alive() and outcome[0].reason == "timeout"
+
+
+def answer(body: bytes) -> bytes:
+    server = RawServer(lambda: iter([GZIPPED + body]))
+    try:
+        return HttpClient(retry=ONCE, max_bytes=1 << 20).get(server.url).content
+    finally:
+        server.socket.close()
+
+
+def test_gzip_bodies_are_read_to_their_end() -> None:
+    first, second = gzip.compress(b"first" * 1000), gzip.compress(b"second" * 1000)
+    assert answer(first + second) == b"first" * 1000 + b"second" * 1000
+    assert answer(b"") == b""
+    for damaged in (first[: len(first) // 2], first[:-1], first + second[:-4], first + b"tail", b"plain"):
+        with pytest.raises(HttpError, match=r"incomplete|not valid gzip"):
+            answer(damaged)
+    with pytest.raises(HttpError, match="too large"):
+        answer(gzip.compress(b"\0" * (8 << 20)))
