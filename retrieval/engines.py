@@ -13,12 +13,13 @@ def engine_forms() -> str:
     return ", ".join(f"{name}:{place}" for name, place in ENGINES.items())
 
 
-def open_engine(retriever: str) -> SearchEngine:
+def open_engine(retriever: str, *, named_by_user: bool = True) -> SearchEngine:
     """Open the search engine of ``--retriever``.
 
     Args:
         retriever: "lucene:DIR" (a Lucene index; see ``LuceneIndex``), or "opensearch:URL/INDEX" or
-            "elasticsearch:URL/INDEX" (see ``open_opensearch``).
+            "elasticsearch:URL/INDEX" (see ``open_server``).
+        named_by_user: see ``open_server``.
 
     Raises:
         InputError: another form, or the index does not exist or cannot be used.
@@ -35,4 +36,4 @@ def open_engine(retriever: str) -> SearchEngine:
         return LuceneIndex(place)
     from qabench.retrieval.opensearch import open_server
 
-    return open_server(name, place)
+    return open_server(name, place, named_by_user=named_by_user)

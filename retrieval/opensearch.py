@@ -14,6 +14,7 @@ from qabench.retrieval.bm25.index import checked_k, checked_queries
 from qabench.retrieval.documents import Document, DocumentHits, document_of
 
 USER, PASSWORD, API_KEY = "QABENCH_SEARCH_USER", "QABENCH_SEARCH_PASSWORD", "QABENCH_SEARCH_API_KEY"
+SERVER = "QABENCH_SEARCH_URL"  # the server that gets the keys even if its address comes from a log
 CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elasticsearch", "Elasticsearch")}
 PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the clients' errors
 # Raised inside of the clients by replies that are not JSON, nested too deeply, or of another shape.
@@ -163,7 +164,7 @@ class OpenSearchIndex:
         if status in REFUSED:
             return InputError(
                 f"{self.where} refuses the user (status {status}): export {USER} and {PASSWORD}, or {API_KEY}, of a "
-                f"user who may read the index {self.index!r}"
+                f"user who may read the index {self.index!r}; with `inspect eval`, also {SERVER}, the server's address"
             )
         if status == NOT_FOUND:
             return InputError(f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices")
@@ -179,7 +180,7 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def open_server(engine: str, address: str) -> OpenSearchIndex:
+def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:
     """Open the index at an address, with the client opensearch-py or elasticsearch.
 
     Args:
@@ -187,6 +188,8 @@ def open_server(engine: str, address: str) -> OpenSearchIndex:
         address: URL/INDEX, such as "https://localhost:9200/sphere". "?text=NAME" and "&id=NAME" name the fields of
             texts and ids, by default "text" and "_id". QABENCH_SEARCH_USER and QABENCH_SEARCH_PASSWORD identify the
             user; for Elasticsearch, QABENCH_SEARCH_API_KEY does as well.
+        named_by_user: whether the user gave the address in this call. Otherwise the keys are sent only if it is on the
+            host of QABENCH_SEARCH_URL.
 
     Raises:
         InputError: see ``OpenSearchIndex``; or the address is not of this form, or contains a password.
@@ -208,7 +211,8 @@ def open_server(engine: str, address: str) -> OpenSearchIndex:
     except ImportError:
         raise MissingExtra(f"{name} indexes need the package {engine}: pip install 'qabench[{engine}]'") from None
     server = f"{parts.scheme}://{parts.netloc}{path}"
-    client = client_class([server], **_login(engine))
+    keys = _login(engine) if named_by_user or parts.netloc == urlsplit(os.environ.get(SERVER, "")).netloc else {}
+    client = client_class([server], **keys)
     where = f"{name} at {server}"
     return OpenSearchIndex(client, index, options.get("text", TEXT), options.get("id", ID), where=where)
 

@@ -1,7 +1,7 @@
 """A JSON search API described by configuration: a preset, or a TOML file.
 
 A file names the URL, the parameters and headers (``{query}`` and ``{count}`` are filled in, ``${NAME}`` is an
-environment variable), and where the results are in the response:
+environment variable that QABENCH_SEARCH_VARIABLES lists), and where the results are in the response:
 
     url = "https://search.example.org/v1/search"
     results = "web.results"           # path to the list of results
@@ -23,7 +23,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from qabench.errors import InputError
 from qabench.io.limits import toml_of
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
+ALLOWED = "QABENCH_SEARCH_VARIABLES"  # the names, separated by commas, that files may use: files may be from others
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
         "url": "https://www.googleapis.com/customsearch/v1",
@@ -176,7 +177,7 @@ def load_provider(search: str) -> SearchProvider:
             names it.
     """
     if search in PRESETS:
-        return _provider(search, PRESETS[search], f"the search preset {search}")
+        return _provider(search, PRESETS[search], f"the search preset {search}", _variables(PRESETS[search]))
     path = Path(search)
     if not path.is_file():
         raise InputError(f"the search is {search!r}; allowed: {', '.join(PRESETS)}, or the path of a TOML file")
@@ -190,10 +191,13 @@ def load_provider(search: str) -> SearchProvider:
         raise InputError(f"{path}: the preset is {preset!r}; allowed: {', '.join(PRESETS)}")
     settings = {**PRESETS.get(preset, {}), **document}
     name = preset or f"{path.stem}@{hashlib.sha256(content).hexdigest()[:8]}"
-    return _provider(name, settings, str(path))
+    allowed = {variable.strip() for variable in os.environ.get(ALLOWED, "").split(",")}
+    if preset and "url" not in document:  # the preset's keys go to the preset's server
+        allowed |= _variables(PRESETS[preset])
+    return _provider(name, settings, str(path), allowed)
 
 
-def _provider(name: str, settings: Mapping[str, Any], where: str) -> SearchProvider:
+def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set[str]) -> SearchProvider:
     allowed = {one.name: one for one in fields(SearchProvider) if one.name not in ("name", "values")}
     if unknown := [key for key in settings if key not in allowed]:
         raise InputError(f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(allowed)}")
@@ -209,17 +213,27 @@ def _provider(name: str, settings: Mapping[str, Any], where: str) -> SearchProvi
         raise InputError(f"{where}: the header {wrong[0]!r} must be a string")
     pages = page_limits(settings.get("pages", {}), where)
     made = SearchProvider(name, **{**settings, "pages": pages})
-    made = replace(made, values=_values(made, where))
+    made = replace(made, values=_values(made, where, variables))
     if urlsplit(made.endpoint).scheme not in ("http", "https"):
         raise InputError(f"{where}: the URL is {made.endpoint!r}; it must begin with http:// or https://")
     return made
 
 
-def _values(provider: SearchProvider, where: str) -> dict[str, str]:
-    texts = [provider.url, *map(str, provider.params.values()), *provider.headers.values()]
-    names = {name for text in texts for name in VARIABLE.findall(text)}
+def _variables(settings: Mapping[str, Any]) -> set[str]:
+    """Return the environment variables that settings name."""
+    values = [settings["url"], *settings.get("params", {}).values(), *settings.get("headers", {}).values()]
+    return {name for value in values for name in VARIABLE.findall(str(value))}
+
+
+def _values(provider: SearchProvider, where: str, allowed: Set[str]) -> dict[str, str]:
+    names = _variables({"url": provider.url, "params": provider.params, "headers": provider.headers})
     if missing := sorted(name for name in names if not os.environ.get(name)):
         raise InputError(f"{where} needs the environment variable {missing[0]}: export {missing[0]}=...")
+    if refused := sorted(names - allowed):
+        raise InputError(
+            f"{where} names the environment variable {refused[0]}, which would be sent to {provider.url}. To allow "
+            f"that: export {ALLOWED}={','.join(refused)}"
+        )
     return {name: os.environ[name] for name in names}
 
 

@@ -59,6 +59,7 @@ def test_google(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     google = load_provider("google")
     assert google.request("q?")[0] == {"key": KEY, "cx": "engine-id", "q": "q?", "num": "10"}
     assert KEY not in repr(google) and KEY not in google.key("q?")
+    monkeypatch.setenv("QABENCH_SEARCH_VARIABLES", "CUSTOM_SEARCH_API_KEY,CUSTOM_SEARCH_CX")
     one = searcher(toml(tmp_path, f'preset = "google"\nurl = "{server.url}/customsearch/v1"'), tmp_path)
     assert one.provider.name == "google"
     found = {"items": [{"link": "https://example.org/", "title": "An example"}]}
@@ -79,6 +80,7 @@ def test_google(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_any_json_api(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_TOKEN", KEY)
+    monkeypatch.setenv("QABENCH_SEARCH_VARIABLES", "EXAMPLE_TOKEN")
     search = toml(
         tmp_path,
         f"""

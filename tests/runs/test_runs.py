@@ -31,11 +31,11 @@ from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import Evaluation
-from qabench.llm.stores import stored_replies
 from qabench.runs import probe
 from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
 from qabench.runs.sources import read_evaluations
+from qabench.runs.stored_replies import stored_run_replies
 from qabench.runs.task_options import task_options
 
 QUESTIONS = 12
@@ -182,8 +182,14 @@ def test_the_same_call_is_not_paid_for_twice(
     first, second, third = map(read_run, logs)
     assert (first.replies(), second.replies()) == ({"all": 3, "cached": 0}, {"all": 3, "cached": 3})
     assert first.scores() == second.scores() == third.scores()
-    assert [(row.model, row.replies) for row in stored_replies()] == [("openai-api/qabench/m", 3)]
+    assert [(row.model, row.replies) for row in stored_run_replies()] == [("openai-api/qabench/m", 3)]
     assert not (tmp_path / "inspect").exists()
+    assert (tmp_path / "cache/run-replies").stat().st_mode & 0o077 == 0
+    listed = CliRunner().invoke(app, ["cache", "list", "--json"])
+    assert [row["replies"] for row in json.loads(listed.stdout)["replies"]] == [3]
+    assert CliRunner().invoke(app, ["cache", "clear", "--older-than", "1d"]).stdout == "deleted 0 replies\n"
+    assert CliRunner().invoke(app, ["cache", "clear", "--model", "m"]).stdout == "deleted 3 replies\n"
+    assert stored_run_replies() == []
 
 
 def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, tmp_path: Path) -> None:
@@ -425,30 +431,6 @@ def test_a_huge_reply_fails_only_its_question(server: OpenAIServer, tmp_path: Pa
     assert found["counts"]["answered"] == 2 and found["counts"]["failed"] == 1
     assert "HTTP 413: the reply is larger than 16 MiB (QABENCH_MAX_REPLY_MB)" in found["problems"][0]
     assert len(server.calls) == 3 + PROBE  # it was not asked for again
-
-
-def test_a_log_chooses_no_code_and_no_server(log: Path, tmp_path: Path) -> None:
-    from inspect_ai.log import read_eval_log, write_eval_log
-
-    from qabench.runs.trust import checked_log
-
-    evil = read_eval_log(str(log))
-    code = tmp_path / "evil.py"
-    code.write_text("raise SystemExit('executed')", encoding="utf-8")
-    evil.eval.task_file, evil.eval.solver, evil.eval.model = str(code), f"{code}@x", "openai-api/qabench/m"
-    write_eval_log(evil, str(tmp_path / "evil.eval"), format="eval")
-    checked = checked_log(tmp_path / "evil.eval", None, None)
-    assert checked.eval.task_file is checked.eval.solver is None
-    assert checked.eval.task == "qabench/fanoutqa_closed_book"
-    evil.eval.model_base_url = "http://evil.example/v1"
-    write_eval_log(evil, str(tmp_path / "evil.eval"), format="eval")
-    for given in (None, "http://mine.example/v1"):
-        with pytest.raises(InputError, match=r"was run on the server http://evil\.example/v1"):
-            checked_log(tmp_path / "evil.eval", given, None)
-    evil.eval.model_base_url, evil.eval.task = None, "other/task"
-    write_eval_log(evil, str(tmp_path / "evil.eval"), format="eval")
-    with pytest.raises(InputError, match="'other/task', which is not a task of qabench"):
-        checked_log(tmp_path / "evil.eval", None, None)
 
 
 def test_the_plan_counts_calls_without_making_any(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class SearchServer:
     Attributes:
         url: the address.
         calls: (method, path with query, body) of each request.
+        logins: the values of the header Authorization; None: a request without it.
         login: (user, password) that is required; None: everybody may read.
         answer: replaces some fields of the response to a search.
         replacement: replaces every response, as JSON or bytes; the server itself: none.
@@ -37,6 +38,7 @@ class SearchServer:
         self.documents = documents
         self.text_field = text_field
         self.calls: list[tuple[str, str, Any]] = []
+        self.logins: set[str | None] = set()
         self.login: tuple[str, str] | None = None
         self.status = 200
         self.answer: dict[str, Any] = {}
@@ -120,6 +122,7 @@ def _handler(outer: SearchServer) -> type[BaseHTTPRequestHandler]:
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
             outer.calls.append((self.command, self.path, body))
+            outer.logins.add(self.headers.get("Authorization"))
             elastic = "elasticsearch" in self.headers.get("Accept", "")
             if self._refused():
                 self._send(401, _error(401, "security_exception", "missing authentication credentials"), elastic)

@@ -25,12 +25,13 @@ SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
     """Show the path and size of each cache; for model replies, by model."""
     from qabench.cli.output import print_json, print_tables
-    from qabench.io.files import cache_dir
+    from qabench.io.files import cache_dir, run_replies_dir
     from qabench.io.tables import Table
     from qabench.llm.stores import replies_path, stored_replies
+    from qabench.runs.stored_replies import stored_run_replies
 
     chosen = checked_format(format, as_json)
-    replies = stored_replies()
+    replies = stored_replies() + stored_run_replies()
     sizes = {str(path): _size(path) for path in _caches(cache_dir())}
     if chosen == "json":
         print_json({"folder": str(cache_dir()), "files": sizes, "replies": [asdict(one) for one in replies]})
@@ -38,7 +39,7 @@ def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
     cells: list[list[Any]] = [
         [one.model, one.replies, _shown(one.bytes), one.oldest[:10], one.newest[:10]] for one in replies
     ]
-    title = f"Model replies of runs and judges, in {replies_path()}"
+    title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
     notes = ["kept until `qabench cache clear`"] if cells else ["none"]
     tables = [Table(title, ["model", "replies", "size", "oldest", "newest"], cells, notes)]
     paths: list[list[Any]] = [[path, _shown(size)] for path, size in sizes.items()]
@@ -56,13 +57,14 @@ def clear_caches(
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     from qabench.cli.output import print_json, say
     from qabench.llm.stores import clear, stored_replies
+    from qabench.runs.stored_replies import clear_run_replies, stored_run_replies
 
     seconds = _seconds(older_than) if older_than else None
-    names = {one.model for one in stored_replies()}
+    names = {row.model for row in stored_replies() + stored_run_replies()}
     if model and not any(name == model or name.endswith(f"/{model}") for name in names):
         known = ", ".join(sorted(names)) or "none"
         raise InputError(f"the cache has no replies of the model {model!r}; it has: {known}")
-    count = clear(model, seconds)
+    count = clear(model, seconds) + clear_run_replies(model, seconds)
     if as_json:
         print_json({"deleted": count})
     else:

@@ -132,7 +132,9 @@ def run(
         if suite:
             parts.run_suite(suite, log_dir, shown, sending)
         elif resume:
-            parts.resume(resume, base_url, extra, shown, watching, sending)
+            texts = {"questions": questions and str(questions), "retriever": retriever, "wiki": wiki}
+            repeated = {name: value for name, value in texts.items() if value} | parts.pairs("-T", task_args)
+            parts.resume(resume, base_url, extra, repeated, shown, watching, sending)
         return
     if benchmark is None:
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")

@@ -47,13 +47,19 @@ def start(what: tuple[str, str | None, str], task_args: Options, shown: Shown, w
 
 
 def resume(
-    log: Path, base_url: str | None, model_args: Options, shown: Shown, watching: Options, sending: Options
+    log: Path,
+    base_url: str | None,
+    model_args: Options,
+    task_args: Options,
+    shown: Shown,
+    watching: Options,
+    sending: Options,
 ) -> None:
-    """Resumes a run and prints the scores of the whole run."""
+    """Resume a run and print the scores of the whole run."""
     with watched(log.parent, watching) as watch:
         from qabench.runs.running import resume as resume_run
 
-        new = resume_run(log, base_url=base_url, model_args=model_args, watch=watch, **sending)
+        new = resume_run(log, base_url=base_url, model_args=model_args, task_args=task_args, watch=watch, **sending)
     report([new], shown)
 
 

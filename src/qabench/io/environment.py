@@ -81,6 +81,12 @@ ENVIRONMENT = (
         secret=True,
     ),
     Variable("CUSTOM_SEARCH_CX", "Id of a Programmable Search Engine, for answers from the web.", "none"),
+    Variable(
+        "QABENCH_SEARCH_VARIABLES",
+        "Environment variables that a search configuration (`-T search=FILE.toml`) may use, separated by commas.",
+        "none",
+    ),
+    Variable("QABENCH_SEARCH_URL", "Server that gets the following keys also in `inspect eval`.", "no server"),
     Variable("QABENCH_SEARCH_USER", "User of OpenSearch or Elasticsearch, for `--retriever`.", "no user"),
     Variable("QABENCH_SEARCH_PASSWORD", "Password of QABENCH_SEARCH_USER.", "no password", secret=True),
     Variable("QABENCH_SEARCH_API_KEY", "API key of Elasticsearch, for `--retriever`.", "no key", secret=True),

@@ -117,3 +117,8 @@ def cache_dir() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("qabench")
+
+
+def run_replies_dir() -> Path:
+    """Return the folder in which runs keep the replies of models."""
+    return cache_dir() / "run-replies"

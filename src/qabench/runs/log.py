@@ -15,7 +15,6 @@ from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evalua
 from qabench.io.terminal import printable
 from qabench.llm.running import run_sync
 from qabench.runs.archive import check_archive, damaged_log
-from qabench.runs.reply_cache import COUNTS
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -170,7 +169,7 @@ def _record(sample: Any) -> Record:
     problems = [*filter(None, [problem]), *metadata.get("problems", ())]
     details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
     usage = list(sample.model_usage.values())
-    replies = metadata.get(COUNTS, {})
+    replies = metadata.get("replies", {})
     return Record(
         id=str(sample.id),
         epoch=sample.epoch,

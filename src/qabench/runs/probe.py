@@ -18,11 +18,11 @@ from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.reasons import reason_of
 from qabench.llm.transport import limited_replies
+from qabench.tasks.reply_cache import ADDRESSED
 
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
 NO_KEY = "none"  # sent to servers that need no key
-ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
 SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}  # arguments of providers that -M cannot set
 SECONDS = 30
 TOKENS = 16

@@ -17,9 +17,10 @@ from qabench.llm.endpoint import clean_url
 from qabench.llm.transport import limited_replies
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
 from qabench.runs.progress import Watch, watched_by
-from qabench.runs.reply_cache import one_reply_cache
 from qabench.runs.task_options import check_task_options
-from qabench.runs.trust import checked_log
+from qabench.runs.trust import checked_log, resume_command
+from qabench.tasks.common import naming_arguments
+from qabench.tasks.reply_cache import caching_replies
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if they are not shown.
 QUIET = {"display": "none", "log_level": "error", "score_display": False}
@@ -83,7 +84,7 @@ def start(
         model = at_address(model)
     probe(model, base_url, model_args)
     given = {name: value for name, value in options.items() if value is not None} | QUIET
-    with watching(watch or Watch(Path(log_dir)), log_dir) as stop:
+    with watching(watch or Watch(Path(log_dir)), log_dir, cache, task_args) as stop:
         try:
             logs = inspect_ai.eval(
                 f"qabench/{chosen.task}",
@@ -93,7 +94,7 @@ def start(
                 task_args={**chosen.arguments, **(task_args or {})},
                 log_dir=str(log_dir),
                 log_format="eval",
-                cache=policy() if cache else False,
+                cache=cache,
                 **given,
             )
         except (QabenchError, KeyboardInterrupt, PermissionError):
@@ -108,19 +109,21 @@ def resume(
     *,
     base_url: str | None = None,
     model_args: Mapping[str, Any] | None = None,
+    task_args: Mapping[str, Any] | None = None,
     log_dir: str | Path | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
     """Resumes a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
 
-    The log is data, not configuration: only a task of qabench is run, and calls go to a server that the log names only
-    if ``base_url`` or the user's environment names it as well.
+    The log is data, not configuration: only a task of qabench is run, and of its options only numbers and names from
+    a fixed set are read from the log. Paths, addresses, models and texts have to be repeated.
 
     Args:
         log: the log of the run.
         base_url: the address of the server, if the run was started with one.
         model_args: arguments of the model's provider; those of the log are not used.
+        task_args: the arguments of the task that are not read from the log, with the values of the log.
         log_dir: the folder of the new log; None for that of the old one.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
@@ -135,12 +138,12 @@ def resume(
         Interrupted: see ``start``.
     """
     inspect_ai = _inspect_ai()
-    trusted = checked_log(log, base_url, model_args)
+    trusted = checked_log(log, base_url, model_args, task_args)
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
     probe(trusted.eval.model, trusted.eval.model_base_url, model_args)
-    with watching(watch or Watch(folder), folder) as stop:
+    with watching(watch or Watch(folder), folder, trusted.plan.config.cache, task_args) as stop:
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except (QabenchError, KeyboardInterrupt, PermissionError):
@@ -150,13 +153,6 @@ def resume(
         except Exception as error:
             raise InputError(f"the run of {log} cannot be resumed: {plain(error)}") from error
         return stop.finished(logs)
-
-
-def policy() -> Any:
-    """What tells Inspect to cache replies; ``one_reply_cache`` keeps them."""
-    from inspect_ai.model import CachePolicy
-
-    return CachePolicy(expiry=None)
 
 
 class _Stop:
@@ -174,7 +170,7 @@ class _Stop:
     def hint(self) -> str:
         if not self.watch.logs:
             return "no question was asked"
-        return f"the answers are kept; resume with: qabench run --resume {self.watch.logs[-1]}"
+        return f"the answers are kept; resume with: {resume_command(self.watch.logs[-1])}"
 
     def interrupted(self) -> QabenchError:
         if self.watch.stopped:
@@ -193,14 +189,28 @@ class _Stop:
 
 
 @contextmanager
-def watching(watch: Watch, log_dir: str | Path) -> Iterator[_Stop]:
-    """Reports events to ``watch``, and turns Ctrl-C and SIGTERM into ``Interrupted``."""
+def watching(
+    watch: Watch, log_dir: str | Path, cache: bool, task_args: Mapping[str, Any] | None = None
+) -> Iterator[_Stop]:
+    """Report events to ``watch``, and turn Ctrl-C and SIGTERM into ``Interrupted``.
+
+    Args:
+        watch: receives the events.
+        log_dir: the folder of the log.
+        cache: whether replies are cached.
+        task_args: the arguments of the task that the user gave in this call.
+    """
     stop = _Stop(watch, Path(log_dir))
     before = _handled(stop)
     watched_by(watch)
     try:
         # Inspect prints the list of hooks on standard output.
-        with redirect_stdout(io.StringIO()), limited_replies(), one_reply_cache():
+        with (
+            redirect_stdout(io.StringIO()),
+            limited_replies(),
+            caching_replies(cache),
+            naming_arguments(task_args or {}),
+        ):
             yield stop
     except KeyboardInterrupt:
         raise stop.interrupted() from None

@@ -15,8 +15,9 @@ from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
 from qabench.runs.probe import at_address, plain, probe
 from qabench.runs.progress import Watch
-from qabench.runs.running import QUIET, policy, watching
+from qabench.runs.running import QUIET, watching
 from qabench.runs.task_options import check_task_options, task_function
+from qabench.tasks.common import naming_arguments
 
 EXAMPLE = """models: [openai/gpt-4o, hf-inference-providers/ORG/NAME]
 base_url: http://localhost:8000/v1   # optional: all models are at this server
@@ -103,19 +104,20 @@ def run_suite(
     given = {name: value for name, value in options.items() if value is not None} | QUIET
     logs: list[Path] = []
     unfinished: list[str] = []
+    tasks = [_task(entry) for entry in suite.entries]
     for seed in suite.seeds:
         folder = log_dir if seed is None else log_dir / f"seed-{seed}"
-        with watching(watch or Watch(folder), folder):
+        with watching(watch or Watch(folder), folder, suite.cache):
             try:
                 _, found = inspect_ai.eval_set(
-                    [_task(entry) for entry in suite.entries],
+                    tasks,
                     log_dir=str(folder),
                     model=list(suite.models),
                     model_base_url=suite.base_url,
                     limit=suite.limit,
                     max_tokens=suite.max_new_tokens,
                     seed=seed,
-                    cache=policy() if suite.cache else False,
+                    cache=suite.cache,
                     retry_attempts=1,
                     max_tasks=len(suite.models),
                     log_dir_allow_dirty=True,
@@ -142,7 +144,8 @@ def _place(suite: Suite, log: Path) -> tuple[int, int]:
 
 def _task(entry: Entry) -> Any:
     setting = benchmark(entry.benchmark).setting(entry.setting)
-    return task_function(setting)(**{**setting.arguments, **entry.arguments})
+    with naming_arguments(entry.arguments):
+        return task_function(setting)(**{**setting.arguments, **entry.arguments})
 
 
 def _entries(given: Any, path: Path) -> list[Entry]:

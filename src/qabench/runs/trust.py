@@ -1,8 +1,10 @@
-"""A log as input of a new run: a log is data, so it must not determine what code runs or where keys are sent."""
+"""Checks a log before it is resumed: a log is data, so it must not determine what code runs or where keys are sent."""
 
 from __future__ import annotations
 
-import os
+import json
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,91 +13,196 @@ from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
 from qabench.errors import InputError
 from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
+from qabench.loading_scripts import dataset_table
 from qabench.runs.log import read_header, whole_log
-from qabench.runs.probe import ADDRESSED
-from qabench.runs.task_options import check_task_options
+from qabench.runs.task_options import TaskOption, check_task_options, task_options
+from qabench.tasks.replies import WITHOUT_EFFECT
+from qabench.tasks.reply_cache import configured_base_url
 
+# The texts that a log may set, by option. Any other text is a path, an address, a model or free text, which the user
+# has to repeat.
+OFFICIAL_OR_OWN = ("auto", "official", "qabench")
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "split": ("train", "validation", "test"),
+    "prompt": OFFICIAL_OR_OWN,
+    "protocol": OFFICIAL_OR_OWN,
+    "lemmatizer": ("auto", "spacy", "simplemma"),
+    "search": ("auto", "tools", "text", "searxng", "google"),
+    "find": ("title", "bm25"),
+    "method": (
+        *("raw", "cot", "cot-cons", "link", "content"),
+        *("closed", "retrieve-read", "retrieve-read-web", "post-hoc", "post-hoc-web"),
+        *("bm25", "fts", "dense", "colbert", "hybrid"),
+    ),
+    "query": ("question", "keywords"),
+    "chunker": ("sentences", "llama-index"),
+    "ranker": ("auto", "bm25", "dense", "api"),
+    "attributor": ("none", "model", "nli"),
+    "reply_format": ("answer", "vicuna"),
+}
+SELECTIONS = ("ids", "category", "fields", "domains", "chapters")  # only compared with values in the data
+HYBRID = re.compile(r"hybrid:\w+(,\w+)+")
+# The generation options whose texts are from a fixed set; Inspect checks them when it reads a log.
+GENERATION_NAMES = (
+    *("cache_prompt", "verbosity", "effort", "reasoning_effort", "reasoning_mode"),
+    *("reasoning_summary", "reasoning_history"),
+)
+RUN_NAMES = ("sample_id", "token_limit_type")  # options of a run that are texts, but name nothing outside of the run
 # These fields of a log name code, files or servers; a run of qabench does not set them.
 DROPPED = ("task_file", "solver", "solver_args", "solver_args_passed", "sandbox", "model_roles", "revision")
-DROPPED_CONFIG = ("approval", "review", "sentinel", "notification", "acp_server")
 
 
-def checked_log(path: str | Path, base_url: str | None, model_args: Mapping[str, Any] | None) -> Any:
-    """The whole log, without anything that could determine code, files or a server.
+def checked_log(
+    path: str | Path,
+    base_url: str | None = None,
+    model_args: Mapping[str, Any] | None = None,
+    task_args: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return the whole log, without anything that could determine code, files or a server.
 
     Args:
         path: the log.
-        base_url: the server that the user gave.
-        model_args: the arguments for the provider that the user gave.
+        base_url: the server that the user named in this call.
+        model_args: the arguments for the provider that the user gave in this call.
+        task_args: the arguments of the task that the user gave in this call.
 
     Raises:
-        InputError: not a task of qabench, arguments that the task does not have, or a server or arguments for the
-            provider that the user did not give.
+        InputError: not a task of qabench, arguments that the task does not have, or a server, a path, a model or a text
+            that the user did not repeat.
     """
-    header = read_header(path)
-    passed = header.eval.task_args_passed
-    found, setting = _task(header.eval.task, passed, path)
-    check_task_options(found, setting, _own(passed, setting))
-    url = _endpoint(header.eval, base_url, path)
-    _check_model_args(header.eval.model_args, model_args, path)
+    read_header(path)  # a file that is not a log of qabench is an error
     log = whole_log(path)
-    log.eval.task = log.eval.task_registry_name = f"qabench/{setting.task}"
+    spec = log.eval
+    descriptor, setting = _task(spec.task, spec.task_args_passed, path)
+    repeated = {name: value for name, value in (task_args or {}).items() if value is not None}
+    check_task_options(descriptor, setting, _without_setting(spec.task_args_passed | repeated, setting))
+    _check_repeated(spec.task_args_passed, repeated, path)
+    url = _endpoint(spec, base_url, path)
+    missing = [name for name in arguments_to_repeat(spec.task, spec.task_args_passed) if name not in repeated]
+    missing += [name for name in spec.model_args if name not in (model_args or {})]
+    if missing:
+        raise InputError(
+            f"{path} was run with {', '.join(missing)}. Paths, addresses, models, texts and arguments of providers are "
+            f"not read from a log. To use the same ones again: {resume_command(path)}"
+        )
+    spec.task = spec.task_registry_name = f"qabench/{setting.task}"
     for name in DROPPED:
-        setattr(log.eval, name, None)
-    for name in DROPPED_CONFIG:
-        if hasattr(log.eval.config, name):
-            setattr(log.eval.config, name, None)
-    log.eval.model_base_url = url
-    log.eval.model_args = dict(model_args or {})
+        setattr(spec, name, None)
+    _keep_numbers(spec.config, RUN_NAMES)
+    for config in (log.plan.config, spec.model_generate_config):
+        _check_generation(config, path)
+        config.cache = bool(config.cache)  # an object in logs of earlier versions
+        _keep_numbers(config, GENERATION_NAMES)
+    spec.model_base_url = url
+    spec.model_args = dict(model_args or {})
     if log.status == "started":
         log.status = "error"  # else Inspect reads the file again
     return log
 
 
+def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that are not read from a log, because they are not numbers or known names."""
+    descriptor, setting = _task(task, passed, "")
+    defaults = {option.name: option for option in task_options(setting)}
+    own = _without_setting(passed, setting)
+    return {name: value for name, value in own.items() if not _harmless(descriptor, name, value, defaults.get(name))}
+
+
+def resume_command(path: str | Path) -> str:
+    """Return the command that resumes a log, with everything that has to be repeated.
+
+    Raises:
+        InputError: the log cannot be read.
+    """
+    spec = read_header(path).eval
+    words = ["qabench", "run", "--resume", str(path)]
+    if spec.model_base_url:
+        words += ["--base-url", printable(spec.model_base_url)]
+    texts = [("-M", spec.model_args), ("-T", arguments_to_repeat(spec.task, spec.task_args_passed))]
+    for option, arguments in texts:
+        for name, value in arguments.items():
+            shown = value if isinstance(value, str) else json.dumps(value, default=str)
+            words += [option, printable(f"{name}={shown}")]
+    return shlex.join(words)
+
+
 def _task(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Benchmark, Setting]:
-    """The benchmark and setting of a task; of several settings, the one that the task's arguments make."""
-    wanted = name.removeprefix("qabench/")
-    alike = [
-        (found, one) for found in map(benchmark, benchmark_names()) for one in found.settings if one.task == wanted
+    """Return the benchmark and setting of a task; of several settings, the one that the task's arguments make."""
+    task = name.removeprefix("qabench/")
+    candidates = [
+        (descriptor, setting)
+        for descriptor in map(benchmark, benchmark_names())
+        for setting in descriptor.settings
+        if setting.task == task
     ]
-    if not alike:
+    if not candidates:
         raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
-    return next((pair for pair in alike if pair[1].arguments.items() <= passed.items()), alike[0])
+    return next((pair for pair in candidates if pair[1].arguments.items() <= passed.items()), candidates[0])
 
 
-def _own(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+def _without_setting(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name not in setting.arguments}
 
 
+def _harmless(descriptor: Benchmark, name: str, value: Any, option: TaskOption | None) -> bool:
+    """Tell whether a value may come from a log: a number, the option's default, or a name from a fixed set."""
+    if _is_number(value) or name in SELECTIONS or (option and value == option.default):
+        return True
+    if not isinstance(value, str):
+        return False
+    if name == "config":
+        return value in dataset_table(descriptor.name).configs
+    if name == "metrics":
+        return {word.strip() for word in value.split(",")} <= set(descriptor.families)
+    return value in NAMES.get(name, ()) or (name == "method" and HYBRID.fullmatch(value) is not None)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_number, value))
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _check_repeated(passed: Mapping[str, Any], repeated: Mapping[str, Any], path: str | Path) -> None:
+    """Raise InputError if the user repeats an argument with another value than the log's."""
+    for name, value in repeated.items():
+        if passed.get(name) != value:
+            before = printable(repr(passed[name])) if name in passed else "its default"
+            raise InputError(
+                f"{path} was run with {name}={before}, not {value!r}; a run is resumed with the same options, so leave "
+                "the option out, or start a new run"
+            )
+
+
+def _keep_numbers(options: Any, names: tuple[str, ...]) -> None:
+    """Set the fields of a log's options to None unless they are numbers or have one of these names."""
+    for name in type(options).model_fields:
+        if name not in names and not _is_number(getattr(options, name)):
+            setattr(options, name, None)
+
+
+def _check_generation(config: Any, path: str | Path) -> None:
+    """Raise InputError for generation options that are not taken from a log, but change what is asked."""
+    for name, value in config:
+        if not (_is_number(value) or name in GENERATION_NAMES or name in WITHOUT_EFFECT):
+            raise InputError(
+                f"{path} was run with the generation option {name}, which is not read from a log; start a new run, or "
+                "resume a log that you trust with `inspect eval-retry`"
+            )
+
+
 def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
-    """The server to call. A log's server is used only if the user gives the same one."""
-    named = spec.model_base_url
-    given = clean_url(base_url) if base_url else _configured(spec.model)
-    if named is None or given == clean_url(named):
-        return given if base_url or named else None
-    shown = printable(named)
-    if given is None:
+    """Return the server to call. A log's server is used only if the user names the same one."""
+    logged = spec.model_base_url
+    named = clean_url(base_url) if base_url else configured_base_url(spec.model)
+    if logged is None or named == clean_url(logged):
+        return named if base_url or logged else None
+    shown = printable(logged)
+    if named is None:
         raise InputError(
             f"{path} was run on the server {shown}. To send its questions and your key to this server again, use: "
-            f"qabench run --resume {path} --base-url {shown}"
+            f"{resume_command(path)}"
         )
     raise InputError(
-        f"{path} was run on the server {shown}, not on {printable(given)}; resume it there, or start a new run"
+        f"{path} was run on the server {shown}, not on {printable(named)}; resume it there, or start a new run"
     )
-
-
-def _configured(model: str) -> str | None:
-    """The address for the provider of a model in the user's environment."""
-    parts = model.split("/")
-    provider = parts[1] if f"{parts[0]}/" in ADDRESSED and len(parts) > 1 else parts[0]
-    value = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL")
-    return clean_url(value) if value else None
-
-
-def _check_model_args(logged: Mapping[str, Any], given: Mapping[str, Any] | None, path: str | Path) -> None:
-    if lacking := [name for name in logged if name not in (given or {})]:
-        shown = " ".join(f"-M {name}={logged[name]!r}" for name in lacking)
-        raise InputError(
-            f"{path} was run with arguments for the provider, which are not read from a log. To use them again, add: "
-            f"{printable(shown)}"
-        )

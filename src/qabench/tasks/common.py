@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageAssistant
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.solver import TaskState
 
 from qabench.errors import InputError, QabenchError
 from qabench.llm.reasons import reason_of
 from qabench.tasks.rejections import rejections
+
+_named: ContextVar[Mapping[str, Any]] = ContextVar("qabench_named_arguments")
+
+
+@contextmanager
+def naming_arguments(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Record the task arguments that the user gives in this call, for ``named_in_this_call``."""
+    token = _named.set(arguments)
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
+def named_in_this_call(argument: str, value: Any) -> bool:
+    """Tell whether the user gave this argument of a task in this call, so that it is not from a log."""
+    return _named.get({}).get(argument) == value
 
 
 def task_metadata(benchmark: str, config: str, setting: str, data: str, available: int | None = None) -> dict[str, Any]:
@@ -102,14 +120,3 @@ def timeouts_fail() -> Iterator[None]:
 def _of_a_call(error: Exception) -> bool:
     """Whether an error comes from a client library and not from the task."""
     return hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
-
-
-@solver
-def ask() -> Solver:
-    """Asks the model once: Inspect's ``generate()`` within ``timeouts_fail``."""
-
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        with timeouts_fail():
-            return await generate(state)
-
-    return solve

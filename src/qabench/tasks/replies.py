@@ -2,32 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
-from inspect_ai.model import ChatMessage, ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, ModelOutput
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolDef
 
 from qabench.llm.caller import Answered
 from qabench.llm.exchange import SURROGATE
 from qabench.tasks.common import timeouts_fail
+from qabench.tasks.reply_cache import cache_argument, count_replies
 
 
 def chat(messages: Iterable[tuple[str, str]]) -> list[ChatMessage]:
-    """The (role, text) pairs of a prompt as messages. Lone surrogates, which UTF-8 cannot encode, are replaced."""
+    """Return the (role, text) pairs of a prompt as messages, without lone surrogates, which UTF-8 cannot encode."""
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
     return [kinds[role](content=SURROGATE.sub("\ufffd", text)) for role, text in messages]
 
 
-async def ask_model(model: Model, messages: list[ChatMessage], **options: Any) -> ModelOutput:
-    """The model's reply; ``options`` are generation options for this call only."""
+async def ask_model(
+    model: Model,
+    messages: list[ChatMessage],
+    state: TaskState | None = None,
+    tools: Sequence[ToolDef] = (),
+    **options: Any,
+) -> ModelOutput:
+    """Return the model's reply, from the cache of the run if it is there.
+
+    Args:
+        model: the model.
+        messages: the conversation.
+        state: the sample, in which the reply is counted.
+        tools: the tools that the model may call.
+        **options: generation options for this call only.
+    """
     with timeouts_fail():
-        return await model.generate(messages, config=GenerateConfig(**options))
+        output = await model.generate(messages, tools, config=GenerateConfig(**options), **cache_argument(model))
+    if state is not None:
+        count_replies(state)
+    return output
+
+
+async def continue_conversation(state: TaskState) -> TaskState:
+    """Append the model's reply to the conversation of a sample, without calling the tools that the reply names."""
+    model = get_model()
+    with timeouts_fail():
+        state.output = await model.generate(state.messages, state.tools, state.tool_choice, **cache_argument(model))
+    count_replies(state)
+    state.messages.append(state.output.message)
+    return state
+
+
+@solver
+def ask() -> Solver:
+    """Ask the model once."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await continue_conversation(state)
+
+    return solve
 
 
 def answered(output: ModelOutput) -> Answered:
-    """The text of a reply, or the reason why it is missing. Refusals and empty replies count as missing."""
+    """Return the text of a reply, or the reason why it is missing. Refusals and empty replies count as missing."""
     if output.empty:
         return Answered(reason=output.error or "no reply")
     if output.stop_reason == "content_filter":
@@ -39,7 +87,7 @@ def answered(output: ModelOutput) -> Answered:
 
 
 # Options of generation that do not affect a reply, or only by chance (the seed).
-_WITHOUT_EFFECT = {
+WITHOUT_EFFECT = {
     "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
     "seed", "logprobs", "top_logprobs", "prompt_logprobs", "cache_prompt", "cache", "batch", "max_tool_output",
     "parallel_tool_calls", "internal_tools", "fail_on_refusal", "reasoning_history", "reasoning_summary",
@@ -48,10 +96,10 @@ _WITHOUT_EFFECT = {
 
 
 def asked_with() -> dict[str, Any]:
-    """The generation options of the sample's last call that affect its reply, for signatures.
+    """Return the generation options of the sample's last call that affect its reply, for signatures.
 
     A user's options override the task's. Empty if the sample has made no call.
     """
     calls = [event for event in transcript().events if isinstance(event, ModelEvent)]
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
-    return {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}
+    return {name: value for name, value in options.items() if name not in WITHOUT_EFFECT}

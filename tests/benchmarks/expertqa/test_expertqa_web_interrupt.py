@@ -79,13 +79,17 @@ def test_an_interrupted_run_over_the_web(web: WebServer, released: threading.Eve
         first = start(["expertqa", "--config", "sample", *options, *model], tmp_path / "cache")
         assert interrupted(first, web, signal.SIGINT) == 128 + signal.SIGINT
         (log,) = (tmp_path / "logs").glob("*.eval")
-        second = start(["--resume", str(log), "--base-url", chat.base_url], tmp_path / "cache")
+        second = start(
+            ["--resume", str(log), "--base-url", chat.base_url, "-T", f"search={search}"], tmp_path / "cache"
+        )
         assert interrupted(second, web, signal.SIGTERM) == 128 + signal.SIGTERM
         before = Counter(path for path in web.paths() if not is_silent(path))
         assert before["/search"] and set(before.values()) == {1} | {before["/search"]}
         released.set()
         newest = max((tmp_path / "logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
-        third = start(["--resume", str(newest), "--base-url", chat.base_url], tmp_path / "cache")
+        third = start(
+            ["--resume", str(newest), "--base-url", chat.base_url, "-T", f"search={search}"], tmp_path / "cache"
+        )
         assert third.wait(timeout=SECONDS) == 0, (tmp_path / "output").read_text()
         after = Counter(path for path in web.paths() if path != "/search")
         searches = Counter(path for path, _ in web.requests if path.startswith("/search"))

@@ -48,6 +48,7 @@ def server(cache: Path) -> Iterator[WebServer]:
 @pytest.fixture
 def search(server: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("TEST_SEARCH_KEY", KEY)
+    monkeypatch.setenv("QABENCH_SEARCH_VARIABLES", "TEST_SEARCH_KEY")
     path = tmp_path / "loopback.toml"
     path.write_text(f"""
 preset = "searxng"
@@ -91,7 +92,9 @@ def test_a_run_is_resumed_with_the_same_evidence(server: WebServer, search: str,
     with zipfile.ZipFile(log.location.removeprefix("file://")) as archive:
         assert not [name for name in archive.namelist() if KEY.encode() in archive.read(name)]
 
-    assert checked_log(log.location, None, {}).eval.task == "qabench/expertqa"  # so that --resume takes it
+    assert (
+        checked_log(log.location, task_args={"search": search}).eval.task == "qabench/expertqa"
+    )  # so that --resume takes it
     broken["Why"] = False
     asked = len(server.requests)
     (again,) = eval_retry(log, log_dir=str(tmp_path / "logs"), display="none")

@@ -35,7 +35,7 @@ from qabench.benchmarks.expertqa.rankers import AUTO, BM25, DENSE
 from qabench.benchmarks.expertqa.web import NOT_KNOWN, load_web, record
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
-from qabench.tasks.common import answer_of, note_problem
+from qabench.tasks.common import answer_of, named_in_this_call, note_problem
 from qabench.tasks.daemon_thread import in_daemon_thread
 from qabench.tasks.replies import ask_model, chat
 
@@ -210,7 +210,7 @@ def _evidence(how: Answering, given: Options) -> Evidence:
         return load_web(given.search, ranker, given.encoder, given.chunk_size or CHUNK_SIZE, given.overlap)
     if given.retriever is not None:
         _check_only_retriever(given)
-        return engine_passages(given.retriever)
+        return engine_passages(given.retriever, named_in_this_call("retriever", given.retriever))
     if given.corpus is None:
         more = " (an index does not contain the texts)" if given.index else ""
         raise InputError(
@@ -242,7 +242,7 @@ def answer_with_citations(how: Answering) -> Solver:
             _answer_not_known(state, question)
         else:
             state.messages = chat(how.messages(question, field, read.passages))
-            state.output = await ask_model(get_model(), state.messages)
+            state.output = await ask_model(get_model(), state.messages, state)
             state.messages += [choice.message for choice in state.output.choices[:1]]
         reply = answer_of(state)
         if reply is not None:

@@ -92,9 +92,9 @@ class EnginePassages:
 
 
 @cache
-def engine_passages(retriever: str) -> EnginePassages:
-    """The passages of a search engine; cached. See ``qabench.retrieval.engines.open_engine``."""
-    return EnginePassages(open_engine(retriever))
+def engine_passages(retriever: str, named_by_user: bool) -> EnginePassages:
+    """Open the passages of a search engine; cached. See ``qabench.retrieval.engines.open_engine``."""
+    return EnginePassages(open_engine(retriever, named_by_user=named_by_user))
 
 
 @cache

@@ -21,6 +21,7 @@ from qabench.evaluation.scores import scores_of
 from qabench.neural.nli import MODEL
 from qabench.tasks.common import note_problem
 from qabench.tasks.replies import asked_with
+from qabench.tasks.reply_cache import count_replies
 
 
 @metric(scores="unreduced")
@@ -58,6 +59,7 @@ def expertqa_scorer(
         # The options of the call that answered, so before claims are labeled.
         fields = {**(signed or {}), "sentences": sentence_splitter()[0], "model": str(state.model)} | asked_with()
         labels, labeled_by = await labels_of([(claim["claim_string"], claim["evidence"]) for claim in claims])
+        count_replies(state)
         unread = sum(label is None for label in labels) if attributor != "none" else 0
         if unread:
             note_problem(state, f"{unread} of {len(labels)} claims have no label: {labeled_by} said neither yes nor no")

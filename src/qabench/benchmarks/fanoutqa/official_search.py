@@ -40,8 +40,8 @@ from qabench.benchmarks.fanoutqa.window import TokenCounter, how_many_fit
 from qabench.errors import QabenchError
 from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import timeouts_fail
 from qabench.tasks.daemon_thread import in_daemon_thread
+from qabench.tasks.replies import ask_model
 from qabench.text import Normalizer
 
 SECONDS_PER_QUESTION = 600
@@ -165,8 +165,7 @@ async def converse(state: TaskState, search: OfficialSearch, window: int, in_tex
 
 async def _reply(state: TaskState, tools: Sequence[ToolDef]) -> ChatMessageAssistant:
     """Return the model's reply; unlike a solver's ``generate``, this accepts parameters without a description."""
-    with timeouts_fail():
-        state.output = await get_model().generate(state.messages, tools)
+    state.output = await ask_model(get_model(), state.messages, state, tools)
     return state.output.message
 
 

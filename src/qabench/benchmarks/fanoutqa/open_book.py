@@ -28,7 +28,8 @@ from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, cou
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
 from qabench.retrieval.wiki.client import wikipedia
-from qabench.tasks.common import note_problem, timeouts_fail
+from qabench.tasks.common import note_problem
+from qabench.tasks.replies import continue_conversation
 
 SEARCHES = ("auto", "tools", "text")
 TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
@@ -95,7 +96,7 @@ def open_book(
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
             if official:
                 return await converse(state, official_search(state, counter, window), window, how == "text")
-            conversation, tool = await _prepared(state, generate, model, counter, normalizer)
+            conversation, tool = await _prepared(state, model, counter, normalizer)
             return await (_in_text if how == "text" else _with_tools)(conversation, tool, turns)
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
@@ -114,13 +115,13 @@ def open_book(
         return OfficialSearch(official, query, window // 2, counter, normalizer, _seen(state), source)
 
     async def _prepared(
-        state: TaskState, generate: Generate, model: Model, counter: TokenCounter, normalizer: Any
+        state: TaskState, model: Model, counter: TokenCounter, normalizer: Any
     ) -> tuple[_Conversation, WikipediaTool]:
         room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
         half = context_window(model, context_length) // 2
         budget = min(half, room - await counter(state.input_text) - CALL_TOKENS)
         tool = WikipediaTool(state.metadata["question"], budget, counter, normalizer, _seen(state), source)
-        return _Conversation(state, generate, room, counter), tool
+        return _Conversation(state, room, counter), tool
 
     return solve
 
@@ -160,10 +161,9 @@ async def _in_text(conversation: _Conversation, tool: WikipediaTool, turns: int)
 class _Conversation:
     """A sample's conversation; the model gets the messages that fit into its window."""
 
-    def __init__(self, state: TaskState, generate: Generate, room: int, counter: TokenCounter) -> None:
+    def __init__(self, state: TaskState, room: int, counter: TokenCounter) -> None:
         self.state = state
         self.room = room
-        self._generate = generate
         self._counter = counter
 
     async def run(self, act: Act, turns: int) -> TaskState:
@@ -187,8 +187,7 @@ class _Conversation:
         everything = list(self.state.messages)
         try:
             self.state.messages = await self._fitting(everything)
-            with timeouts_fail():
-                await self._generate(self.state, tool_calls="none")
+            await continue_conversation(self.state)
             everything.append(self.state.messages[-1])
         finally:
             self.state.messages = everything

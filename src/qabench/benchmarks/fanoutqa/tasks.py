@@ -22,7 +22,8 @@ from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.benchmarks.fanoutqa.window import check_window
 from qabench.evaluation.signature import digest, signature
 from qabench.prompts.template import Prompt
-from qabench.tasks.common import ask, chosen, sample, task_metadata
+from qabench.tasks.common import chosen, sample, task_metadata
+from qabench.tasks.replies import ask
 
 ANSWER_TOKENS = 520
 """The number of tokens reserved for the answer."""

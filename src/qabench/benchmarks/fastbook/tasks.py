@@ -16,7 +16,8 @@ from qabench.benchmarks.fastbook.study.neural import COLBERT_MODEL, DENSE_MODEL
 from qabench.benchmarks.fastbook.study.study import Outcome, Study, run
 from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt
 from qabench.retrieval import Hits
-from qabench.tasks.common import ask, chosen, sample, task_metadata
+from qabench.tasks.common import chosen, sample, task_metadata
+from qabench.tasks.replies import ask
 
 ANSWER_TOKENS = 500
 PROMPT = Prompt(

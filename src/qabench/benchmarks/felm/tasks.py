@@ -132,7 +132,7 @@ def find_errors(**options: Any) -> Solver:
 
 async def _claims(state: TaskState, asking: FelmMethod, model: Model) -> tuple[tuple[FelmClaim, ...], str | None]:
     state.messages += chat(asking.extraction_messages(state.metadata["row"]))
-    state.output = await ask_model(model, state.messages, **EXTRACTION)
+    state.output = await ask_model(model, state.messages, state, **EXTRACTION)
     state.messages += [choice.message for choice in state.output.choices[:1]]
     return claims_in(state.metadata["row"], answered(state.output))
 
@@ -143,11 +143,11 @@ async def _outputs(
     messages = chat(asking.messages(state.metadata["row"], claims))
     state.messages += messages
     if asking.samples == 1:
-        return [await ask_model(model, messages)]
+        return [await ask_model(model, messages, state)]
     # Each sample has its own seed: otherwise Inspect's cache would return the same reply for all of them.
     first = (state.epoch - 1) * asking.samples + 1
     seeds = range(first, first + asking.samples)
-    return await collect(*(ask_model(model, messages, seed=seed) for seed in seeds))
+    return await collect(*(ask_model(model, messages, state, seed=seed) for seed in seeds))
 
 
 def _interface(asking: FelmMethod, model: Model) -> dict[str, str]:
