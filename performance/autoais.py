@@ -1,4 +1,7 @@
-"""Labels of ExpertQA's claims by a T5 of random weights, against a plain transformers loop.
+"""Labels of ExpertQA's claims by a T5 of random weights, against the authors' loop, rewritten.
+
+The authors' script passes no attention mask, which transformers 4 made from the padding and transformers 5 does not.
+The loop here passes it.
 
 The network has the real architecture (T5 1.1) in the shape that the environment variable ``QABENCH_T5`` names: tiny,
 small, large or xxl. With ``QABENCH_DEVICE=cuda`` it runs on a GPU in bfloat16. Its output layer is made so that it

@@ -117,8 +117,31 @@ def nltk_module(split: Callable[[str], Sequence[str]] = punctuation_splitter) ->
     return module("nltk", sent_tokenize=split, download=lambda name: None)
 
 
-def labeled(mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path) -> list[str]:
-    """The labels of autoais.py for (claim, evidence) with the model in a folder, on the CPU."""
+def pass_attention_mask(network: Any, tokenizer: Any) -> None:
+    """Patch ``network.generate`` to pass the mask that transformers 4 made from the padding.
+
+    autoais.py passes none. transformers 5 does not make one, so that padding changes the labels.
+    """
+    generate = network.generate
+
+    def masked(input_ids: Any, **options: Any) -> Any:
+        return generate(input_ids, attention_mask=(input_ids != tokenizer.pad_token_id).long(), **options)
+
+    network.generate = masked
+
+
+def labeled(
+    mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path, *, patched: bool = True
+) -> list[str]:
+    """Return the labels of autoais.py for (claim, evidence) with the model in a folder, on the CPU.
+
+    Args:
+        mirror: the mirror with the script.
+        folder: the model.
+        claims: pairs of a claim and its evidence.
+        file: where the script writes.
+        patched: apply ``pass_attention_mask``.
+    """
     import json
 
     import torch
@@ -126,13 +149,8 @@ def labeled(mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     network = T5ForConditionalGeneration.from_pretrained(folder).eval()
-    generate = network.generate
-
-    def masked(input_ids: Any, **options: Any) -> Any:
-        # The script gives no mask: transformers of its time (4.x) made it from the padding, transformers 5 does not.
-        return generate(input_ids, attention_mask=(input_ids != tokenizer.pad_token_id).long(), **options)
-
-    network.generate = masked
+    if patched:
+        pass_attention_mask(network, tokenizer)
     pretrained = lambda value: SimpleNamespace(from_pretrained=lambda *args, **kwargs: value)  # noqa: E731
     modules = absl_modules(SimpleNamespace()) | {
         "accelerate": module("accelerate"),
