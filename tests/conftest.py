@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Folders and files whose tests start processes, servers, a browser or runs of models: minutes on a laptop, so they run
 # with --runslow, as in CI. Without it they are not even imported, unless named on the command line.
-SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "recipes", "report", "runs", "scale", "space"}
+SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "recipes", "report", "runs", "scale"}
 SLOW_FILES = {
     "test_readme.py",
     "test_cli.py",

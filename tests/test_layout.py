@@ -29,7 +29,7 @@ LAYERS = [
     ["scale"],
     ["metric_module"],
     ["metrics", "inspect_tasks", "citations"],
-    ["runs", "report", "hub", "space"],
+    ["runs", "report", "hub"],
     ["cli", "__main__"],
 ]
 FORMULAS = {
@@ -109,7 +109,7 @@ def test_imports_go_down() -> None:
 def _wrong_imports(module: str) -> Iterator[str]:
     imported = imports_of(modules()[module])
     for name in {module_of(one, modules()) if one.startswith("qabench") else one for one in imported}:
-        if name.startswith("qabench.space") and module.endswith(".app"):
+        if name.startswith("qabench.hub") and module.endswith(".app"):
             continue  # the page of a metric, run by the Space
         if name.startswith("qabench.") and name != "qabench.metrics":  # which only lists its folders
             if layer_of(name) > layer_of(module):

@@ -1,5 +1,5 @@
 """The Space of this metric: a page to try it on."""
 
-from qabench.space.app import page
+from qabench.hub.space import page
 
 page("fanoutqa").launch()

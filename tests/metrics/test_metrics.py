@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from qabench import answers, metrics
 from qabench.benchmarks import benchmark_names
 from qabench.errors import InputError
 from qabench.evaluation.official import IRRELEVANT, Field
-from qabench.space.app import score
 
 FOLDER = Path(metrics.__file__).parent
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -154,13 +152,6 @@ def test_loads_by_path_and_combines(name: str, example: Any) -> None:
     options = OPTIONS.get(name, {})
     result = evaluate.combine([loaded]).compute(predictions=predictions, references=references, **options)
     assert result["signature"]
-
-
-def test_the_space_scores_and_explains(name: str) -> None:
-    shown = json.loads((FOLDER / name / "example.json").read_text(encoding="utf-8"))
-    assert "signature" in score(name, json.dumps(shown["predictions"]), json.dumps(shown["references"]))
-    assert "not JSON" in score(name, "[", "[]")["error"]
-    assert "1 predictions for 2" in score(name, '["a"]', '["a", "b"]')["error"]
 
 
 def test_deviations_follow_the_declaration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,8 @@ from stand_ins import no_weights
 import qabench
 from qabench import metrics
 from qabench.errors import InputError
-from qabench.space import result as space_result
-from qabench.space.app import answer
-from qabench.space.inputs import MAX_BYTES, read_file, read_text
-from qabench.space.join import put_together
-from qabench.space.options import interface
+from qabench.hub.space import answer, error_html, metric_parameters, result_html
+from qabench.hub.space_input import MAX_BYTES, align, read_file, read_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -53,7 +51,7 @@ def lines(rows: list[Any]) -> str:
 
 def joined(predictions: str, references: str | None, **fields: str) -> Any:
     read = None if references is None else read_text(references, "references")
-    return put_together(read_text(predictions, "predictions"), read, {}, {"references": "answer"} | fields)
+    return align(read_text(predictions, "predictions"), read, {}, {"references": "answer"} | fields)
 
 
 @pytest.fixture(params=metrics.metric_names())
@@ -150,7 +148,7 @@ def test_unmatched_ids_are_named() -> None:
 
 def test_rows_may_hold_both_sides_and_columns() -> None:
     rows = [{"id": 7, "prediction": "p", "reference": "r", "domain": "wk"}, {"id": 8, "prediction": None}]
-    found = put_together(read_text(lines(rows[:1]), "p"), None, {"domains": None}, {"domains": "domain"})
+    found = align(read_text(lines(rows[:1]), "p"), None, {"domains": None}, {"domains": "domain"})
     assert found.columns == {"predictions": ["p"], "references": ["r"], "domains": ["wk"]}
     assert found.ids == ("7",)
     with pytest.raises(InputError, match="line 2 has no 'reference', but others have it"):
@@ -188,7 +186,7 @@ def test_mismatches_are_errors(predictions: str, references: str | None, message
 
 
 def test_a_page_offers_only_harmless_options(name: str) -> None:
-    takes = interface(qabench.load_metric(name))
+    takes = metric_parameters(qabench.load_metric(name))
     assert not {o.name for o in takes.options} & {"model", "base_url", "api_key", "judge", "revision", "bleurt"}
     assert {"per_question", "references_format"} <= {o.name for o in takes.options}
     for option in takes.options:
@@ -207,8 +205,7 @@ def test_a_page_offers_only_harmless_options(name: str) -> None:
         ),
         ("answer_component_mrr", {"k": "ten"}, "k is &#x27;ten&#x27;; it must be an integer, or several"),
         ("answer_component_mrr", {"k": "0"}, "k"),
-        ("expertqa_lfqa", {"seed": None}, "seed is None; it must be an integer"),
-        ("fanout_acc", {"lemmatizer": None}, "lemmatizer is None; allowed: auto, spacy, simplemma"),
+        ("expertqa_lfqa", {"seed": "x"}, "seed is &#x27;x&#x27;; it must be an integer"),
     ],
 )
 def test_invalid_options_are_named(metric: str, options: dict[str, Any], message: str) -> None:
@@ -244,7 +241,7 @@ def test_the_example_scores_as_by_the_library(name: str, stand_ins: None) -> Non
     html, result = answer(name, example(name) | {"per_question": True})
     assert result == by_library(name, per_question=True)
     deviates = bool(result.get("deviations"))
-    assert space_result.escape(result["signature"]) in html and ("Unofficial scores" in html) == deviates
+    assert escape(result["signature"]) in html and ("Unofficial scores" in html) == deviates
     for number in re.findall(r"<td>(\d\.\d{4})</td>", html):
         assert any(number == f"{value:.4f}" for value in numbers(result)), number
 
@@ -252,8 +249,10 @@ def test_the_example_scores_as_by_the_library(name: str, stand_ins: None) -> Non
 BUILD_ALL = """
 import json, sys
 from qabench.metrics import metric_names
-from qabench.space.app import page
-json.dump({name: page(name).get_config_file() for name in metric_names()}, sys.stdout, default=str)
+from qabench.hub.space import page
+pages = {name: page(name) for name in metric_names()}
+built = {name: {**page.get_config_file(), "api": page.get_api_info()} for name, page in pages.items()}
+json.dump(built, sys.stdout, default=str)
 """
 
 
@@ -269,8 +268,11 @@ def test_every_page_is_built_with_its_example_and_options(tmp_path: Path) -> Non
     assert sorted(built) == metrics.metric_names()
     for name, config in built.items():
         parts = [part["props"] for part in config["components"]]
-        takes = interface(qabench.load_metric(name))
+        takes = metric_parameters(qabench.load_metric(name))
         labels = [part.get("label") for part in parts]
+        (endpoint,) = built[name]["api"]["named_endpoints"].values()
+        assert {"predictions", "references_file"} <= {part["parameter_name"] for part in endpoint["parameters"]}
+        assert all(part["parameter_has_default"] for part in endpoint["parameters"])
         assert {"Predictions", "References", *(option.name for option in takes.options)} <= set(labels)
         held = json.loads((FOLDER / name / "example.json").read_text(encoding="utf-8"))
         for column in ("predictions", "references"):
@@ -299,7 +301,7 @@ def test_foreign_text_is_escaped() -> None:
     records = [{"x<1>": "<2>", "parts": {"<3>": ["<4>"]}}]
     result = {"a<5>": "<6>", "by<7>": {"<8>": {"<9>": "<10>"}}, "list<11>": [{"<12>": "<13>"}], "per_question": records}
     result |= {"deviations": ["<14>"], "absent": {"<15>": "<16>"}, "signature": "<17>"}
-    html = space_result.result_html(result, ["<18>"], ["<19>"]) + space_result.error_html("<20>")
+    html = result_html(result, ["<18>"], ["<19>"]) + error_html("<20>")
     assert not re.findall(r"<\d+>", html)
     assert {int(number) for number in re.findall(r"&lt;(\d+)&gt;", html)} == set(range(1, 21))
 
@@ -315,7 +317,7 @@ def test_unexpected_failures_show_no_traceback(monkeypatch: pytest.MonkeyPatch) 
     def fail(*args: Any, **options: Any) -> None:
         raise RuntimeError("secret-path")
 
-    monkeypatch.setattr("qabench.space.app.load_metric", fail)
+    monkeypatch.setattr("qabench.hub.space.load_metric", fail)
     html, result = answer("fanout_acc", {"predictions": "[]", "references": "[]"})
     assert result is None and "internal error occurred (RuntimeError)" in html
     assert "Traceback" not in html and "secret-path" not in html

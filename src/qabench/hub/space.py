@@ -1,0 +1,432 @@
+"""The page of a metric on a Space: reads predictions and references, scores them, shows the result.
+
+The page makes no requests to other servers. Input is scored in memory; uploaded files are deleted within two hours.
+Everything that comes from outside is escaped. Visitors set only harmless options: booleans, numbers, and strings with
+documented choices; servers, keys, models and files are the host's. (The widget of ``evaluate`` does not run on current
+versions of gradio.)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from qabench import metrics
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.hub.space_input import MAX_BYTES, Items, align, read_file, read_text
+from qabench.io.tables import flattened
+from qabench.loading import load_metric
+
+UPLOAD_SECONDS = 3600  # uploaded files are deleted after one to two times this
+# Options that a page always sets, to limit the costs of its host.
+FIXED_OPTIONS: Mapping[str, Any] = {"judge": {"max_calls": 100}}
+MAX_ROWS = 200
+MAX_CHARACTERS = 400
+MAIN_SCORES = 2  # scores in large type
+PER_QUESTION = ("per_question", "raw")
+NOT_SCORES = ("signature", "deviations", "absent", *PER_QUESTION)
+EMPTY = '<p class="empty">Press Score to compute the scores.</p>'
+HOW = """Paste a JSON list, or JSONL with one item per line, or upload such a file. An item is
+
+- a value, such as `"Paris"`, or `null` for an unanswered question;
+- or an object with the value: `{"id": "q1", "prediction": "Paris"}`, `{"id": "q1", "reference": "Paris"}`, an object
+  with both, a line of a file of answers, `{"id": "q1", "answer": "Paris"}`, or a row of the dataset.
+
+If both sides have ids, predictions and references are matched by id, otherwise by position."""
+STYLE = """
+.box { border: 1px solid; border-left-width: 6px; border-radius: 6px; padding: 8px 14px; margin-bottom: 12px; }
+.box p { margin: 4px 0; color: inherit; overflow-wrap: break-word; }
+.box.error { color: #7f1d1d; background: #fef2f2; border-color: #dc2626; }
+.box.warning { color: #713f12; background: #fefce8; border-color: #ca8a04; }
+.box.note { color: #1e3a5f; background: #eff6ff; border-color: #3b82f6; }
+.dark .box.error { color: #fecaca; background: #3b1212; }
+.dark .box.warning { color: #fef08a; background: #33280a; }
+.dark .box.note { color: #bfdbfe; background: #13233d; }
+.main { display: flex; flex-wrap: wrap; gap: 8px 48px; margin: 0 0 16px; }
+.main dt { font-size: 14px; color: var(--body-text-color-subdued); }
+.main dd { margin: 0; font-size: 40px; line-height: 1.2; font-weight: 600; font-variant-numeric: tabular-nums; }
+.scroll { overflow: auto; max-height: 640px; margin-bottom: 14px; }
+.scroll :is(table, thead, tbody, tr) { border: 0 !important; }
+.scroll table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+.scroll caption { text-align: left; font-weight: 600; padding: 4px 0; }
+.scroll table th, .scroll table td { text-align: left; padding: 4px 10px; border: 0 solid var(--border-color-primary); }
+.scroll table :is(th, td) { border-bottom-width: 1px; }
+.scroll thead th { font-weight: 600; white-space: nowrap; }
+.scroll tbody th { font-weight: 400; }
+.signature code { word-break: normal; overflow-wrap: anywhere; }
+.empty { color: var(--body-text-color-subdued); padding: 24px 4px; }
+"""
+
+
+# --- the page
+
+
+def page(metric: str) -> Any:
+    """Return a gradio page with inputs for predictions and references (initially ``example.json``) and the card.
+
+    Its API has one endpoint, ``score``, whose parameters have the names of the inputs and default to None.
+
+    Raises:
+        MissingExtra: gradio is not installed.
+    """
+    try:
+        import gradio
+    except ImportError:
+        raise MissingExtra("the page of a metric needs gradio: pip install 'qabench[space]'") from None
+    folder = Path(metrics.__file__).parent / metric
+    title, description, card = _card(folder / "README.md")
+    example = json.loads((folder / "example.json").read_text(encoding="utf-8"))
+    parameters = metric_parameters(load_metric(metric))
+    options = {option.name for option in parameters.options}
+    with gradio.Blocks(title=title, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS, UPLOAD_SECONDS)) as blocks:
+        gradio.Markdown("\n\n".join(filter(None, (f"# {title}", description, example.get("note")))))
+        with gradio.Tab("Score"), gradio.Row():
+            with gradio.Column():
+                inputs = _inputs(gradio, parameters, example)
+                with gradio.Row():
+                    gradio.ClearButton(
+                        [part for name, part in inputs.items() if name not in options], value="Clear all"
+                    )
+                    button = gradio.Button("Score", variant="primary")
+            with gradio.Column():
+                report = gradio.HTML(EMPTY)
+                result = gradio.Code(
+                    language="json",
+                    label="Exact result",
+                    interactive=False,
+                    visible=False,
+                    max_lines=24,
+                    wrap_lines=True,
+                )
+        with gradio.Tab("Metric card"):
+            gradio.Markdown(card)
+
+        def respond(*values: Any) -> tuple[str, Any]:
+            html, scores = answer(metric, dict(zip(inputs, values, strict=True)))
+            return html, gradio.update(value=scores and _exact(scores), visible=scores is not None)
+
+        # gradio reads the names of the API's parameters, and whether they are optional, from the signature.
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        named = [inspect.Parameter(name, kind, default=None) for name in inputs]
+        respond.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+        button.click(respond, list(inputs.values()), [report, result], api_name="score")
+    # app.py launches without arguments. The server rejects uploads above four times the limit of the page.
+    blocks.launch = functools.partial(blocks.launch, theme=_theme(gradio), css=STYLE, max_file_size=4 * MAX_BYTES)
+    return blocks
+
+
+def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Return the HTML for a user's input, and the result; None if it cannot be scored.
+
+    Args:
+        metric: the name of the metric.
+        values: by name: texts, paths of files ("references_file", used instead of the text), and options. Missing
+            options, and those that are None, have the metric's defaults.
+    """
+    try:
+        # In memory, so that users' input is not stored on the disk.
+        loaded = load_metric(metric, keep_in_memory=True)
+        parameters = metric_parameters(loaded)
+        options = {
+            option.name: option.parse(values[option.name])
+            for option in parameters.options
+            if values.get(option.name) is not None
+        }
+        references = _read(values, "references")
+        predictions = _read(values, "predictions") or read_text("", "predictions")
+        extra = {name: _read(values, name) for name in parameters.columns}
+        aligned = align(predictions, references, extra, parameters.fields)
+        ids = {"ids": list(aligned.ids)} if parameters.takes_ids and aligned.ids else {}
+        result = loaded.compute(**aligned.columns, **ids, **options, **parameters.fixed)
+    except QabenchError as error:
+        return error_html(str(error)), None
+    except Exception as error:
+        logging.getLogger(__name__).exception("the page of %s failed", metric)
+        return error_html(f"An internal error occurred ({type(error).__name__}). It has been logged."), None
+    return result_html(result, aligned.ids, aligned.notes), result
+
+
+def _read(values: Mapping[str, Any], name: str) -> Items | None:
+    if path := values.get(f"{name}_file"):
+        return read_file(path, name)
+    text = values.get(name) or ""
+    return read_text(text, name) if text.strip() else None
+
+
+def _card(path: Path) -> tuple[str, str, str]:
+    """Return the title, the description and the body of a card."""
+    import yaml
+
+    _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    about = yaml.safe_load(front)
+    return about["title"], about["description"], body
+
+
+def _theme(gradio: Any) -> Any:
+    # gradio's semibold font lacks most letters, and its hints have too little contrast.
+    fonts = {"font": ["ui-sans-serif", "system-ui", "sans-serif"], "font_mono": ["ui-monospace", "monospace"]}
+    return gradio.themes.Default(**fonts).set(
+        block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300"
+    )
+
+
+def _inputs(gradio: Any, parameters: Parameters, example: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input components by the names of their values in ``answer``."""
+    inputs: dict[str, Any] = {}
+    names = ("predictions", "references", *parameters.columns)
+    for name in names:
+        lines = [f"  {json.dumps(value, ensure_ascii=False)}" for value in example.get(name, ())]
+        inputs[name] = gradio.Textbox(
+            "[\n" + ",\n".join(lines) + "\n]" if lines else "",
+            label=name.capitalize(),
+            info=_in_json(parameters.about[name]),
+            lines=2 if name in parameters.columns else 6,
+            max_lines=20,
+        )
+    with gradio.Accordion("Input format and file upload", open=False):
+        gradio.Markdown(HOW)
+        for name in names:
+            label = f"{name.capitalize()}: a file of up to {MAX_BYTES // 1024**2} MB, used instead of the text"
+            inputs[f"{name}_file"] = gradio.File(label=label, file_types=[".jsonl", ".json"], height=140)
+    with gradio.Accordion("Options", open=False):
+        for option in parameters.options:
+            inputs[option.name] = _control(gradio, option)
+        if parameters.host_options:
+            gradio.Markdown(f"Set by the host of this page: {', '.join(f'`{n}`' for n in parameters.host_options)}.")
+    return inputs
+
+
+def _control(gradio: Any, option: Option) -> Any:
+    label, about = option.name, _in_json(option.about)
+    if option.kind == "bool":
+        # Users of the page want scores by question.
+        return gradio.Checkbox(option.default or option.name == "per_question", label=label, info=about)
+    if option.kind == "choice":
+        return gradio.Dropdown(list(option.choices), value=option.default, label=label, info=about)
+    return gradio.Textbox(str(option.default), label=label, info=about, max_lines=1)
+
+
+def _in_json(about: str) -> str:
+    """Return a text from a docstring with the JSON names of values."""
+    for python, json_name in {"None": "null", "True": "true", "False": "false", "`": ""}.items():
+        about = about.replace(python, json_name)
+    return about[:1].upper() + about[1:]
+
+
+# --- the metric's parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option that a page offers; ``kind`` is "bool", "int", "ints" (one or several) or "choice"."""
+
+    name: str
+    kind: str
+    default: Any
+    about: str
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: Any) -> Any:
+        """Return the metric's value for a user's input, or raise InputError if it is not a value of the option."""
+        if self.kind == "bool":
+            return bool(value)
+        if self.kind == "choice":
+            if value not in self.choices:
+                raise InputError(f"{self.name} is {value!r}; allowed: {', '.join(self.choices)}")
+            return value
+        try:
+            numbers = [int(part) for part in str(value).split(",")] if self.kind == "ints" else [int(value)]
+        except (TypeError, ValueError):
+            kind = "an integer, or several separated by commas" if self.kind == "ints" else "an integer"
+            raise InputError(f"{self.name} is {value!r}; it must be {kind}") from None
+        return numbers if len(numbers) > 1 else numbers[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a metric.
+
+    Attributes:
+        fields: the field of a dataset's row for "references" and each further column, such as {"domains": "domain"}.
+        columns: the further columns.
+        takes_ids: whether the metric has a parameter for ids.
+        options: the options that a page offers.
+        fixed: the options that a page sets.
+        host_options: the options that only the host sets.
+        about: the documentation of each parameter.
+    """
+
+    fields: Mapping[str, str]
+    columns: tuple[str, ...]
+    takes_ids: bool
+    options: tuple[Option, ...]
+    fixed: Mapping[str, Any]
+    host_options: tuple[str, ...]
+    about: Mapping[str, str]
+
+
+def metric_parameters(metric: Any) -> Parameters:
+    """Return the parameters of an ``evaluate`` metric of this package, from its ``_compute`` and its documentation."""
+    about: dict[str, str] = {}
+    for line in metric.inputs_description.partition("Args:\n")[2].partition("\nReturns:")[0].splitlines():
+        if match := re.match(r" {4}(\w+): (.*)", line):
+            name = match[1]
+            about[name] = match[2]
+        elif about:
+            about[name] += f" {line.strip()}"
+    fields = {name: match[1] for name, text in about.items() if (match := re.search(r"`(\w+)` column", text))}
+    signature = inspect.signature(metric._compute).parameters
+    own = {name: p for name, p in signature.items() if name not in ("predictions", "references", "ids")}
+    options = {name: _option(p, about.get(name, "")) for name, p in own.items() if name not in fields}
+    return Parameters(
+        fields=fields,
+        columns=tuple(name for name in own if name in fields),
+        takes_ids="ids" in signature,
+        options=tuple(option for option in options.values() if option),
+        fixed={name: value for name, value in FIXED_OPTIONS.items() if name in signature},
+        host_options=tuple(name for name, option in options.items() if not option),
+        about=about,
+    )
+
+
+def _option(parameter: inspect.Parameter, about: str) -> Option | None:
+    name, default = parameter.name, parameter.default
+    if isinstance(default, bool):
+        return Option(name, "bool", default, about)
+    if isinstance(default, int):
+        return Option(name, "ints" if "list" in str(parameter.annotation) else "int", default, about)
+    choices = tuple(dict.fromkeys([default, *re.findall(r'"([\w.-]+)"', about)]))
+    return Option(name, "choice", default, about, choices) if isinstance(default, str) and len(choices) > 1 else None
+
+
+# --- the result as HTML
+
+
+def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, notes: Sequence[str] = ()) -> str:
+    """Return the HTML of a result.
+
+    Args:
+        result: the output of the metric's ``compute``.
+        ids: the ids of the questions; None to number them from 1.
+        notes: remarks on the input.
+    """
+    rest = {name: value for name, value in result.items() if name not in NOT_SCORES}
+    groups = {name: value for name, value in rest.items() if _is_group(value)}
+    parts = []
+    if deviations := result.get("deviations"):
+        parts.append(_box("warning", "Unofficial scores: do not compare them with published scores", *deviations))
+    if absent := result.get("absent"):
+        parts.append(_box("warning", "Not scored", *(f"{name}: {reason}" for name, reason in absent.items())))
+    if notes:
+        parts.append(_box("note", "About the input", *notes))
+    if scores := _flat({name: value for name, value in rest.items() if name not in groups}):
+        parts.append(_main([(name, value) for name, value in scores if isinstance(value, float)][:MAIN_SCORES]))
+        parts.append(_table("Scores", ["score", "value"], [[name, _text(value)] for name, value in scores]))
+    parts += [_records(name, "", group.items()) for name, group in groups.items()]
+    parts += [_records(name, "#", enumerate(rows, 1)) for name, rows in rest.items() if _is_records(rows)]
+    per_question = next((result[name] for name in PER_QUESTION if result.get(name)), None)
+    if per_question is not None:
+        names = ids or [str(number) for number in range(1, len(per_question) + 1)]
+        first = "question, part" if any(isinstance(question, list) for question in per_question) else "question"
+        parts.append(_records("By question", first, _questions(names, per_question)))
+    parts.append(f'<p class="signature"><b>Signature</b> <code>{escape(str(result["signature"]))}</code></p>')
+    return "\n".join(parts)
+
+
+def error_html(message: str) -> str:
+    """Return the HTML if there is no result, with a message that says what to change."""
+    return _box("error", "This cannot be scored yet", message)
+
+
+def _exact(result: Mapping[str, Any]) -> str:
+    """Return the result as JSON, with all digits."""
+    return json.dumps(result, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+
+
+def _box(kind: str, title: str, *paragraphs: str) -> str:
+    role = "alert" if kind == "error" else "status"
+    body = "".join(f"<p>{escape(text)}</p>" for text in paragraphs)
+    return f'<div class="box {kind}" role="{role}"><p><b>{escape(title)}</b></p>{body}</div>'
+
+
+def _text(value: Any) -> str:
+    """Return a value as text: fractions with four decimals."""
+    if value is None:
+        return "\u2013"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value)) or "\u2013"
+    text = str(value)
+    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "\u2026"
+
+
+def _is_group(value: Any) -> bool:
+    """Return whether a value contains scores by group, such as by system: a dict of dicts."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(part, dict) for part in value.values())
+
+
+def _is_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(part, dict) for part in value)
+
+
+def _flat(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the single values; those of nested dicts are named "outer: inner"."""
+    return [(name, part) for name, part in flattened(value, ": ") if not _is_records(part)]
+
+
+def _questions(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield one record per question, or one per part (claim, answer) of a question."""
+    for name, question in zip(names, per_question, strict=True):
+        if isinstance(question, list):
+            yield from ((f"{name}, {part}", record) for part, record in enumerate(question, 1))
+        else:
+            record = question if isinstance(question, dict) else {"score": question}
+            yield name, {field: value for field, value in record.items() if field != "question_id"}
+
+
+def _records(caption: str, first: str, records: Iterable[tuple[Any, Mapping[str, Any]]]) -> str:
+    """Return a table with one row per record and a column for each value that any record has."""
+    flat = [(str(name), dict(_flat(record))) for name, record in records]
+    columns = list(dict.fromkeys(column for _, record in flat for column in record))
+    if len(flat) > MAX_ROWS:
+        caption += f" (the first {MAX_ROWS} of {len(flat)}; all are in the exact result)"
+    # In a column with fractions, integers are shown as fractions as well.
+    fractions = {column for _, record in flat for column, value in record.items() if isinstance(value, float)}
+    rows = [
+        [name, *(_cell(record, column, column in fractions) for column in columns)] for name, record in flat[:MAX_ROWS]
+    ]
+    return _table(caption, [first, *columns], rows)
+
+
+def _cell(record: Mapping[str, Any], column: str, fraction: bool) -> str:
+    value = record.get(column, "")
+    return _text(float(value) if fraction and type(value) is int else value)
+
+
+def _main(scores: Iterable[tuple[str, float]]) -> str:
+    shown_scores = "".join(f"<div><dt>{escape(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in scores)
+    return f'<dl class="main">{shown_scores}</dl>' if shown_scores else ""
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:]) + "</tr>"
+        for row in rows
+    )
+    # Focusable, so that a wide table can be scrolled with the keyboard.
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

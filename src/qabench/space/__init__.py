@@ -1,1 +1,0 @@
-"""The Gradio page of a metric on a Space."""
