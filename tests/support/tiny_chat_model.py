@@ -14,8 +14,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 TEMPLATE = "{% for message in messages %}<s>{{ message['content'] }}</s>{% endfor %}<s>"
 
 
-def main(folder: str) -> None:
-    torch.manual_seed(0)
+def main(folder: str, seed: int = 0) -> None:
+    torch.manual_seed(seed)
     symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {symbol: i for i, symbol in enumerate(["<s>", "</s>", *symbols])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))

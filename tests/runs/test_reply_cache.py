@@ -1,0 +1,99 @@
+"""The cache of a run's replies: what is in its key, that logs have no trace of it, and that nothing is paid twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.model import get_model
+from openai_server import Fault, OpenAIServer
+
+from qabench.runs.log import read_run
+from qabench.runs.running import resume, start
+from qabench.tasks.reply_cache import model_identity
+
+SETTINGS = (
+    ("fanoutqa", "closed-book"),
+    ("felm", "cot-cons"),
+    ("expertqa", "closed"),
+    ("fastbook", "rag"),
+)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    with OpenAIServer() as running:
+        running.reply = lambda body: "Mars, 1998 and Lima.\nyes"
+        yield running
+
+
+def identity(model: str, **arguments: Any) -> dict[str, str]:
+    return model_identity(get_model(model, memoize=False, **arguments))
+
+
+def test_the_key_has_all_that_identifies_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"1")
+    first = identity("mockllm/a", model_path=str(folder))
+    assert first["provider"] == "mockllm" and first["name"] == "a" and first["files"]
+    (folder / "weights").write_bytes(b"22")
+    identities = [
+        first,
+        identity("mockllm/a", model_path=str(folder)),
+        identity("mockllm/b", model_path=str(folder)),
+        identity("mockllm/a", model_path=str(tmp_path)),
+        identity("mockllm/a", model_path=str(folder), seed=1),
+        identity("mockllm/a", model_path=str(folder), base_url="http://a.example"),
+    ]
+    monkeypatch.setenv("MOCKLLM_BASE_URL", "http://b.example")
+    identities.append(identity("mockllm/a", model_path=str(folder)))
+    assert len({json.dumps(one) for one in identities}) == len(identities)
+    assert identity("mockllm/a", api_key="k1") == identity("mockllm/a", api_key="k2")
+
+
+@pytest.mark.parametrize(("benchmark", "setting"), SETTINGS)
+def test_other_readers_can_serialize_a_log(server: OpenAIServer, tmp_path: Path, benchmark: str, setting: str) -> None:
+    options: dict[str, Any] = {"base_url": server.base_url, "task_args": {"config": "sample"}, "limit": 1}
+    path = start(benchmark, setting, "m", log_dir=tmp_path, **options)
+    before = len(server.calls)
+    again = start(benchmark, setting, "m", log_dir=tmp_path, **options)
+    assert len(server.calls) == before + 1  # the call before the first question
+    replies = read_run(again).replies()
+    assert replies["all"] == replies["cached"] == read_run(path).replies()["all"] > 0
+    for log in map(read_eval_log, (str(path), str(again))):
+        as_every_eval_ever(log)
+        assert EvalLog.model_validate_json(log.model_dump_json()).eval.model == log.eval.model
+        assert "CachePolicy" not in repr(log)
+
+
+def as_every_eval_ever(log: EvalLog) -> None:
+    """Serialize a log as the converter of every-eval-ever 0.3.0 does."""
+    for value in vars(log.eval.model_generate_config).values():
+        json.dumps(value)
+    for value in log.plan.config.model_dump().values():
+        json.dumps(value)
+    for step in log.plan.steps:
+        json.dumps(step.model_dump())
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_resumed_run_caches_as_the_run_did(server: OpenAIServer, tmp_path: Path, cache: bool) -> None:
+    options: dict[str, Any] = {
+        "base_url": server.base_url, "task_args": {"config": "sample"}, "limit": 3, "max_connections": 1
+    }  # fmt: skip
+    server.fault = lambda number, body: Fault(400, body={"error": {"message": "no"}}) if number == 2 else None
+    log = start("fanoutqa", None, "m", log_dir=tmp_path, cache=cache, **options)
+    assert read_run(log).counts()["failed"] == 1 and len(server.calls) == 1 + 3
+    done = read_run(resume(log, base_url=server.base_url))
+    assert done.counts()["answered"] == 3 and len(server.calls) == 4 + 1 + 1
+    again = read_run(start("fanoutqa", None, "m", log_dir=tmp_path, **options))
+    assert again.replies() == {"all": 3, "cached": 3 if cache else 0}
