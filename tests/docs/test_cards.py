@@ -86,7 +86,17 @@ def test_dataset_cards_follow_the_template(name: str) -> None:
 @pytest.mark.parametrize("name", benchmark_names())
 def test_dataset_cards_have_the_metadata(name: str) -> None:
     data = DatasetCard(card("loading_scripts", name)).data
-    for key in ("license", "language", "pretty_name", "task_categories", "size_categories", "tags", "source_datasets"):
+    for key in (
+        "license",
+        "language",
+        "pretty_name",
+        "task_categories",
+        "size_categories",
+        "tags",
+        "source_datasets",
+        "multilinguality",
+        "language_creators",
+    ):
         assert data.get(key), key
     configs = [config["config_name"] for config in data["configs"]]
     assert configs == list(dataset_table(name).configs) == [info["config_name"] for info in data["dataset_info"]]
