@@ -13,8 +13,8 @@ import ftfy
 from cases import Case, Measured, timed
 
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.benchmarks.fastbook.study.methods import parse_method
-from qabench.benchmarks.fastbook.study.study import load_study
+from qabench.benchmarks.fastbook.retrieval import parse_method
+from qabench.benchmarks.fastbook.study import load_study
 from qabench.text.repaired import RepairedTexts
 
 K = 10

@@ -262,7 +262,7 @@ def _expertqa_ids() -> list[str]:
 
 
 def _fastbook_ids() -> list[str]:
-    from qabench.benchmarks.fastbook.study.questions import load_questions
+    from qabench.benchmarks.fastbook.evaluate import load_questions
 
     return [row["id"] for row in load_questions("sample", None).rows]
 

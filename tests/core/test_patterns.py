@@ -174,7 +174,7 @@ def check_time(calls: list[Callable[[str], object]]) -> None:
         assert second < allowed, f"{part!r}, {end!r}: {first} s, then {second} s"
 
 
-FUNCTIONS = ("expertqa.claims.sentences", "fastbook.study.chunking.cut", "expertqa.prompts.split_answer")
+FUNCTIONS = ("expertqa.claims.sentences", "fastbook.retrieval.cut", "expertqa.prompts.split_answer")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from qabench.answers import dumps, equal, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer, verdict
 from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
-from qabench.benchmarks.fastbook.study.chunking import cut_spans
+from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.benchmarks.felm.claims import read_claims
 from qabench.benchmarks.felm.replies import read_reply as read_felm_reply

@@ -46,7 +46,7 @@ def test_any_question_scores_as_the_official_code(questions: list[Any], k: int) 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_real_questions_on_random_rankings(mirror: Path, seed: int) -> None:
-    from qabench.benchmarks.fastbook.study.study import load_study
+    from qabench.benchmarks.fastbook.study import load_study
 
     study = load_study(chunk_size=(500, 200, 1000)[seed])
     rng = random.Random(seed)

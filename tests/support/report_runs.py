@@ -15,9 +15,9 @@ from qabench.answers import loads
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.questions import Questions, read_questions
-from qabench.benchmarks.fastbook.study.methods import parse_method
-from qabench.benchmarks.fastbook.study.study import load_study
-from qabench.benchmarks.fastbook.study.study import run as retrieve
+from qabench.benchmarks.fastbook.retrieval import parse_method
+from qabench.benchmarks.fastbook.study import load_study
+from qabench.benchmarks.fastbook.study import run as retrieve
 from qabench.benchmarks.felm.scores import felm_scores
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.data.rows import read_json_lines

@@ -8,10 +8,10 @@ import pytest
 
 import qabench
 from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.benchmarks.fastbook.evaluate import read
 from qabench.benchmarks.fastbook.official import DECLARATIONS
-from qabench.benchmarks.fastbook.predictions import read
-from qabench.benchmarks.fastbook.study.methods import parse_method
-from qabench.benchmarks.fastbook.study.study import load_study, run
+from qabench.benchmarks.fastbook.retrieval import parse_method
+from qabench.benchmarks.fastbook.study import load_study, run
 from qabench.evaluation.official import IRRELEVANT, deviations
 from qabench.evaluation.signature import parse
 

@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook import BENCHMARK
-from qabench.benchmarks.fastbook.predictions import read
-from qabench.benchmarks.fastbook.sections import sections
-from qabench.benchmarks.fastbook.study.methods import parse_method
-from qabench.benchmarks.fastbook.study.study import Study, load_study, run
+from qabench.benchmarks.fastbook.evaluate import read, sections
+from qabench.benchmarks.fastbook.retrieval import parse_method
+from qabench.benchmarks.fastbook.study import Study, load_study, run
 from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
 from qabench.cli import app
 from qabench.errors import InputError

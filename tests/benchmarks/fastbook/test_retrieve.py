@@ -14,13 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from official_retrieval import fix, official
 
-from qabench.benchmarks.fastbook.answer_components import REPAIRED
-from qabench.benchmarks.fastbook.study import chunking
-from qabench.benchmarks.fastbook.study.coverage import ceiling
-from qabench.benchmarks.fastbook.study.fts import rank_fts
-from qabench.benchmarks.fastbook.study.methods import fuse, parse_method, rank_bm25
-from qabench.benchmarks.fastbook.study.queries import Query, make_queries, match_expression
-from qabench.benchmarks.fastbook.study.study import CHUNKERS, Study, load_study, run
+from qabench.benchmarks.fastbook import retrieval as chunking
+from qabench.benchmarks.fastbook.answer_components import REPAIRED, ceiling
+from qabench.benchmarks.fastbook.retrieval import (
+    Query,
+    fuse,
+    make_queries,
+    match_expression,
+    parse_method,
+    rank_bm25,
+    rank_fts,
+)
+from qabench.benchmarks.fastbook.study import CHUNKERS, Study, load_study, run
 from qabench.benchmarks.fastbook.trec import qrels_text, run_text
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.index import Hits

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.commands import retrieve
-from qabench.benchmarks.fastbook.predictions import read
+from qabench.benchmarks.fastbook.evaluate import read
 from qabench.errors import InputError, MissingExtra, QabenchError
 
 app = typer.Typer()

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from tiny_encoder import save_tiny_encoder
 
-from qabench.benchmarks.fastbook.study.methods import parse_method
-from qabench.benchmarks.fastbook.study.neural import rank_colbert, rank_dense
-from qabench.benchmarks.fastbook.study.queries import Query
-from qabench.benchmarks.fastbook.study.study import load_study, run
+from qabench.benchmarks.fastbook.retrieval import Query, parse_method, rank_colbert, rank_dense
+from qabench.benchmarks.fastbook.study import load_study, run
 from qabench.errors import MissingExtra, QabenchError
 
 WORDS = ["moon", "tide", "sun", "sea", "paper", "sheet", "fold", "the", "of", "a"]
@@ -72,8 +70,7 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
 def test_a_hybrid_encodes_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = load_study("sample", chunk_size=60)
     dense = run(study, parse_method("dense", dense_model=model), k=5)
-    monkeypatch.setattr("qabench.benchmarks.fastbook.study.neural.rank_dense", None)
-    monkeypatch.setattr("qabench.benchmarks.fastbook.study.methods.rank_dense", None)
+    monkeypatch.setattr("qabench.benchmarks.fastbook.retrieval.rank_dense", None)
     both = run(study, parse_method("hybrid:bm25,dense", dense_model=model), k=5)
     assert f"model:{Path(model).name}|" in dense.signature
     assert "method:hybrid:bm25,dense" in both.signature

@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 import qabench
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
-from qabench.benchmarks.fastbook.predictions import read
-from qabench.benchmarks.fastbook.study.questions import load_questions
+from qabench.benchmarks.fastbook.evaluate import load_questions, read
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.cli import app
 from qabench.errors import InputError

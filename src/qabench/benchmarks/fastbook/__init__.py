@@ -86,20 +86,20 @@ class Fastbook(Benchmark):
         return DECLARATIONS
 
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.fastbook.predictions.evaluate``."""
-        from qabench.benchmarks.fastbook.predictions import evaluate
+        """Score predictions; see ``qabench.benchmarks.fastbook.evaluate.evaluate``."""
+        from qabench.benchmarks.fastbook.evaluate import evaluate
 
         return evaluate(self, config, predictions, **options)
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
-        """Read predictions, also TREC runs; see ``qabench.benchmarks.fastbook.predictions.read``."""
-        from qabench.benchmarks.fastbook.predictions import read
+        """Read predictions, also TREC runs; see ``qabench.benchmarks.fastbook.evaluate.read``."""
+        from qabench.benchmarks.fastbook.evaluate import read
 
         return read(source, **options)
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores."""
-        from qabench.benchmarks.fastbook.prediction import prediction
+        from qabench.benchmarks.fastbook.evaluate import prediction
 
         return prediction(record)
 
@@ -111,7 +111,7 @@ class Fastbook(Benchmark):
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the scores at each cutoff, for labels and evaluations on one config."""
-        from qabench.benchmarks.fastbook.sections import sections
+        from qabench.benchmarks.fastbook.evaluate import sections
 
         return sections(evaluations)
 

@@ -10,7 +10,7 @@ import typer
 from qabench.cli.options import AsJson, Format, checked_format
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.fastbook.study.study import Outcome, Study
+    from qabench.benchmarks.fastbook.study import Outcome, Study
 
 METHODS = "bm25, fts (SQLite FTS5), dense, colbert, hybrid (of bm25 and fts) or hybrid:A,B. May be repeated."
 
@@ -53,10 +53,9 @@ def retrieve(
 
     Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
     """
-    from qabench.benchmarks.fastbook.study.methods import parse_method
-    from qabench.benchmarks.fastbook.study.neural import COLBERT_MODEL, DENSE_MODEL
-    from qabench.benchmarks.fastbook.study.study import load_study
-    from qabench.benchmarks.fastbook.study.study import run as run_method
+    from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
+    from qabench.benchmarks.fastbook.study import load_study
+    from qabench.benchmarks.fastbook.study import run as run_method
 
     shown_as = checked_format(format, as_json)
     names = list(dict.fromkeys(method or ["bm25"]))
@@ -65,7 +64,7 @@ def retrieve(
     outcomes = [run_method(study, one, k) for one in chosen]
     _write(study, outcomes, run, qrels, corpus)
     if plot:
-        from qabench.benchmarks.fastbook.study.plot import draw
+        from qabench.benchmarks.fastbook.study import draw
 
         draw(outcomes, plot)
     _print(study, outcomes, shown_as)
@@ -87,7 +86,7 @@ def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path 
 
 
 def _print(study: Study, outcomes: list[Outcome], format: str) -> None:
-    from qabench.benchmarks.fastbook.study.report import as_dict, tables
+    from qabench.benchmarks.fastbook.study import as_dict, tables
     from qabench.cli.output import print_json, print_tables, say
 
     if format == "json":

@@ -12,7 +12,7 @@ from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.errors import QabenchError
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.fastbook.study.study import Study
+    from qabench.benchmarks.fastbook.study import Study
 
 CHUNKS = 271  # in the source's experiments, at 500 tokens
 # Published system -> method of `fastbook retrieve`, and the model that it needs.
@@ -29,7 +29,7 @@ OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sent
 
 def reproduce() -> Reproduction:
     """Compare the statistics of the data, and recompute the scores of the published methods whose model is here."""
-    from qabench.benchmarks.fastbook.study.study import load_study
+    from qabench.benchmarks.fastbook.study import load_study
 
     reproduction = data_checks("fastbook")
     checks = reproduction.checks
@@ -51,8 +51,8 @@ def reproduce() -> Reproduction:
 
 def _scores(study: Study, method: str, model: str | None) -> dict[str, float]:
     """Return MRR@10 and Recall@10 of a method. Raises QabenchError if its model or packages are not on this machine."""
-    from qabench.benchmarks.fastbook.study.methods import parse_method
-    from qabench.benchmarks.fastbook.study.study import run
+    from qabench.benchmarks.fastbook.retrieval import parse_method
+    from qabench.benchmarks.fastbook.study import run
 
     if model and not _is_local(model):
         raise QabenchError(f"needs the model {model}: hf download {model}")

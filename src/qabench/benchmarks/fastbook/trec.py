@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from qabench.benchmarks.fastbook.study.coverage import covered
+from qabench.benchmarks.fastbook.answer_components import covered
 from qabench.data.predictions import BadLine, Prediction, Predictions, some
 from qabench.errors import InputError
 from qabench.io.limits import json_of, numbered_lines, why_not_json

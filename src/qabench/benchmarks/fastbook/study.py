@@ -1,26 +1,38 @@
-"""The retrieval experiment: a config's questions, its chapters in chunks, and the results of a method on them."""
+"""The retrieval experiment: questions, chunks, the results of a method, tables and a plot."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import (
     REPAIRED,
     AnswerComponentScores,
     answer_component_scores,
+    ceiling,
     mean_of,
 )
-from qabench.benchmarks.fastbook.study import chunking
-from qabench.benchmarks.fastbook.study.coverage import ceiling
-from qabench.benchmarks.fastbook.study.methods import Memory, Method
-from qabench.benchmarks.fastbook.study.queries import Query, make_queries
-from qabench.benchmarks.fastbook.study.questions import load_questions
-from qabench.benchmarks.fastbook.study.scores import retrieval_columns
-from qabench.errors import InputError
+from qabench.benchmarks.fastbook.evaluate import load_questions, retrieval_columns
+from qabench.benchmarks.fastbook.retrieval import (
+    CHUNKER,
+    Memory,
+    Method,
+    Query,
+    check_sizes,
+    cut,
+    cut_as_source,
+    make_queries,
+    source_version,
+)
+from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.signature import digest, signature
+from qabench.io.files import replacing
+from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
 from qabench.loading_scripts.fastbook.read import read_csv, read_object
@@ -30,8 +42,8 @@ from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
 CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
-    "sentences": chunking.cut,
-    "llama-index": chunking.cut_as_source,
+    "sentences": cut,
+    "llama-index": cut_as_source,
 }
 ALL = "all"
 
@@ -146,7 +158,7 @@ def load_study(
     """
     if chunker not in CHUNKERS:
         raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
-    overlap = chunking.check_sizes(chunk_size, overlap)
+    overlap = check_sizes(chunk_size, overlap)
     questions = load_questions(config)
     corpus_config, keywords_config = CONFIGS[config]
     chapters = [parse_chapter(read_object(path), path.name) for path in _files(corpus_config)]
@@ -157,7 +169,7 @@ def load_study(
         "config": config,
         "data": questions.digest,
         "corpus": digest([file_digest("fastbook", name) for name in names]),
-        "chunker": chunking.NAME if chunker == "sentences" else chunking.source_version(),
+        "chunker": CHUNKER if chunker == "sentences" else source_version(),
         "chunk_size": chunk_size,
         "overlap": overlap,
     }
@@ -189,3 +201,140 @@ def _names(config: str) -> list[str]:
 
 def _files(config: str) -> list[Any]:
     return [open_path("fastbook", name) for name in _names(config)]
+
+
+def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
+    """A table of scores by chapter for each method, and a table of differences if there are several methods."""
+    made = [_scores(outcome) for outcome in outcomes]
+    if len(outcomes) > 1:
+        made.append(_differences(outcomes))
+    best = study.ceilings(outcomes[0].k)[ALL]
+    limits = " or ".join(f"{value:.4f} {name}" for name, value in best.items())
+    made[0].notes.append(
+        f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can exceed {limits}, because the chunks "
+        "do not contain all components."
+    )
+    return made
+
+
+def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The results as JSON data."""
+    return {
+        "benchmark": "fastbook",
+        **study.about,
+        "chunks": {str(chapter): len(chunks) for chapter, chunks in study.corpus.items()},
+        "ceilings": study.ceilings(outcomes[0].k),
+        "methods": [outcome.as_dict() for outcome in outcomes],
+    }
+
+
+def _scores(outcome: Outcome) -> Table:
+    names = list(outcome.columns)
+    lines: list[list[Any]] = []
+    for group, by in outcome.intervals.items():
+        cells = [
+            cell for name in names for cell in (f"{by[name].mean:.4f}", f"{by[name].low:.4f} to {by[name].high:.4f}")
+        ]
+        chunks = None if group == ALL else len(outcome.study.corpus[int(group)])
+        lines.append([group, len(outcome.study.groups[group]), chunks, *cells])
+    columns = ["chapter", "questions", "chunks"]
+    for name in names:
+        columns += [name, "95% interval"]
+    return Table(f"fastbook {outcome.study.about['config']}: {label(outcome)}", columns, lines)
+
+
+def _differences(outcomes: Sequence[Outcome]) -> Table:
+    ranked = sorted(outcomes, key=lambda outcome: -outcome.intervals[ALL][next(iter(outcome.columns))].mean)
+    lines = []
+    for better, worse in pairwise(ranked):
+        for name, difference in better.differences(worse).items():
+            interval = difference.interval
+            bounds = f"{interval.low:+.4f} to {interval.high:+.4f}"
+            pair = f"{label(better)} minus {label(worse)}"
+            lines.append([pair, name, f"{interval.mean:+.4f}", bounds, f"{difference.p_value:.4f}"])
+    columns = ["methods", "score", "difference", "95% interval", "p"]
+    return Table("Differences (paired bootstrap over questions)", columns, lines)
+
+
+def label(outcome: Outcome) -> str:
+    """A method and its kind of query, such as "fts on keywords"."""
+    return f"{outcome.method.name} on {outcome.method.asks}"
+
+
+# The colors of Okabe and Ito, which are distinguishable with any kind of color vision; markers for grayscale.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+SPREAD = 0.6  # the share of the space between two groups that the methods occupy
+HALF = 0.45  # half the length of a ceiling's line
+NAMES = {"mrr": "Answer Component MRR", "recall": "Answer Component Recall"}
+
+
+def draw(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Writes the plot, atomically, in the format of the path's suffix, such as .png, .svg or .pdf.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        InputError: the path has no suffix, or matplotlib cannot write this format.
+        QabenchError: the file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("--plot needs matplotlib: pip install 'qabench[plot]'") from None
+    columns = list(outcomes[0].columns)
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    panels = figure.subplots(len(columns), 1, sharex=True)
+    for panel, column in zip(panels, columns, strict=True):
+        _panel(panel, outcomes, column)
+    about = outcomes[0].study.about
+    figure.suptitle(
+        f"fastbook-benchmark ({about['config']}), chunks of {about['chunk_size']} tokens ({about['chunker']})"
+    )
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
+    _save(figure, path)
+
+
+def _panel(panel: Any, outcomes: Sequence[Outcome], column: str) -> None:
+    groups = list(outcomes[0].study.groups)
+    step = SPREAD / max(1, len(outcomes) - 1) if len(outcomes) > 1 else 0.0
+    for number, outcome in enumerate(outcomes):
+        intervals = [outcome.intervals[group][column] for group in groups]
+        means = [interval.mean for interval in intervals]
+        errors = [
+            [interval.mean - interval.low for interval in intervals],
+            [interval.high - interval.mean for interval in intervals],
+        ]
+        places = [i + number * step - step * (len(outcomes) - 1) / 2 for i in range(len(groups))]
+        style = {"color": COLORS[number % len(COLORS)], "fmt": MARKERS[number % len(MARKERS)]}
+        panel.errorbar(places, means, yerr=errors, capsize=2, markersize=5, elinewidth=1, label=label(outcome), **style)
+    ceilings = outcomes[0].study.ceilings(outcomes[0].k)
+    for i, group in enumerate(groups):
+        ends = [i - HALF, i + HALF]
+        named = "highest possible" if i == 0 else None
+        panel.plot(ends, [ceilings[group][column]] * 2, color="0.45", linewidth=1.2, linestyle="--", label=named)
+    panel.axvspan(-0.5, 0.5, color="0.94", zorder=0)  # all questions
+    panel.set_xticks(range(len(groups)), [_tick(outcomes[0], group) for group in groups])
+    panel.set_xlim(-0.5, len(groups) - 0.5)
+    panel.set_ylim(-0.02, 1.02)
+    panel.grid(axis="y", color="0.88", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+    name, _, k = column.partition("@")
+    panel.set_ylabel(f"{NAMES[name]}@{k}\n(95% interval)")
+
+
+def _tick(outcome: Outcome, group: str) -> str:
+    count = len(outcome.study.groups[group])
+    return f"{'all' if group == ALL else f'chapter {group}'}\n{count} questions"
+
+
+def _save(figure: Any, path: Path) -> None:
+    suffix = path.suffix.removeprefix(".").lower()
+    formats = sorted(figure.canvas.get_supported_filetypes())
+    if suffix not in formats:
+        raise InputError(f"cannot draw {path}: its suffix must be one of .{', .'.join(formats)}")
+    data = io.BytesIO()
+    figure.savefig(data, format=suffix, dpi=150)
+    with replacing(path) as file:
+        file.write(data.getvalue())

@@ -1,15 +1,14 @@
-"""Scoring predictions: retrieved passages by Answer Component MRR@k and Recall@k, and answers by ROUGE."""
+"""fastbook's questions, the scores of predictions, and the section of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.benchmarks.fastbook.study.questions import Questions, load_questions
-from qabench.benchmarks.fastbook.study.scores import Columns, detail, retrieval_columns, rouge_columns
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.data.predictions import (
     NO_PREDICTION,
@@ -24,7 +23,89 @@ from qabench.data.predictions import (
 )
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
+from qabench.evaluation.section import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.signature import signature
+from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.fastbook.parse import parse_question
+from qabench.loading_scripts.fastbook.read import read_questions
+from qabench.sources import compute_digests
+from qabench.stats import bootstrap_mean
+from qabench.text.rouge import rouge
+
+CONFIGS = ("questions", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Questions with their answer components.
+
+    Attributes:
+        config: "questions" or "sample"; "custom" for a user's file.
+        rows: rows of the dataset's config ``questions``.
+        digest: the digest of the file's content, for signatures.
+    """
+
+    config: str
+    rows: Sequence[Mapping[str, Any]]
+    digest: str
+
+
+def load_questions(config: str | None = None, path: Path | None = None) -> Questions:
+    """The questions of a config, or of a file in the format of ``fastbook-benchmark.json``.
+
+    Args:
+        config: "questions" (the default) or "sample".
+        path: a file of questions to use instead of a config.
+
+    Raises:
+        InputError: the config has no questions.
+        DataError: the file is not in the format of ``fastbook-benchmark.json``.
+        SourceError: the data is not available.
+    """
+    if path is not None:
+        found = compute_digests(path, git_blob_sha1=False)
+        return Questions("custom", list(map(parse_question, read_questions(path))), (found.sha256 or "")[:12])
+    name = config or CONFIGS[0]
+    if name not in CONFIGS:
+        raise InputError(f"fastbook has no questions in {name!r}; allowed: {', '.join(CONFIGS)}")
+    ((file,),) = dataset_table("fastbook").config(name).splits.values()
+    rows = list(map(parse_question, read_questions(open_path("fastbook", file))))
+    return Questions(name, rows, file_digest("fastbook", file))
+
+
+Columns = dict[str, float]
+
+
+def retrieval_columns(found: AnswerComponentScores) -> list[Columns]:
+    """Each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
+    columns: list[Columns] = [{} for _ in found.ranks]
+    for k in found.cutoffs:
+        of_k = zip(columns, found.mrr_per_question(k), found.recall_per_question(k), strict=True)
+        for column, mrr, recall in of_k:
+            column |= {f"mrr@{k}": mrr or 0.0, f"recall@{k}": recall or 0.0}
+    return columns
+
+
+def rouge_columns(references: Sequence[str], answers: Sequence[str | None]) -> tuple[list[Columns], str]:
+    """Each answer's ROUGE F-measures, and the backend. A missing answer scores 0."""
+    found = rouge(references, [answer or "" for answer in answers])
+    columns = [
+        {f"{kind}.fscore": float(measure.fscore) for kind, measure in of_question.items()}
+        for of_question in found.per_question
+    ]
+    return columns, found.backend
+
+
+def detail(
+    row: Mapping[str, Any], ranks: Sequence[int | None], passages: Sequence[Mapping[str, Any]], k: int
+) -> dict[str, Any]:
+    """The retrieval of one question for the report: its passages, and the rank of each answer component."""
+    components = [
+        {"text": "; ".join(part["answer_component"]), "contexts": list(part["context"]), "rank": rank}
+        for part, rank in zip(row["answer_context"], ranks, strict=True)
+    ]
+    return {"passages": list(passages[:k]), "components": components, "k": k}
+
 
 FIELDS = ("passages", "answer")
 FAMILIES = ("retrieval", "rouge")
@@ -172,3 +253,42 @@ def _record(
         groups={"chapter": (str(row["chapter"]),)},
         detail=about,
     )
+
+
+def prediction(record: Record) -> dict[str, Any]:
+    """{"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
+    passages = [passage["text"] for passage in record.detail.get("passages") or ()]
+    return {"answer": record.answer} | ({"passages": passages} if passages else {})
+
+
+def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+    """The curves of all systems, from the ranks of the components in the records' details.
+
+    Args:
+        evaluations: label -> evaluation; a curve ends at the smallest cutoff of its records.
+    """
+    rows: list[SectionRow] = []
+    notes = []
+    for label, evaluation in evaluations.items():
+        records = [record for record in evaluation.records if record.detail.get("components")]
+        if not records:
+            continue
+        depth = min(record.detail["k"] for record in records)
+        ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in records)
+        scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
+        rows += _curve(label, records, scores)
+        parts = [rank is None or rank > depth for of in ranks for rank in of]
+        notes.append(
+            f"{label}: {sum(parts):,} of {len(parts):,} answer components are not in the first {depth} passages."
+        )
+    return [ExtraSection("MRR@k and Recall@k by k", "questions", rows, CURVE, " ".join(notes), "k")] if rows else []
+
+
+def _curve(label: str, records: Sequence[Record], scores: AnswerComponentScores) -> list[SectionRow]:
+    ids = [record.id for record in records]
+    rows = []
+    for k in scores.cutoffs:
+        for name, values in (("MRR@k", scores.mrr_per_question(k)), ("Recall@k", scores.recall_per_question(k))):
+            interval = bootstrap_mean([value or 0.0 for value in values], clusters=ids)
+            rows.append(SectionRow(label, name, k, interval, len(ids)))
+    return rows

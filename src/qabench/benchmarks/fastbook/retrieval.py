@@ -1,0 +1,447 @@
+"""Chunks of chapters, queries, and the retrieval methods that rank the chunks of each query's own chapter.
+
+The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of OpenAI's cl100k, Punkt
+sentences, 64 tokens of overlap); ``cut_as_source`` does the same. ``cut`` does not need a model or a download: a token
+is a word or a punctuation mark (between 1.2% fewer and 0.2% more tokens than with cl100k on the seven chapters), a
+sentence ends by the rules below or at the end of a line, and a chapter is not halved.
+
+Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction). Both run on
+sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and of Stanford's ColBERT. (PyLate
+pins releases of transformers that need huggingface-hub < 2, which qabench cannot use.)
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.neural.models import locate
+from qabench.retrieval.bm25.index import BM25Index, Hits
+
+CHUNKER = "sentences-1"  # the number changes when any chunk changes
+LONGEST_ABBREVIATION = 16  # characters, with what must precede it
+TOKEN = re.compile(r"\w+|[^\w\s]")
+LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
+# A full stop, closing quotes and brackets, whitespace, and a character that can begin a sentence.
+STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_`]*+\s++(?=[^\sa-z,;:)\]])")
+ABBREVIATION = re.compile(
+    r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of the text that is not split further: a sentence or a line, with the whitespace after it."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+def count_tokens(text: str) -> int:
+    """The number of words and punctuation marks in a text."""
+    return sum(1 for _ in TOKEN.finditer(text))
+
+
+def default_overlap(size: int) -> int:
+    """The source's overlap for a chunk size: 64 tokens, but at most a quarter of the size."""
+    return min(size // 4, 64)
+
+
+def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
+    """The chunks of a text in order, without whitespace at their ends.
+
+    Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
+    previous chunk as fit into ``overlap``; a sentence longer than ``size`` is split after ``size`` tokens.
+
+    Args:
+        text: any text; without tokens, there are no chunks.
+        size: the maximum number of tokens of a chunk.
+        overlap: the maximum number of tokens repeated from the previous chunk; None for ``default_overlap``.
+
+    Raises:
+        InputError: a size below 1, or an overlap that is negative or not below the size.
+    """
+    return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
+
+
+def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tuple[int, int]]:
+    """(start, end) of each chunk in the text, with the whitespace at its ends; see ``cut``."""
+    overlap = check_sizes(size, overlap)
+    units = list(_units(text, size))
+    spans, first, tokens = [], 0, 0
+    for i, unit in enumerate(units):
+        if tokens + unit.tokens > size:
+            spans.append((units[first].start, units[i - 1].end))
+            first, tokens = _overlapping(units, first, i, min(overlap, size - unit.tokens))
+        tokens += unit.tokens
+    if tokens:
+        spans.append((units[first].start, len(text)))
+    return spans
+
+
+def check_sizes(size: int, overlap: int | None) -> int:
+    """The overlap, after a check of both values. Raises InputError as ``cut``."""
+    if size < 1:
+        raise InputError(f"the chunk size is {size}; it must be at least 1 token")
+    overlap = default_overlap(size) if overlap is None else overlap
+    if not 0 <= overlap < size:
+        raise InputError(f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size")
+    return overlap
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of each sentence or line; together they are the whole text.
+
+    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows, or an abbreviation
+    or an initial precedes it; and at the end of a line, because headings, code and table rows have no full stop.
+    """
+    for line in LINE.finditer(text):
+        start = line.start()
+        for stop in STOP.finditer(text, line.start(), line.end()):
+            if not ABBREVIATION.search(text, max(start, stop.start() - LONGEST_ABBREVIATION), stop.start()):
+                yield start, stop.end()
+                start = stop.end()
+        if start < line.end():
+            yield start, line.end()
+
+
+def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
+    """The source's chunks: each half of the text, split by llama-index's ``SentenceSplitter``.
+
+    Raises:
+        InputError: as ``cut``.
+        MissingExtra: llama-index-core is not installed.
+    """
+    overlap = check_sizes(size, overlap)
+    try:
+        from llama_index.core.node_parser import SentenceSplitter
+    except ImportError:
+        raise MissingExtra("the source's chunks need llama-index: pip install llama-index-core") from None
+    half = max(1, len(text) // 2)  # as in the source: if the length is odd, the last character is a third part
+    parts = [text[i : i + half] for i in range(0, len(text), half)]
+    splitter = SentenceSplitter(chunk_size=size, chunk_overlap=overlap)
+    return [chunk for part in parts for chunk in splitter.split_text(part)]
+
+
+def source_version() -> str:
+    """The name of the source's chunker in signatures; llama-index-core must be installed."""
+    return f"llama-index-core-{metadata.version('llama-index-core')}"
+
+
+def _units(text: str, size: int) -> Iterator[Unit]:
+    for start, end in sentences(text):
+        tokens = [match.start() for match in TOKEN.finditer(text, start, end)]
+        bounds = [start, *tokens[size::size], end]
+        counts = [min(size, len(tokens) - at) for at in range(0, len(tokens), size)] or [0]
+        for (left, right), count in zip(pairwise(bounds), counts, strict=True):
+            yield Unit(left, right, count)
+
+
+def _overlapping(units: list[Unit], first: int, at: int, most: int) -> tuple[int, int]:
+    """The first unit of the chunk that continues with ``units[at]``, and the number of tokens that it repeats."""
+    start, tokens = at, 0
+    while start - 1 > first and tokens + units[start - 1].tokens <= most:
+        start -= 1
+        tokens += units[start].tokens
+    return start, tokens
+
+
+KINDS = ("question", "keywords")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question's id, the chapter whose chunks are its candidates, and the text to search for."""
+
+    id: str
+    chapter: int
+    text: str
+
+
+def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
+    """One query per question, in order.
+
+    Quotes around questions and keywords are removed, as in the source.
+
+    Args:
+        questions: rows of the dataset's config ``questions``.
+        keywords: the keyword text of each question id, as in the config ``keywords``.
+        kind: "question" or "keywords".
+
+    Raises:
+        InputError: an unknown kind, or a question without keywords.
+    """
+    if kind not in KINDS:
+        raise InputError(f"unknown query {kind!r}; allowed: {', '.join(KINDS)}")
+    if kind == "question":
+        return [Query(row["id"], row["chapter"], row["question_text"].strip("\"'")) for row in questions]
+    if missing := [row["id"] for row in questions if row["id"] not in keywords]:
+        raise InputError(f"the questions {', '.join(missing)} have no keywords; use --query question")
+    return [Query(row["id"], row["chapter"], keywords[row["id"]].strip("\"'")) for row in questions]
+
+
+def match_expression(text: str) -> str:
+    """The FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
+
+    Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query of three words, not
+    of two keywords.
+    """
+    words = [word.strip(",") for word in text.replace('"', "").split()]
+    return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))
+
+
+SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
+
+
+def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: int) -> list[Hits]:
+    """The chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
+
+    One table contains the chunks of all chapters, as in the source: document frequencies are those of the whole book,
+    and the column with the chapter's number is searched, too. Scores are the negated ``rank``, so higher is better;
+    ties are broken by ascending position. A query without a known word has no results.
+
+    Raises:
+        QabenchError: this Python's SQLite does not have FTS5.
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE chunks USING fts5(chapter, text)")
+        except sqlite3.OperationalError as error:
+            raise QabenchError(
+                f"full-text search needs SQLite with FTS5; this Python has SQLite {sqlite3.sqlite_version} ({error})"
+            ) from None
+        starts: dict[int, int] = {}
+        total = 0
+        for chapter, chunks in corpus.items():
+            starts[chapter] = total
+            rows = ((total + i, str(chapter), text) for i, text in enumerate(chunks))
+            connection.executemany("INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows)
+            total += len(chunks)
+        return [_search(connection, query, starts[query.chapter], k) for query in queries]
+
+
+def _search(connection: sqlite3.Connection, query: Query, start: int, k: int) -> Hits:
+    expression = match_expression(query.text)
+    if not expression:
+        return Hits([], [])
+    found = connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall()
+    return Hits([rowid - start for rowid, _ in found], [-rank for _, rank in found])
+
+
+DENSE_MODEL = "BAAI/bge-small-en-v1.5"
+COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
+# The vector of a text differs between batches in the last digits, but equal chunks must tie: scores are rounded.
+DECIMALS = 5
+
+Corpus = Mapping[int, Sequence[str]]
+Scores = Callable[[Sequence[str], Sequence[str]], Any]
+
+
+def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
+    """The chunks of each query's chapter by cosine similarity of single vectors, with ``Dataset.add_faiss_index``.
+
+    Args:
+        corpus: the chunks of each chapter.
+        queries: one per question.
+        k: the number of chunks to return per query.
+        model: a sentence-transformers model: its name on the Hub, or a folder.
+
+    Raises:
+        MissingExtra: sentence-transformers or faiss is not installed.
+        QabenchError: the model cannot be loaded.
+    """
+    try:
+        import faiss
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise MissingExtra(f"dense retrieval needs {error.name}: pip install 'qabench[dense]'") from None
+    encoder = locate(model).sentence_encoder(SentenceTransformer)
+
+    def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
+        from datasets import Dataset
+
+        vectors = encoder.encode(list(chunks), normalize_embeddings=True, show_progress_bar=False)
+        dataset = Dataset.from_dict({"embedding": list(vectors)})
+        with _no_bars():
+            dataset.add_faiss_index("embedding", metric_type=faiss.METRIC_INNER_PRODUCT)
+        asked = encoder.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        # All chunks, so that a tie at the cutoff is broken here and not by faiss.
+        found = dataset.search_batch("embedding", np.asarray(asked, dtype=np.float32), k=len(chunks))
+        table = np.empty((len(texts), len(chunks)), dtype=np.float32)
+        np.put_along_axis(table, np.asarray(found.total_indices), np.asarray(found.total_scores), axis=1)
+        return table
+
+    return _by_chapter(corpus, queries, k, scores)
+
+
+def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = COLBERT_MODEL) -> list[Hits]:
+    """The chunks of each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
+
+    Arguments and errors are those of ``rank_dense``; the model is a ColBERT checkpoint of sentence-transformers, PyLate
+    or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
+    """
+    try:
+        from sentence_transformers import MultiVectorEncoder
+    except ImportError:
+        raise MissingExtra("ColBERT needs sentence-transformers 6.2 or later: pip install 'qabench[dense]'") from None
+    encoder = locate(model).sentence_encoder(MultiVectorEncoder)
+
+    def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
+        asked = encoder.encode_query(list(texts), show_progress_bar=False)
+        documents = encoder.encode_document(list(chunks), show_progress_bar=False)
+        return encoder.similarity(asked, documents).cpu().numpy()
+
+    return _by_chapter(corpus, queries, k, scores)
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Hides the progress bar of ``datasets``, which would appear for each chapter."""
+    from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    disabled = are_progress_bars_disabled()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not disabled:
+            enable_progress_bars()
+
+
+def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores) -> list[Hits]:
+    hits: dict[int, Hits] = {}
+    for chapter, chunks in corpus.items():
+        asked = [i for i, query in enumerate(queries) if query.chapter == chapter]
+        if not asked:
+            continue
+        table = np.asarray(scores([queries[i].text for i in asked], chunks), dtype=np.float32).round(DECIMALS)
+        for i, row in zip(asked, table, strict=True):
+            best = np.argsort(-row, kind="stable")[:k]  # stable: ties by ascending position
+            hits[i] = Hits(best.tolist(), row[best].tolist())
+    return [hits[i] for i in range(len(queries))]
+
+
+SINGLE = ("bm25", "fts", "dense", "colbert")
+HYBRID = "hybrid"
+DEFAULT_HYBRID = ("bm25", "fts")
+DEFAULT_QUERY = {"fts": "keywords"}  # as in the source; all other methods get the question
+FUSION_K = 60
+FUSION_DEPTH = 100
+
+Asked = Callable[[str], Sequence[Query]]
+"""From the kind of query, "question" or "keywords", to the queries."""
+Memory = dict[tuple[str, str, str | None, int], list[Hits]]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method by its name on the command line: "bm25", "fts", "dense", "colbert", or "hybrid:bm25,dense".
+
+    Attributes:
+        parts: the single method, or the two that a hybrid fuses.
+        query: the kind of query for all parts; None for the default of each part.
+        models: the models of "dense" and "colbert".
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    query: str | None
+    models: Mapping[str, str]
+
+    @property
+    def asks(self) -> str:
+        """The kind of query, for signatures: "keywords", or "question+keywords" if the parts differ."""
+        return "+".join(dict.fromkeys(self._kind(part) for part in self.parts))
+
+    @property
+    def model(self) -> str | None:
+        """The models in use, for signatures (a folder by its name), or None."""
+        used = [self.models[part] for part in self.parts if part in self.models]
+        return "+".join(Path(model).name if Path(model).is_dir() else model for model in used) or None
+
+    def rank(self, corpus: Corpus, asked: Asked, k: int, memory: Memory) -> list[Hits]:
+        """The k best chunks of each question.
+
+        Args:
+            corpus: the chunks of each chapter.
+            asked: returns the queries of a kind.
+            k: the number of chunks to return.
+            memory: a cache of rankings of this corpus, so that a hybrid does not encode it again; initially {}.
+
+        Raises:
+            MissingExtra: a package of the method is not installed.
+        """
+        depth = max(k, FUSION_DEPTH)
+        rankings = [self._rank(part, corpus, asked, depth, memory) for part in self.parts]
+        if len(rankings) == 1:
+            return [Hits(hits.positions[:k], hits.scores[:k]) for hits in rankings[0]]
+        return [fuse(of_question, k) for of_question in zip(*rankings, strict=True)]
+
+    def _kind(self, part: str) -> str:
+        return self.query or DEFAULT_QUERY.get(part, "question")
+
+    def _rank(self, part: str, corpus: Corpus, asked: Asked, depth: int, memory: Memory) -> list[Hits]:
+        key = (part, self._kind(part), self.models.get(part), depth)
+        if key not in memory:
+            queries = asked(self._kind(part))
+            if part == "bm25":
+                memory[key] = rank_bm25(corpus, queries, depth)
+            elif part == "fts":
+                memory[key] = rank_fts(corpus, queries, depth)
+            else:
+                rank = rank_dense if part == "dense" else rank_colbert
+                memory[key] = rank(corpus, queries, depth, self.models[part])
+        return memory[key]
+
+
+def parse_method(
+    name: str, query: str | None = None, dense_model: str = DENSE_MODEL, colbert_model: str = COLBERT_MODEL
+) -> Method:
+    """A method by its name on the command line.
+
+    Raises:
+        InputError: an unknown name, or a hybrid that does not have two different methods.
+    """
+    models = {"dense": dense_model, "colbert": colbert_model}
+    kind, _, rest = name.partition(":")
+    if kind != HYBRID:
+        if name not in SINGLE:
+            raise InputError(f"unknown method {name!r}; allowed: {', '.join(SINGLE)}, {HYBRID}, {HYBRID}:A,B")
+        return Method(name, (name,), query, models)
+    parts = tuple(rest.split(",")) if rest else DEFAULT_HYBRID
+    if len(parts) != 2 or len(set(parts)) != 2 or not set(parts) <= set(SINGLE):
+        raise InputError(
+            f"{name!r} is not a hybrid; allowed: {HYBRID}:A,B with two different methods of {', '.join(SINGLE)}"
+        )
+    return Method(f"{HYBRID}:{','.join(parts)}", parts, query, models)
+
+
+def rank_bm25(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
+    """The best chunks of each query's chapter by BM25+, one index per chapter; see ``qabench.retrieval.BM25Index``."""
+    indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
+    return [indexes[query.chapter].search(query.text, k) for query in queries]
+
+
+def fuse(rankings: Sequence[Hits], k: int) -> Hits:
+    """Reciprocal rank fusion: a chunk's score is the sum over rankings of 1 / (60 + its rank); ties by position.
+
+    Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank Learning
+    Methods, SIGIR 2009.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, position in enumerate(ranking.positions, 1):
+            scores[position] = scores.get(position, 0.0) + 1 / (FUSION_K + rank)
+    best = sorted(scores, key=lambda position: (-scores[position], position))[:k]
+    return Hits(best, [scores[position] for position in best])

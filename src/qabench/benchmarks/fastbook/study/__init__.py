@@ -1,1 +1,0 @@
-"""The retrieval experiment of fastbook-benchmark: chunks, queries, methods, scores and a plot."""
