@@ -69,7 +69,7 @@ def test_per_item_files_compare_as_their_predictions(metric: str, tmp_path: Path
     for answers in ANSWERS[:2]:
         files.append(tmp_path / Path(answers).name)
         run("score", "fanoutqa", answers, *SAMPLE, "--per-item", files[-1])
-    scores = json.loads(run("compare-scores", *files, "--metric", metric, "--json").stdout)
+    scores = json.loads(run("compare", "scores", *files, "--metric", metric, "--json").stdout)
     predictions = report("fanoutqa", *ANSWERS[:2], *SAMPLE, "--metric", metric)
     differences = [[pair["difference"] for pair in compared["pairs"]] for compared in (scores, predictions)]
     # The last digit of a mean depends on the order of additions, which is unknown for a file of scores.

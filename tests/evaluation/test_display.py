@@ -59,14 +59,12 @@ def everywhere(shown: Displayed, *words: str) -> None:
 
 
 def test_an_evaluation(one: Evaluation) -> None:
-    everywhere(
-        one, "m on fanoutqa sample (closed-book)", "Loose accuracy", "0.5000", "3 questions", "signature is missing"
-    )
+    everywhere(one, "m on fanoutqa sample (closed-book)", "acc.loose", "0.5000", "3 questions", "signature is missing")
     text = one.to_markdown()
-    assert "| Loose accuracy | 0.5000  | 0.0000 to 1.0000 | 3 questions | no         |" in text
-    assert "the signature is missing (all scores)" in text
+    assert "| acc.loose | 0.5000  | 0.0000 to 1.0000 | 3 questions | no         |" in text
+    assert "not official (acc): the signature is missing" in text
     assert SHOWN not in replace(one, model=SHOWN)._repr_html_()
-    assert "no scores: nothing was answered" in repr(replace(one, records=[]))
+    assert "no scores: none of the 3 questions was answered" in repr(replace(one, records=[]))
 
 
 def test_records_as_a_data_frame(one: Evaluation) -> None:

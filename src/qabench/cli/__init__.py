@@ -32,10 +32,6 @@ COMMANDS = {
         "quickstart": ("qabench.cli.quickstart:quickstart", "Score three synthetic systems on a built-in sample."),
         "score": ("qabench.cli.score:score", "Score predictions with the official metrics."),
         "compare": ("qabench.cli.compare:compare", "Compare systems on the same questions, with paired tests."),
-        "compare-scores": (
-            "qabench.cli.compare_scores:compare_scores",
-            "Compare systems from files of per-item scores.",
-        ),
         "report": ("qabench.cli.report:report", "Write an HTML report of runs."),
         "results": ("qabench.cli.results:results", "Turn scores into entries for a model's page on the Hub."),
     },

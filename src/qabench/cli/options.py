@@ -116,6 +116,8 @@ Format = Annotated[
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
+AllMetrics = Annotated[bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")]
 Questions = Annotated[
     Path | None,
     typer.Option("--questions", metavar="FILE", help="A file of questions in the benchmark's official format."),

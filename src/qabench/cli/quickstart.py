@@ -30,11 +30,11 @@ def quickstart(
 ) -> None:
     """Score three synthetic systems on FanOutQA questions and compare them."""
     from qabench.benchmarks import evaluate_predictions
-    from qabench.cli.evaluation_output import print_evaluations, print_notes, report
+    from qabench.cli.evaluations import print_evaluations, print_notes, report
     from qabench.cli.output import hint, plain_warnings, print_json, print_tables
     from qabench.evaluation.comparison import compare
 
-    chosen = checked_format(format, as_json)
+    output_format = checked_format(format, as_json)
     name = config or ("dev" if os.environ.get("QABENCH_MIRROR") else "sample")
     with plain_warnings():
         systems = {
@@ -42,17 +42,18 @@ def quickstart(
             for system, rows in _systems(name).items()
         }
     metric = next(score.metric for score in next(iter(systems.values())).scores().values())
-    compared = compare(systems, metric)
-    ranked = [systems[label] for label in compared.systems]
-    if chosen == "json":
-        print_json({"systems": {one.model: report(one) for one in ranked}, "comparison": compared.as_dict()})
+    comparison = compare(systems, metric)
+    ranked = [systems[label] for label in comparison.systems]
+    if output_format == "json":
+        reports = {evaluation.model: report(evaluation) for evaluation in ranked}
+        print_json({"systems": reports, "comparison": comparison.as_dict()})
         return
-    print_evaluations(ranked, [], chosen)
-    print_tables(compared.tables()[1:], chosen)
-    print_notes(ranked, [], chosen)
+    print_evaluations(ranked, [], output_format)
+    print_tables(comparison.tables()[1:], output_format)
+    print_notes(ranked, [], output_format)
     hint("\nNext:", "bold")
-    for command, what in _next_commands(name):
-        hint(f"  {command:<50} # {what}", None)
+    for command, purpose in _next_commands(name):
+        hint(f"  {command:<50} # {purpose}", None)
 
 
 def _named(evaluation: Evaluation, name: str) -> Evaluation:
@@ -62,7 +63,7 @@ def _named(evaluation: Evaluation, name: str) -> Evaluation:
 
 
 def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
-    """The answers of each system: the sample's files, or synthetic answers to a config's questions."""
+    """Return the answers of each system: the sample's files, or synthetic answers to a config's questions."""
     from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, synthetic_predictions
     from qabench.data.predictions import read_predictions
     from qabench.loading_scripts import FOLDER, dataset_table, open_path
@@ -79,23 +80,25 @@ def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _next_commands(config: str) -> list[tuple[str, str]]:
-    """Commands to try next, except those that are already done."""
+    """Return commands to try next, except those that are already done."""
     from qabench.loading_scripts import dataset_table, source_table
     from qabench.sources import available
 
     files = dataset_table(BENCHMARK).config("dev").files
     here = all(available(source_table(BENCHMARK)[file]) for file in files)
-    said = []
+    commands = []
     if find_spec("spacy") is None:
-        said.append(
+        commands.append(
             ("pip install 'qabench[spacy]'", "for official accuracy; then: python -m spacy download en_core_web_sm")
         )
     if not here:
-        said.append(("qabench fetch fanoutqa --config dev", "the real questions; --mirror DIR for offline machines"))
+        commands.append(
+            ("qabench fetch fanoutqa --config dev", "the real questions; --mirror DIR for offline machines")
+        )
     if config == "sample":
-        said.append(("qabench quickstart --config dev", "this comparison on the real questions"))
+        commands.append(("qabench quickstart --config dev", "this comparison on the real questions"))
     return [
-        *said,
+        *commands,
         ("qabench score fanoutqa ANSWERS.jsonl", 'the answers of your model, {"id": ..., "answer": ...} per line'),
         ("qabench list", "all benchmarks and metrics"),
     ]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.cli import evaluation_output
+from qabench.cli.evaluations import print_evaluations, print_notes
+from qabench.cli.evaluations import report as report_of
 from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, warn
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.files import write_json
@@ -141,13 +142,13 @@ def report(logs: list[Path], shown: Shown) -> list[Evaluation]:
     from qabench.runs.sources import read_evaluations
 
     read = read_evaluations(logs)
-    reports = [evaluation_output.report(one) for one in read.evaluations]
+    reports = [report_of(evaluation) for evaluation in read.evaluations]
     document: dict[str, Any] = reports[0] if len(reports) == 1 else {"evaluations": reports}
     if shown.format == "json":
         print_json(document)
     else:
-        evaluation_output.print_evaluations(read.evaluations, [], shown.format)
-    evaluation_output.print_notes(read.evaluations, read.notes, shown.format)
+        print_evaluations(read.evaluations, [], shown.format)
+    print_notes(read.evaluations, read.notes, shown.format)
     if shown.output:
         _write(shown.output, document, shown.format)
     if not any(one["scores"] for one in reports) and not all(one.unscored for one in read.evaluations):

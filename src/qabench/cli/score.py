@@ -13,6 +13,7 @@ from qabench.benchmarks import Option, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.lazy import with_parameters
 from qabench.cli.options import (
+    AllMetrics,
     AsJson,
     BenchmarkName,
     ConfigName,
@@ -23,6 +24,7 @@ from qabench.cli.options import (
     Output,
     Questions,
     RayAddress,
+    Verbose,
     checked_format,
     on_ray,
 )
@@ -32,25 +34,25 @@ if TYPE_CHECKING:
 
 
 def declared_options() -> dict[str, tuple[Option, list[str]]]:
-    """Each option that a benchmark adds to ``score``, by name, with the benchmarks that have it."""
-    found: dict[str, tuple[Option, list[str]]] = {}
+    """Return each option that a benchmark adds to ``score``, by name, with the benchmarks that have it."""
+    options: dict[str, tuple[Option, list[str]]] = {}
     for name in benchmark_names():
         for option in benchmark_of(name).options:
-            found.setdefault(option.name, (option, []))[1].append(name)
-    return found
+            options.setdefault(option.name, (option, []))[1].append(name)
+    return options
 
 
 def parameters() -> list[inspect.Parameter]:
-    """The options of all benchmarks as parameters that Typer reads. The default of each is None."""
-    made = []
+    """Return the options of all benchmarks as parameters that Typer reads. The default of each is None."""
+    parameters = []
     for name, (option, benchmarks) in declared_options().items():
         choices = f" One of {', '.join(option.choices)}." if option.choices else ""
         default = "" if option.default is None or option.type is bool else f" Default: {option.default}."
         text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
         flag = f"--{name.replace('_', '-')}"
         annotation = Annotated[option.type | None, typer.Option(flag, help=text)]  # type: ignore[name-defined]
-        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
-    return made
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+    return parameters
 
 
 def _score(
@@ -76,6 +78,8 @@ def _score(
     format: Format = "table",
     output: Output = None,
     as_json: AsJson = False,
+    all_metrics: AllMetrics = False,
+    verbose: Verbose = False,
     ray: OnRay = False,
     ray_address: RayAddress = None,
     **options: Any,
@@ -85,37 +89,37 @@ def _score(
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and listed; the other
     predictions are scored. With several files, the table has one row per file.
     """
-    from qabench.cli import evaluation_output as shown
+    from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report
     from qabench.cli.output import plain_warnings, print_json, progress_bar
     from qabench.io.files import check_writable, write_json, write_text
     from qabench.runs.sources import read_evaluations
 
-    found = benchmark_of(benchmark)
-    chosen = checked_format(format, as_json)
-    given = found.checked_options(options)
-    families = found.checked_families(metrics)
+    scorer = benchmark_of(benchmark)
+    output_format = checked_format(format, as_json)
+    values = scorer.checked_options(options)
+    families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring") as progress:
-        read = read_evaluations(
-            files, found.name, config, metrics=families, questions=questions, progress=progress, **given
+        sources = read_evaluations(
+            files, scorer.name, config, metrics=families, questions=questions, progress=progress, **values
         )
-    reports = [shown.report(one, by or []) for one in read.evaluations]
+    evaluations = sources.evaluations
+    reports = [report(evaluation, by or []) for evaluation in evaluations]
     document = reports[0] if len(reports) == 1 else {"evaluations": reports}
     if output:
         write_json(output, document)
     if per_item:
-        write_text(per_item, per_item_lines(read.evaluations))
-    if chosen == "json":
+        write_text(per_item, per_item_lines(evaluations))
+    if output_format == "json":
         print_json(document)
     else:
-        shown.print_evaluations(read.evaluations, by or [], chosen)
-    shown.print_notes(read.evaluations, read.notes, chosen)
+        print_evaluations(evaluations, by or [], output_format, all_metrics)
+    print_notes(evaluations, sources.notes, output_format, verbose)
     if not any(report["scores"] for report in reports):
         raise typer.Exit(1)
-    if strict and any(
-        report["problems"] or not shown.is_official(one) for report, one in zip(reports, read.evaluations, strict=True)
-    ):
+    problems = any(report["problems"] for report in reports)
+    if strict and (problems or not all(map(is_official, evaluations))):
         raise typer.Exit(2)
 
 
@@ -123,12 +127,12 @@ score = with_parameters(_score, parameters())
 
 
 def per_item_lines(evaluations: list[Evaluation]) -> str:
-    """One JSON object per record: id, epoch, status, problem, scores and details; the system if there are several."""
+    """Return one JSON line per record: id, epoch, system if there are several, status, problem, scores, details."""
     rows = []
     for evaluation in evaluations:
         system = {"system": evaluation.model} if len(evaluations) > 1 else {}
         for record in evaluation.records:
             row = {"id": record.id, "epoch": record.epoch} | system | {"status": record.status}
-            said = {"problem": record.problem} if record.problem else {}
-            rows.append(row | said | {"scores": dict(record.scores), "detail": dict(record.detail)})
+            problem = {"problem": record.problem} if record.problem else {}
+            rows.append(row | problem | {"scores": dict(record.scores), "detail": dict(record.detail)})
     return "".join(json.dumps(row) + "\n" for row in rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -11,21 +13,71 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.evaluation.evaluation import Evaluation
+from qabench.evaluation.evaluation import PREDICTIONS, Evaluation
 from qabench.evaluation.metric import Metric
-from qabench.evaluation.record import FAILED, MISSING
+from qabench.evaluation.record import ANSWERED, FAILED, MISSING, Record
 from qabench.evaluation.scores import Score, columns_of, scores_of
 from qabench.io.tables import Displayed, Table
 from qabench.stats import RESAMPLES, Difference, adjust
-from qabench.stats.comparison import Pair, check_test, record
-from qabench.stats.paired import paired_tests
+from qabench.stats.paired import ROUNDING, paired_tests
 from qabench.stats.resampling import Array
-from qabench.stats.resampling import scores as scores_of_sums
+from qabench.stats.resampling import scores as sums_to_scores
 
-TEST = "randomization"
+TESTS = ("randomization", "bootstrap")
+TEST = TESTS[0]
 CORRECTION = "holm"
 CONFIDENCE = 0.95
 SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two systems on the questions that both have scores for.
+
+    Attributes:
+        first: the label of the system that is better on these questions.
+        second: the label of the other system.
+        difference: first minus second, with its interval and p-value.
+        corrected_p: the p-value corrected for the number of pairs.
+        wins: the number of questions on which the first is better.
+        ties: the number of questions on which both have the same score.
+        losses: the number of questions on which the second is better.
+        n: the number of questions.
+    """
+
+    first: str
+    second: str
+    difference: Difference
+    corrected_p: float
+    wins: int
+    ties: int
+    losses: int
+    n: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
+        return self.corrected_p < 1 - self.difference.interval.confidence
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the pair as JSON data."""
+        interval = self.difference.interval
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": interval.mean,
+            "standard_error": interval.standard_error,
+            "low": interval.low,
+            "high": interval.high,
+            "undefined": interval.undefined,
+            "p": self.difference.p_value,
+            "corrected_p": self.corrected_p,
+            "significant": self.significant,
+            "wins": self.wins,
+            "ties": self.ties,
+            "losses": self.losses,
+            "n": self.n,
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,13 +103,13 @@ class Comparison(Displayed):
     seed: int = SEED
 
     def tables(self) -> list[Table]:
-        """The scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        from qabench.evaluation.display import comparison_tables
+        """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
+        from qabench.evaluation.tables import comparison_tables
 
         return comparison_tables(self)
 
     def plot(self, axes: Any = None) -> Any:
-        """Plots the paired differences with their 95% intervals. Needs matplotlib.
+        """Plot the paired differences with their 95% intervals. Needs matplotlib.
 
         Args:
             axes: matplotlib axes to draw on; None for a new figure.
@@ -73,7 +125,7 @@ class Comparison(Displayed):
         return plot_comparison(self, axes)
 
     def about(self) -> str:
-        """How the pairs were tested, in one sentence."""
+        """Return how the pairs were tested, in one sentence."""
         words = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
         corrected = f", corrected over all pairs ({words[self.correction]})" if self.correction in words else ""
         return (
@@ -82,7 +134,7 @@ class Comparison(Displayed):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The comparison as JSON data."""
+        """Return the comparison as JSON data."""
         return {
             "metric": self.metric.name,
             "test": self.test,
@@ -90,8 +142,8 @@ class Comparison(Displayed):
             "resamples": self.resamples,
             "seed": self.seed,
             "systems": [
-                {"system": label, **asdict(one.interval), "n": one.n, "left_out": one.left_out}
-                for label, one in self.systems.items()
+                {"system": label, **asdict(score.interval), "n": score.n, "left_out": score.left_out}
+                for label, score in self.systems.items()
             ],
             "pairs": [pair.as_dict() for pair in self.pairs],
         }
@@ -106,7 +158,7 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """Compares systems by a metric; every pair on the questions for which both have scores.
+    """Compare systems by a metric; every pair on the questions for which both have scores.
 
     The epochs of a question count as one question, with the mean of its statistics. A metric that is a function of
     sums (F1, shares of claims) is computed from the sums over the questions. Resamples in which the difference is
@@ -123,84 +175,140 @@ def compare(
     Raises:
         InputError: an unknown test or correction, or evaluations of several benchmarks or configs.
     """
-    check_test(test)
-    adjust([], correction)
-    if len(configs := {(one.benchmark, one.config) for one in evaluations.values()}) > 1:
+    if test not in TESTS:
+        raise InputError(f"unknown test {test!r}; allowed: {', '.join(TESTS)}")
+    adjust([], correction)  # checks the name before the work
+    if len(configs := {(each.benchmark, each.config) for each in evaluations.values()}) > 1:
         named = ", ".join(sorted(" ".join(config) for config in configs))
         raise InputError(f"systems must be compared on one config; these are on {named}")
-    scored = {label: found[metric.name] for label, one in evaluations.items() if (found := _scored(one, metric))}
+    scores = {label: score for label, evaluation in evaluations.items() if (score := _score(evaluation, metric))}
     sign = 1 if metric.higher_is_better else -1
-    systems = dict(sorted(scored.items(), key=lambda item: -sign * item[1].interval.mean))
+    systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].interval.mean))
     tables = {label: _questions(evaluations[label], metric) for label in systems}
-    pairs = _pairs(tables, metric, test, resamples, seed)
-    corrected = adjust([difference.p_value for *_, difference, _, _ in pairs], correction)
-    made = []
-    for (first, second, difference, counts, n), p in zip(pairs, corrected, strict=True):
-        if sign * difference.interval.mean < 0:
-            first, second, difference, counts = second, first, _reversed(difference), counts[::-1]
-        made.append(Pair(first, second, difference, p, *counts, n))
-    return Comparison(metric, systems, tuple(made), test, correction, resamples, seed)
+    tested = _tested_pairs(tables, metric, test, resamples, seed)
+    corrected = adjust([pair.difference.p_value for pair in tested], correction)
+    pairs = [replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True)]
+    ordered = [_reversed(pair) if sign * pair.difference.interval.mean < 0 else pair for pair in pairs]
+    return Comparison(metric, systems, tuple(ordered), test, correction, resamples, seed)
+
+
+def compare_scores(
+    scores: Mapping[str, Sequence[float]],
+    *,
+    clusters: Sequence[str] | None = None,
+    name: str = "score",
+    test: str = TEST,
+    correction: str = CORRECTION,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Comparison:
+    """Compare systems by scores of any origin on the same items; see ``compare``.
+
+    Args:
+        scores: one score per item for each system, aligned.
+        clusters: each item's question if one question gives several items; whole questions are resampled then.
+        name: the name of the score.
+        test: see ``compare``.
+        correction: see ``compare``.
+        resamples: see ``compare``.
+        seed: see ``compare``.
+
+    Raises:
+        InputError: fewer than two systems, lists of different lengths, or an unknown test or correction.
+    """
+    if len(scores) < 2:
+        raise InputError(f"nothing to compare: {len(scores)} system; at least two are required")
+    items = len(next(iter(scores.values())))
+    if unaligned := [label for label, values in scores.items() if len(values) != items]:
+        raise InputError(f"scores must be aligned: {items} values, but {len(scores[unaligned[0]])} of {unaligned[0]}")
+    questions = [str(i) for i in range(items)] if clusters is None else clusters
+    sizes = Counter(questions)
+    metric = Metric(
+        name,
+        name,
+        "Mean of the items' scores.",
+        "",
+        unit="items",
+        columns=("total", "items"),
+        function=operator.truediv,
+        size=lambda total, count: count,
+        item=operator.truediv,
+    )
+    evaluations = {}
+    for label, values in scores.items():
+        totals = dict.fromkeys(questions, 0.0)
+        for question, value in zip(questions, values, strict=True):
+            totals[question] += value
+        records = [
+            Record(id, 1, "", "", (), "", ANSWERED, scores={"total": total, "items": float(sizes[id])})
+            for id, total in totals.items()
+        ]
+        evaluations[label] = Evaluation(
+            label, PREDICTIONS, "", "", PREDICTIONS, label, "", "success", len(records), records, metrics=(metric,)
+        )
+    return compare(evaluations, metric, test=test, correction=correction, resamples=resamples, seed=seed)
 
 
 def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
-    """Evaluations without runs that were resumed by others of them, and these superseded runs.
+    """Return evaluations without runs that were resumed by others of them, and these superseded runs.
 
     Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the latest if there are
     several.
     """
     best: dict[str, Evaluation] = {}
-    for one in evaluations:
-        known = best.get(one.origin)
-        if one.origin and (known is None or _progress(one) >= _progress(known)):
-            best[one.origin] = one
-    kept = [one for one in evaluations if not one.origin or best[one.origin] is one]
-    return kept, [one for one in evaluations if one.origin and best[one.origin] is not one]
+    for evaluation in evaluations:
+        rival = best.get(evaluation.origin)
+        if evaluation.origin and (rival is None or _progress(evaluation) >= _progress(rival)):
+            best[evaluation.origin] = evaluation
+    current = [each for each in evaluations if not each.origin or best[each.origin] is each]
+    return current, [each for each in evaluations if each.origin and best[each.origin] is not each]
 
 
 def _progress(evaluation: Evaluation) -> tuple[int, str]:
     return sum(record.status not in (FAILED, MISSING) for record in evaluation.records), evaluation.created
 
 
-def _scored(evaluation: Evaluation, metric: Metric) -> dict[str, Score]:
-    return scores_of([metric], evaluation.records) if evaluation.answered else {}
+def _score(evaluation: Evaluation, metric: Metric) -> Score | None:
+    scores = evaluation.scores()
+    if metric.name in scores and metric in evaluation.metrics:
+        return scores[metric.name]
+    return scores_of([metric], evaluation.records).get(metric.name) if evaluation.answered else None
 
 
 def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]:
-    """The values of the metric's columns by question, means over its epochs; without questions that lack one."""
-    found = {}
+    """Return the values of the metric's columns by question, means over its epochs; questions that lack one are out."""
+    questions = {}
     for id, records in evaluation.by_id().items():
         rows = [row for record in records if (row := columns_of(metric, record)) is not None]
         if rows:
-            found[id] = rows[0] if len(rows) == 1 else [float(value) for value in np.mean(rows, axis=0)]
-    return found
+            questions[id] = rows[0] if len(rows) == 1 else [float(value) for value in np.mean(rows, axis=0)]
+    return questions
 
 
-_Tested = tuple[str, str, Difference, tuple[int, int, int], int]
-
-
-def _pairs(
+def _tested_pairs(
     tables: Mapping[str, Mapping[str, list[float]]], metric: Metric, test: str, resamples: int, seed: int
-) -> list[_Tested]:
-    """Each pair with its test, in order. Pairs with the same common questions share their draws."""
+) -> list[Pair]:
+    """Test each pair of systems, in order. Pairs with the same common questions share their draws."""
     labels = list(tables)
-    together: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    pairs_by_questions: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for first, second in combinations(labels, 2):
         if common := tuple(id for id in tables[first] if id in tables[second]):
-            together.setdefault(common, []).append((first, second))
-    found: list[_Tested] = []
-    for ids, pairs in together.items():
+            pairs_by_questions.setdefault(common, []).append((first, second))
+    tested: list[Pair] = []
+    for ids, pairs in pairs_by_questions.items():
         function = metric.resampled or metric.function or partial(_mean, len(ids))
         rows = {label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair}
-        totals = {label: of.sum(axis=0, keepdims=True) for label, of in rows.items()}
-        rows = {label: of for label, of in rows.items() if np.isfinite(scores_of_sums(function, totals[label]))}
+        totals = {label: table.sum(axis=0, keepdims=True) for label, table in rows.items()}
+        rows = {label: table for label, table in rows.items() if np.isfinite(sums_to_scores(function, totals[label]))}
         used = list(rows)
         pairs = [pair for pair in pairs if rows.keys() >= set(pair)]
-        items = {label: _items(metric, of) for label, of in rows.items()}
+        items = {label: _items(metric, table) for label, table in rows.items()}
         places = [(used.index(first), used.index(second)) for first, second in pairs]
         tests = paired_tests(list(rows.values()), places, function, test, CONFIDENCE, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
-            found.append((first, second, difference, record(_gain(metric, items, first, second)), len(ids)))
-    return sorted(found, key=lambda one: (labels.index(one[0]), labels.index(one[1])))
+            counts = _wins_ties_losses(_gain(metric, items[first], items[second]))
+            tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids)))
+    return sorted(tested, key=lambda pair: (labels.index(pair.first), labels.index(pair.second)))
 
 
 def _mean(n: int, total: Array) -> Array:
@@ -208,20 +316,28 @@ def _mean(n: int, total: Array) -> Array:
 
 
 def _items(metric: Metric, rows: Array) -> Array:
-    """The score of each question, NaN where it is undefined."""
+    """Return the score of each question, NaN where it is undefined."""
     if metric.item is None:
         return rows[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(metric.item(*rows.T), dtype=np.float64)
 
 
-def _gain(metric: Metric, items: Mapping[str, Array], first: str, second: str) -> Array:
+def _gain(metric: Metric, first: Array, second: Array) -> Array:
     # A question without a score, such as an answer without claims, is a tie.
-    gain = np.nan_to_num(items[first] - items[second], nan=0.0, posinf=0.0, neginf=0.0)
+    gain = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0)
     return gain if metric.higher_is_better else -gain
 
 
-def _reversed(difference: Difference) -> Difference:
-    interval = difference.interval
+def _wins_ties_losses(gains: Array) -> tuple[int, int, int]:
+    wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
+    return wins, len(gains) - wins - losses, losses
+
+
+def _reversed(pair: Pair) -> Pair:
+    interval = pair.difference.interval
     turned = replace(interval, mean=-interval.mean, low=-interval.high, high=-interval.low)
-    return Difference(turned, difference.p_value)
+    difference = replace(pair.difference, interval=turned)
+    return replace(
+        pair, first=pair.second, second=pair.first, difference=difference, wins=pair.losses, losses=pair.wins
+    )

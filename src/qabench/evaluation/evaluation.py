@@ -160,23 +160,23 @@ class Evaluation(Displayed):
         return [f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"]
 
     def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
-        """The evaluation as JSON data; see ``qabench.evaluation.results.as_dict``."""
+        """Return the evaluation as JSON data; see ``qabench.evaluation.results.as_dict``."""
         from qabench.evaluation.results import as_dict
 
         return as_dict(self, by)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row per record; see ``qabench.evaluation.display.records_table``."""
-        from qabench.evaluation.display import records_table
+        """Return a pandas DataFrame with one row per record; see ``qabench.evaluation.tables.records_frame``."""
+        from qabench.evaluation.tables import records_frame
 
-        return records_table(self)
+        return records_frame(self)
 
     def to_markdown(self) -> str:
-        """The scores as a Markdown table, with the deviations from the official scores below it."""
+        """Return the scores as a Markdown table, with the deviations from the official scores below it."""
         return "\n".join(table.formatted("markdown") for table in self.tables())
 
     def plot(self, metrics: Sequence[str] | None = None, by: str | None = None, axes: Any = None) -> Any:
-        """Plots scores with their 95% intervals. Needs matplotlib.
+        """Plot scores with their 95% intervals. Needs matplotlib.
 
         Args:
             metrics: names of metrics, such as ("acc.loose", "acc.strict"); None for all.
@@ -195,10 +195,10 @@ class Evaluation(Displayed):
         return plot_scores(self, metrics, by, axes)
 
     def tables(self) -> list[Table]:
-        """The scores as a table, as ``print`` and notebooks show it."""
-        from qabench.evaluation.display import scores_table
+        """Return the scores as a table, as ``print`` and notebooks show it."""
+        from qabench.evaluation.tables import evaluation_table
 
-        return [scores_table(self)]
+        return [evaluation_table(self)]
 
     def counts(self) -> dict[str, int]:
         """Count the records by status; a record that the run should have and does not is missing, too."""
@@ -207,25 +207,26 @@ class Evaluation(Displayed):
         return {status: counts[status] for status in STATUSES}
 
     def replies(self) -> dict[str, int]:
-        """{"all": replies of models, "cached": how many of them came from the cache}; {} if unknown."""
-        known = [record for record in self.records if record.replies is not None]
-        if not known:
+        """Return {"all": replies of models, "cached": how many of them came from the cache}; {} if unknown."""
+        counted = [record for record in self.records if record.replies is not None]
+        if not counted:
             return {}
-        return {"all": sum(one.replies or 0 for one in known), "cached": sum(one.cached for one in known)}
+        replies = sum(record.replies or 0 for record in counted)
+        return {"all": replies, "cached": sum(record.cached for record in counted)}
 
     def by_id(self) -> dict[str, list[Record]]:
-        """The records by question id; the repetitions of a question by epoch."""
-        found: dict[str, list[Record]] = {}
+        """Return the records by question id; the repetitions of a question by epoch."""
+        questions: dict[str, list[Record]] = {}
         for record in self.records:
-            found.setdefault(record.id, []).append(record)
-        return found
+            questions.setdefault(record.id, []).append(record)
+        return questions
 
     def groupings(self) -> list[str]:
-        """The groupings that have at least one group, such as "category"."""
-        return list(dict.fromkeys(name for record in self.records for name, of in record.groups.items() if of))
+        """Return the groupings that have at least one group, such as "category"."""
+        return list(dict.fromkeys(name for record in self.records for name, groups in record.groups.items() if groups))
 
     def by_group(self, grouping: str) -> dict[str, list[Record]]:
-        """The records of each group of a grouping, the largest group first; a record may be in several groups."""
+        """Return the records of each group of a grouping, the largest first; a record may be in several."""
         groups: dict[str, list[Record]] = {}
         for record in self.records:
             for group in record.groups.get(grouping, ()):

@@ -38,6 +38,7 @@ class Metric:
             official scorer does. "" means there is no such metric.
         higher_is_better: the direction.
         official: whether the benchmark's authors report it; other metrics are additions of qabench.
+        main: whether tables show it without ``--all-metrics``.
     """
 
     name: str
@@ -57,14 +58,15 @@ class Metric:
     readable: str = ""
     higher_is_better: bool = True
     official: bool = True
+    main: bool = True
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The names of the columns it is computed from."""
+        """Return the names of the columns it is computed from."""
         return self.columns or (self.name,)
 
     def at(self, cutoff: str) -> Metric:
-        """The metric of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, with "k" replaced in its columns and title."""
+        """Return the metric of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, also in its columns and title."""
 
         def put(text: str) -> str:
             return text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text
@@ -73,20 +75,20 @@ class Metric:
 
 
 def mean_in_order(values: Sequence[float]) -> float:
-    """The mean by Python's ``sum`` in the order of the values, for ``Metric.mean``; NumPy's last digit can differ."""
+    """Return the mean by Python's ``sum`` in the order of the values, unlike NumPy's, for ``Metric.mean``."""
     return sum(values) / len(values)
 
 
 def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
-    """The metrics that can be computed from these columns, in the order of ``metrics``; "@k" for each cutoff found."""
-    known = dict.fromkeys(columns)
-    found: list[Metric] = []
+    """Return the metrics that can be computed from these columns, in the order of ``metrics``; "@k" for each cutoff."""
+    names = dict.fromkeys(columns)
+    computable: list[Metric] = []
     for metric in metrics:
         if not metric.name.endswith(CUTOFF):
             candidates = [metric]
         else:
             stem = metric.needs[0].removesuffix(CUTOFF) + "@"
-            cutoffs = [name.removeprefix(stem) for name in known if name.startswith(stem)]
+            cutoffs = [name.removeprefix(stem) for name in names if name.startswith(stem)]
             candidates = [metric.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
-        found += [one for one in candidates if all(name in known for name in one.needs)]
-    return found
+        computable += [each for each in candidates if names.keys() >= set(each.needs)]
+    return computable

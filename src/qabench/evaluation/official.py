@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from qabench.evaluation.signature import parse
+from qabench.evaluation.signature import parse, short_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class Field:
     unless: str = ""
 
     def accepts(self, value: str) -> bool:
-        """Whether a value is official."""
+        """Return whether a value is official."""
         if self.official is None:
             return True
         return self.official(value) if callable(self.official) else value in self.official
 
     def sentence(self, name: str, value: str) -> str:
-        """The deviation as a sentence."""
+        """Return the deviation as a sentence."""
         if callable(self.says):
             return self.says(value)
-        named = "" if self.official is None or callable(self.official) else " or ".join(self.official)
-        return self.says.format(name=name.replace("_", " "), value=value, official=named)
+        official = "" if self.official is None or callable(self.official) else " or ".join(self.official)
+        return self.says.format(name=name.replace("_", " "), value=value, official=official)
 
 
 IRRELEVANT = Field(None, absent=True)
@@ -50,12 +50,26 @@ Declaration = Mapping[str, Field]
 
 
 def signature_name(line: str) -> str:
-    """The name of the score in a signature."""
+    """Return the name of the score in a signature."""
     return parse(line)[0]
 
 
+def short_signature(signature: str, declarations: Mapping[str, Declaration]) -> str:
+    """Return a signature in short: the score, its config, the fields that are not official, and the line's digest."""
+    name, fields = parse(signature)
+    declaration = declarations.get(name, {})
+    fields.pop("qabench", None)
+    shown = {
+        field: value
+        for field, value in fields.items()
+        if field == "config" or field not in declaration or not declaration[field].accepts(value)
+    }
+    parts = [f"{field}:{value}" for field, value in shown.items()]
+    return "|".join([name, *parts, f"digest:{short_digest(signature)}"])
+
+
 def deviations(signature: str, declaration: Declaration) -> list[str]:
-    """What distinguishes a score from the official one, in sentences; empty for an official score.
+    """Return what distinguishes a score from the official one, in sentences; empty for an official score.
 
     Args:
         signature: a line from ``qabench.evaluation.signature.signature``.
@@ -70,15 +84,15 @@ def deviations(signature: str, declaration: Declaration) -> list[str]:
     """
     _, fields = parse(signature)
     fields.pop("qabench", None)
-    said = []
+    sentences = []
     for name, value in fields.items():
         if name not in declaration:
-            said.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
+            sentences.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
         elif declaration[name].unless not in fields and not declaration[name].accepts(value):
-            said.append(declaration[name].sentence(name, value))
-    said += [
+            sentences.append(declaration[name].sentence(name, value))
+    sentences += [
         f"{name.replace('_', ' ')}: not recorded"
         for name, field in declaration.items()
         if not field.absent and name not in fields
     ]
-    return said
+    return sentences

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError, MissingExtra
-from qabench.evaluation.display import title
+from qabench.evaluation.tables import title
 
 if TYPE_CHECKING:
     from qabench.evaluation.comparison import Comparison
@@ -18,7 +18,7 @@ INCHES_PER_ROW = 0.4
 
 
 def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str | None, axes: Any) -> Any:
-    """See ``Evaluation.plot``."""
+    """Plot scores; see ``Evaluation.plot``."""
     scores = evaluation.scores()
     names = list(metrics) if metrics else list(scores)
     if missing := [name for name in names if name not in scores]:
@@ -29,21 +29,21 @@ def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str |
         raise InputError(f"unknown grouping {by!r}; allowed: {', '.join(evaluation.groupings()) or 'none'}")
     groups = {}
     for group, records in evaluation.by_group(by).items():
-        if (found := evaluation.scores(records).get(names[0])) is not None:
-            groups[f"{group} ({found.n})"] = found.interval
+        if (score := evaluation.scores(records).get(names[0])) is not None:
+            groups[f"{group} ({score.n})"] = score.interval
     return _intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
 
 
-def plot_comparison(compared: Comparison, axes: Any) -> Any:
-    """See ``Comparison.plot``."""
-    rows = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in compared.pairs}
-    made = _intervals(rows, f"{compared.metric.title}: paired differences", axes)
-    made.axvline(0, color=GRAY, linewidth=1, linestyle="--")
-    return made
+def plot_comparison(comparison: Comparison, axes: Any) -> Any:
+    """Plot differences; see ``Comparison.plot``."""
+    rows = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in comparison.pairs}
+    axes = _intervals(rows, f"{comparison.metric.title}: paired differences", axes)
+    axes.axvline(0, color=GRAY, linewidth=1, linestyle="--")
+    return axes
 
 
 def _intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
-    """Points with error bars, one row each, the first on top."""
+    """Draw points with error bars, one row each, the first on top."""
     if axes is None:
         try:
             from matplotlib import pyplot
@@ -51,9 +51,9 @@ def _intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
             raise MissingExtra("plots need matplotlib: pip install 'qabench[plot]'") from None
         _, axes = pyplot.subplots(figsize=(7, 1 + INCHES_PER_ROW * len(rows)), layout="constrained")
     places = range(len(rows))
-    values = [found.mean for found in rows.values()]
-    below = [max(0.0, found.mean - found.low) for found in rows.values()]
-    above = [max(0.0, found.high - found.mean) for found in rows.values()]
+    values = [interval.mean for interval in rows.values()]
+    below = [max(0.0, interval.mean - interval.low) for interval in rows.values()]
+    above = [max(0.0, interval.high - interval.mean) for interval in rows.values()]
     axes.errorbar(values, places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
     axes.set_yticks(places, labels=list(rows))
     axes.invert_yaxis()

@@ -17,7 +17,7 @@ NAMED = 5  # ids that a problem lists; the others are counted
 
 
 def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
-    """An evaluation as JSON data.
+    """Return an evaluation as JSON data.
 
     Args:
         evaluation: from a run's log or from a file of predictions.
@@ -33,52 +33,52 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """
     scores = evaluation.scores()
     names = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected", "available")
-    found: dict[str, Any] = {name: getattr(evaluation, name) for name in names}
-    found |= _numbers(scores)
-    found |= {
-        "unit": {name: one.metric.unit for name, one in scores.items()},
-        "deviations": {name: evaluation.deviations(one) for name, one in scores.items()},
+    document: dict[str, Any] = {name: getattr(evaluation, name) for name in names}
+    document |= _numbers(scores)
+    document |= {
+        "unit": {name: score.metric.unit for name, score in scores.items()},
+        "deviations": {name: evaluation.deviations(score) for name, score in scores.items()},
         "counts": evaluation.counts() | {"records": len(evaluation.records)},
         "problems": problems(evaluation),
         "signatures": dict(evaluation.signatures),
     }
     if replies := evaluation.replies():
-        found["replies"] = replies
-    if why := unscored(evaluation, scores):
-        found["unscored"] = why
+        document["replies"] = replies
+    if reason := unscored(evaluation, scores):
+        document["unscored"] = reason
     if by:
-        found["by"] = {
+        document["by"] = {
             grouping: {
                 group: {"records": len(records)} | _numbers(evaluation.scores_by_group(grouping)[group])
                 for group, records in evaluation.by_group(grouping).items()
             }
             for grouping in by
         }
-    return found
+    return document
 
 
 def problems(evaluation: Evaluation) -> list[str]:
-    """The problems of an evaluation, one sentence for each kind, with the first ids and the number of the others."""
+    """Return the problems of an evaluation, one sentence per kind, with the first ids."""
     kinds: dict[str, list[str]] = {}
-    named = any(said.startswith(WITHOUT_PREDICTION) for said in evaluation.problems)
+    missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in evaluation.problems)
     for record in evaluation.records:
-        if record.problem and not (named and record.problem == NO_PREDICTION):
+        if record.problem and not (missing_named and record.problem == NO_PREDICTION):
             kinds.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
-    said = list(evaluation.problems)
+    sentences = list(evaluation.problems)
     for kind, ids in kinds.items():
         more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-        said.append(f"{len(ids)} x {kind} ({', '.join(ids[:NAMED])}{more})")
-    return said
+        sentences.append(f"{len(ids)} x {kind} ({', '.join(ids[:NAMED])}{more})")
+    return sentences
 
 
 def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
     """Return a sentence about the resamples in which scores are undefined, by name; None if there are none."""
-    shares = [f"{name} {one.undefined:.1%}" for name, one in intervals.items() if one.undefined]
+    shares = [f"{name} {interval.undefined:.1%}" for name, interval in intervals.items() if interval.undefined]
     return f"undefined in some resamples, which the intervals leave out: {', '.join(shares)}" if shares else None
 
 
 def cached_note(evaluation: Evaluation) -> str | None:
-    """How many replies came from the cache, in one sentence; None if none did."""
+    """Return how many replies came from the cache, in one sentence; None if none did."""
     replies = evaluation.replies()
     if not replies.get("cached"):
         return None
@@ -86,7 +86,7 @@ def cached_note(evaluation: Evaluation) -> str | None:
 
 
 def unscored(evaluation: Evaluation, scores: Mapping[str, Score]) -> str | None:
-    """Why an evaluation has no scores; None if it has scores."""
+    """Return why an evaluation has no scores; None if it has scores."""
     if scores:
         return None
     if evaluation.unscored:
@@ -98,8 +98,8 @@ def unscored(evaluation: Evaluation, scores: Mapping[str, Score]) -> str | None:
 
 def _numbers(scores: Mapping[str, Score]) -> dict[str, Any]:
     return {
-        "scores": {name: one.interval.mean for name, one in scores.items()},
-        "intervals": {name: asdict(one.interval) for name, one in scores.items()},
-        "n": {name: one.n for name, one in scores.items()},
-        "left_out": {name: one.left_out for name, one in scores.items()},
+        "scores": {name: score.interval.mean for name, score in scores.items()},
+        "intervals": {name: asdict(score.interval) for name, score in scores.items()},
+        "n": {name: score.n for name, score in scores.items()},
+        "left_out": {name: score.left_out for name, score in scores.items()},
     }

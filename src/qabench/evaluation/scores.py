@@ -36,7 +36,7 @@ class Score:
 
 
 def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
-    """The scores of records by metric name.
+    """Return the scores of records by metric name.
 
     Args:
         metrics: the benchmark's metrics. Those whose columns are in no record are left out.
@@ -47,21 +47,21 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
         recall of errors without any errors, is left out.
     """
     columns = list(dict.fromkeys(name for record in records for name in record.scores))
-    found = {}
+    scores_by_name = {}
     for metric in present(metrics, columns):
         if (score := _score(metric, records)) is not None:
-            found[metric.name] = score
-    return found
+            scores_by_name[metric.name] = score
+    return scores_by_name
 
 
 def columns_of(metric: Metric, record: Record) -> list[float] | None:
-    """The values of the metric's columns in a record; None if one is missing or not finite."""
+    """Return the values of the metric's columns in a record; None if one is missing or not finite."""
     values = [record.scores.get(name, nan) for name in metric.needs]
     return values if all(map(isfinite, values)) else None
 
 
 def item_score(metric: Metric, record: Record) -> float | None:
-    """The record's score by a metric, or None."""
+    """Return the record's score by a metric, or None."""
     values = columns_of(metric, record)
     if values is None:
         return None
@@ -70,10 +70,10 @@ def item_score(metric: Metric, record: Record) -> float | None:
 
 
 def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
-    having = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
-    if not having:
+    usable = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
+    if not usable:
         return None
-    ids, rows = [id for id, _ in having], [row for _, row in having]
+    ids, rows = [id for id, _ in usable], [row for _, row in usable]
     n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
     if metric.function is None:
         values = [row[0] for row in rows]

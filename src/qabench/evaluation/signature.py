@@ -13,18 +13,18 @@ from qabench.io.terminal import redacted
 
 
 def version() -> str:
-    """The installed version of qabench."""
+    """Return the installed version of qabench."""
     return package_version("qabench")
 
 
 def signature(score: str, **fields: object) -> str:
-    """``score|name:value|...|qabench:VERSION``, with the fields in the given order and without those that are None."""
+    """Return ``score|name:value|...|qabench:VERSION``, with the fields in order and without those that are None."""
     parts = [f"{name}:{_clean(value)}" for name, value in fields.items() if value is not None]
     return "|".join([score, *parts, f"qabench:{version()}"])
 
 
 def parse(line: str) -> tuple[str, dict[str, str]]:
-    """The name of the score and the fields of a signature, in order.
+    """Return the name of the score and the fields of a signature, in order.
 
     Raises:
         InputError: the line is not a signature.
@@ -39,8 +39,13 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
     return score, {name: value for name, _, value in (part.partition(":") for part in parts)}
 
 
+def short_digest(text: str) -> str:
+    """Return the first twelve hex digits of the SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
+
+
 def digest(items: Iterable[Any]) -> str:
-    """A digest of a list of answers, twelve hex digits. It depends on their types, digits and order."""
+    """Return a digest of a list of answers, twelve hex digits. It depends on their types, digits and order."""
     total = hashlib.sha256()
     for item in items:
         total.update(dumps(item).encode("utf-8") + b"\n")

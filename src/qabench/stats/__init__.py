@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from qabench.stats.agreement import Kappa, cohens_kappa
 from qabench.stats.bootstrap import Interval, bootstrap, bootstrap_mean
-from qabench.stats.comparison import TESTS, Comparison, Pair, compare
 from qabench.stats.corrections import CORRECTIONS, adjust
 from qabench.stats.paired import Difference, paired_bootstrap, paired_randomization
 from qabench.stats.resampling import RESAMPLES
@@ -17,17 +16,13 @@ from qabench.stats.resampling import RESAMPLES
 __all__ = [
     "CORRECTIONS",
     "RESAMPLES",
-    "TESTS",
-    "Comparison",
     "Difference",
     "Interval",
     "Kappa",
-    "Pair",
     "adjust",
     "bootstrap",
     "bootstrap_mean",
     "cohens_kappa",
-    "compare",
     "paired_bootstrap",
     "paired_randomization",
 ]

@@ -28,6 +28,7 @@ def _rouge(part: str) -> list[Metric]:
             f"{name} of {title} between answer and reference.",
             "rouge",
             mean=mean_in_order,
+            main=part == "fscore",
         )
         for kind, title in _KINDS.items()
     ]

@@ -1,0 +1,112 @@
+"""Evaluations on the command line: tables, JSON, and notes about problems, deviations and signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.published import ranks
+from qabench.cli.output import print_tables, say, say_on_stderr
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.labels import labels
+from qabench.evaluation.official import short_signature
+from qabench.evaluation.results import cached_note, problems, undefined_note, unscored
+from qabench.evaluation.tables import deviations_by_sentence, group_table, score_table, systems_table
+
+LISTED_PROBLEMS = 5  # per evaluation; the others are counted
+
+
+def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
+
+    "published" has, by metric, the rank of the score among published scores; see ``qabench.benchmarks.published.rank``.
+
+    Raises:
+        InputError: an unknown grouping.
+    """
+    allowed = evaluation.groupings()
+    if unknown := [name for name in by if name not in allowed]:
+        config = f"{benchmark(evaluation.benchmark).title} {evaluation.config}"
+        raise InputError(f"{config} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
+    shape = benchmark(evaluation.benchmark).official_shape(evaluation) if evaluation.answered else None
+    official = {"official": shape} if shape else {}
+    return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
+
+
+def is_official(evaluation: Evaluation) -> bool:
+    """Return whether all scores that the benchmark's authors report are official, and there is at least one."""
+    reported = [score for score in evaluation.scores().values() if score.metric.official]
+    return bool(reported) and not any(map(evaluation.deviations, reported))
+
+
+def print_evaluations(
+    evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_metrics: bool = False
+) -> None:
+    """Print the scores: per config one table, of one evaluation or with one row per evaluation; then the groups."""
+    all_metrics = all_metrics or format == "csv"
+    tables = []
+    for group in _by_config(evaluations):
+        names = labels(group)
+        if len(group) > 1:
+            tables.append(systems_table(group, names, all_metrics, wide=format == "csv"))
+        elif group[0].scores():
+            tables.append(score_table(group[0], all_metrics))
+        for grouping in by:
+            heading = f"By {benchmark(group[0].benchmark).groupings.get(grouping, grouping)}"
+            for name, evaluation in zip(names, group, strict=True):
+                with_name = f"{heading}: {name}" if len(group) > 1 else heading
+                tables.append(group_table(evaluation, grouping, with_name, all_metrics))
+    print_tables(tables, format)
+
+
+def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str, verbose: bool = False) -> None:
+    """Print problems, deviations, ranks and signatures; on stderr unless the format is a table."""
+    write = say if format == "table" else say_on_stderr
+    configs = _by_config(evaluations)
+    for group in configs:
+        systems_by_line: dict[tuple[str, str], list[str]] = {}
+        for label, evaluation in zip(labels(group), group, strict=True):
+            for line in _notes_of(evaluation, verbose):
+                systems_by_line.setdefault(line, []).append(label)
+        for (text, style), systems in systems_by_line.items():
+            prefix = [f"{group[0].benchmark} {group[0].config}"] if len(configs) > 1 else []
+            prefix += [", ".join(systems)] if len(systems) < len(group) else []
+            write(": ".join([*prefix, text]), style)
+    for note in notes:
+        write(note, "yellow")
+
+
+def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
+    groups: dict[tuple[str, str], list[Evaluation]] = {}
+    for evaluation in evaluations:
+        groups.setdefault((evaluation.benchmark, evaluation.config), []).append(evaluation)
+    return list(groups.values())
+
+
+def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
+    """Return (text, style) of each note about an evaluation."""
+    scores = evaluation.scores()
+    sentences = problems(evaluation)
+    if (more := len(sentences) - LISTED_PROBLEMS) > 0:
+        sentences = [*sentences[:LISTED_PROBLEMS], f"and {more} more problem{'s' if more > 1 else ''}"]
+    undefined = undefined_note({name: score.interval for name, score in scores.items()})
+    notes = [(sentence, "yellow") for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])]
+    if reason := unscored(evaluation, scores):
+        return [(f"no scores: {reason}", "bold red"), *notes]
+    for sentence, names in deviations_by_sentence(evaluation).items():
+        notes.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
+    if rank := _rank(evaluation):
+        notes.append((rank, ""))
+    for family, line in evaluation.signatures.items():
+        text = line if verbose else short_signature(line, evaluation.declarations)
+        notes.append((f"{family}: {text}", "dim"))
+    return notes
+
+
+def _rank(evaluation: Evaluation) -> str | None:
+    """Return the rank of the main metric among published scores, or of the first metric that has one."""
+    sentences = ranks(evaluation, evaluation.scores())
+    main = benchmark(evaluation.benchmark).headline_metric([evaluation])
+    return sentences.get(main.name if main else "") or next(iter(sentences.values()), None)

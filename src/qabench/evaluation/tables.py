@@ -1,0 +1,150 @@
+"""Evaluations and comparisons as tables: for ``print``, notebooks and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from qabench.evaluation.results import undefined_note, unscored
+from qabench.io.tables import Table
+
+if TYPE_CHECKING:
+    from qabench.evaluation.comparison import Comparison
+    from qabench.evaluation.evaluation import Evaluation
+    from qabench.evaluation.scores import Score
+    from qabench.stats import Interval
+
+
+def title(evaluation: Evaluation) -> str:
+    """Return model, benchmark, config and setting, such as "gpt-4o on fanoutqa dev (closed-book)"."""
+    setting = "" if evaluation.setting == "predictions" else f" ({evaluation.setting})"
+    return f"{evaluation.model} on {evaluation.benchmark} {evaluation.config}{setting}"
+
+
+def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
+    """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
+
+    The scores are named by their families; those of a family to which a sentence applies in part by their own names.
+    """
+    scores = evaluation.scores()
+    names_by_sentence: dict[str, list[str]] = {}
+    families: dict[str, list[str]] = {}
+    for name, score in scores.items():
+        families.setdefault(score.metric.family, []).append(name)
+        for sentence in evaluation.deviations(score):
+            names_by_sentence.setdefault(sentence, []).append(name)
+    for sentence, names in names_by_sentence.items():
+        whole = {name: family for family, members in families.items() if set(members) <= set(names) for name in members}
+        names_by_sentence[sentence] = list(dict.fromkeys(whole.get(name, name) for name in names))
+    return names_by_sentence
+
+
+def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
+    """Return one row per score; without ``all_metrics`` only the main scores. The notes count records."""
+    scores = evaluation.scores()
+    rows: list[list[Any]] = []
+    for name, score in _shown(scores, all_metrics).items():
+        official = "no" if evaluation.deviations(score) else "yes"
+        rows.append([name, *_value(score.interval), score.size, official])
+    counts = ", ".join(f"{count} {status}" for status, count in evaluation.counts().items() if count)
+    notes = [counts] if counts else []
+    if hidden := len(scores) - len(rows):
+        notes.append(f"{hidden} more scores: --all-metrics")
+    if reason := unscored(evaluation, scores):
+        notes = [f"no scores: {reason}"]
+    return Table(title(evaluation), ["metric", "score", "95% interval", "n", "official"], rows, notes)
+
+
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """Return all scores, with the deviations from the official ones as notes: what ``print`` shows."""
+    table = score_table(evaluation)
+    for sentence, names in deviations_by_sentence(evaluation).items():
+        table.notes.append(f"not official ({', '.join(names)}): {sentence}")
+    intervals = {name: score.interval for name, score in evaluation.scores().items()}
+    table.notes.extend(filter(None, [undefined_note(intervals)]))
+    return table
+
+
+def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool) -> Table:
+    """Return one row per evaluation of the same config.
+
+    Args:
+        evaluations: the systems.
+        labels: their names.
+        all_metrics: whether to include scores that are not main ones.
+        wide: whether the bounds of intervals are in columns of their own, for programs.
+    """
+    columns = _shown({name: score for each in evaluations for name, score in each.scores().items()}, all_metrics)
+    names = [name for metric in columns for name in ([metric, f"{metric} low", f"{metric} high"] if wide else [metric])]
+    rows: list[list[Any]] = []
+    for label, evaluation in zip(labels, evaluations, strict=True):
+        scores = evaluation.scores()
+        row: list[Any] = [label, max((score.n for score in scores.values()), default=0)]
+        for name in columns:
+            interval = scores[name].interval if name in scores else None
+            if wide:
+                row += [interval.mean, interval.low, interval.high] if interval else [None] * 3
+            else:
+                row.append(f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}" if interval else None)
+        rows.append(row)
+    config = f"{evaluations[0].benchmark} {evaluations[0].config}"
+    return Table(f"{config}: scores with 95% intervals", ["system", "n", *names], rows)
+
+
+def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics: bool) -> Table:
+    """Return the scores of each group of a grouping, such as "category"."""
+    groups = evaluation.scores_by_group(grouping)
+    names = _shown({name: score for scores in groups.values() for name, score in scores.items()}, all_metrics)
+    sizes = {group: len(records) for group, records in evaluation.by_group(grouping).items()}
+    rows: list[list[Any]] = [
+        [group, sizes[group], *(f"{scores[name].interval.mean:.4f}" if name in scores else None for name in names)]
+        for group, scores in groups.items()
+    ]
+    return Table(heading, [grouping, "records", *names], rows)
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Return the scores of the systems, and the pairs."""
+    rows: list[list[Any]] = []
+    for label, score in comparison.systems.items():
+        rows.append([label, *_value(score.interval), f"{score.interval.standard_error:.4f}", score.n])
+    metric = comparison.metric
+    columns = ["system", metric.name, "95% interval", "standard error", f"n ({metric.unit})"]
+    pairs: list[list[Any]] = []
+    for pair in comparison.pairs:
+        interval = pair.difference.interval
+        verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
+        numbers = [f"{interval.mean:+.4f}", f"{interval.low:+.4f} to {interval.high:+.4f}"]
+        p_values = [f"{pair.difference.p_value:.4f}", f"{pair.corrected_p:.4f}"]
+        pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, *p_values, pair.wins, pair.ties, pair.losses])
+    names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
+    undefined = undefined_note({label: score.interval for label, score in comparison.systems.items()})
+    differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in comparison.pairs}
+    notes = [comparison.about(), *filter(None, [undefined_note(differences)])]
+    return [Table(metric.title, columns, rows, [undefined] if undefined else []), Table("Pairs", names, pairs, notes)]
+
+
+def records_frame(evaluation: Evaluation) -> Any:
+    """Return a pandas DataFrame with one row per record: id, epoch, texts, status, scores, one column per grouping."""
+    import pandas as pd
+
+    fields = ("id", "epoch", "question", "reference", "answer", "status", "problem")
+    costs = ("input_tokens", "output_tokens", "seconds", "cost")
+    return pd.DataFrame(
+        [
+            {name: getattr(record, name) for name in fields}
+            | dict(record.scores)
+            | {name: list(groups) for name, groups in record.groups.items()}
+            | {name: getattr(record, name) for name in costs}
+            for record in evaluation.records
+        ]
+    )
+
+
+def _shown(scores: dict[str, Score], all_metrics: bool) -> dict[str, Score]:
+    main = {name: score for name, score in scores.items() if score.metric.main}
+    return scores if all_metrics or not main else main
+
+
+def _value(interval: Interval) -> list[str]:
+    return [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
