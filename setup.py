@@ -6,8 +6,6 @@ folder, found here.
 
 from pathlib import Path
 
-from setuptools import setup
-
 ROOTS = {
     "qabench": "src/qabench",
     "qabench.loading_scripts": "loading_scripts",
@@ -28,4 +26,6 @@ def packages() -> list[str]:
 
 
 if __name__ == "__main__":
+    from setuptools import setup  # only builds have it: virtual environments of Python 3.12 and later do not
+
     setup(packages=packages(), package_dir=ROOTS)

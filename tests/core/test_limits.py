@@ -59,6 +59,8 @@ def test_the_limit_is_exact() -> None:
     with pytest.raises(TooLarge, match="11 characters, more than 10"):
         json_of('"123456789"', 10)
     assert json_of('"' + "[" * 5000 + '"') == "[" * 5000
+    with pytest.raises(json.JSONDecodeError, match="Unterminated string"):
+        json_of('["' + "[" * 5000)
 
 
 @given(JSON)
