@@ -45,12 +45,12 @@ class AnswerComponentScores:
         return sum(ranks is None for ranks in self.ranks)
 
     def mrr_per_question(self, k: int) -> list[float | None]:
-        """1 / the largest of the components' ranks if all were retrieved in the top k, else 0; None if skipped."""
+        """Return 1 / the largest of the components' ranks if all are in the top k, else 0; None if skipped."""
         self._check(k)
         return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
 
     def recall_per_question(self, k: int) -> list[float | None]:
-        """The share of the components that were retrieved in the top k; None if skipped.
+        """Return the share of the components that were retrieved in the top k; None if skipped.
 
         Raises:
             InputError: a question has no components, so its recall is undefined.
@@ -59,15 +59,15 @@ class AnswerComponentScores:
         return [None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)]
 
     def mrr(self, k: int) -> float:
-        """Answer Component MRR@k: the mean of ``mrr_per_question``, a fraction."""
+        """Return Answer Component MRR@k: the mean of ``mrr_per_question``, a fraction."""
         return _mean(self.mrr_per_question(k))
 
     def recall(self, k: int) -> float:
-        """Answer Component Recall@k: the mean of ``recall_per_question``, a fraction. Raises as that does."""
+        """Return Answer Component Recall@k: the mean of ``recall_per_question``, a fraction. Raises as that does."""
         return _mean(self.recall_per_question(k))
 
     def signature(self) -> dict[str, Any]:
-        """The fields of a signature that describe the scoring."""
+        """Return the fields of a signature that describe the scoring."""
         return {
             "k": self.cutoffs,
             "repair": f"ftfy-{package_version('ftfy')}",
@@ -89,7 +89,7 @@ def answer_component_scores(
     explicit_only: bool = False,
     repaired: Callable[[str], str] | None = None,
 ) -> AnswerComponentScores:
-    """Ranks at which the components of each question's answer are retrieved.
+    """Return the ranks at which the components of each question's answer are retrieved.
 
     A component is retrieved by a passage that contains one of its contexts, after ``ftfy.fix_text`` on both.
     A component without context is never retrieved. A question without components has MRR 0 and no recall.
@@ -121,35 +121,37 @@ def answer_component_scores(
     ranks: list[Ranks | None] = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         components = _components(reference, f"references[{i}]")
-        wanted = [component for component in components if _counts(component, options, f"references[{i}]")]
+        counted = [component for component in components if _counts(component, options, f"references[{i}]")]
         passages = [repaired(passage) for passage in _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]]
-        ranks.append(None if components and not wanted else _ranks(wanted, passages, repaired))
+        ranks.append(None if components and not counted else _ranks(counted, passages, repaired))
     return AnswerComponentScores(cutoffs, tuple(ranks), options)
 
 
 def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
-    """The distinct cutoffs, ascending. Raises InputError if one is not an integer of at least 1."""
-    given = [k] if isinstance(k, int) or not isinstance(k, Sequence) else list(k)
-    if not given or not all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in given):
+    """Return the distinct cutoffs, ascending. Raises InputError if one is not an integer of at least 1."""
+    cutoffs = [k] if isinstance(k, int) or not isinstance(k, Sequence) else list(k)
+    if not cutoffs or not all(
+        isinstance(cutoff, int) and not isinstance(cutoff, bool) and cutoff > 0 for cutoff in cutoffs
+    ):
         raise InputError(f"k is {k!r:.80}; allowed: an integer of at least 1, or a list of integers")
-    return tuple(sorted(set(given)))
+    return tuple(sorted(set(cutoffs)))
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The mean with the summation of NumPy and pandas; its last digit depends on the order of additions."""
+    """Return the mean with the summation of NumPy and pandas; its last digit depends on the order of additions."""
     # The source takes the mean of a pandas column.
     return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 
 
 def _ranks(components: Sequence[Component], passages: list[str], repaired: Callable[[str], str]) -> Ranks:
-    found: dict[str, int | None] = {}  # two components can have the same context
+    first_ranks: dict[str, int | None] = {}  # two components can have the same context
     ranks = []
     for component in components:
         for context in component.get("context", ()):
-            if context not in found:
-                found[context] = _first(repaired(context), passages)
-        known = [found[context] for context in component.get("context", ())]
-        ranks.append(min((rank for rank in known if rank is not None), default=None))
+            if context not in first_ranks:
+                first_ranks[context] = _first(repaired(context), passages)
+        context_ranks = [first_ranks[context] for context in component.get("context", ())]
+        ranks.append(min((rank for rank in context_ranks if rank is not None), default=None))
     return tuple(ranks)
 
 
@@ -228,7 +230,7 @@ def _is_strings(value: Any) -> bool:
 
 
 def covered(question: Mapping[str, Any], chunks: Sequence[str], repaired: RepairedTexts) -> list[int]:
-    """For each chunk the set of the question's components that it contains, as bits: bit i is component i."""
+    """Return for each chunk the set of the question's components that it contains, as bits: bit i is component i."""
     components = [[repaired(context) for context in part["context"]] for part in question["answer_context"]]
     texts = map(repaired, chunks)
     return [
@@ -238,7 +240,7 @@ def covered(question: Mapping[str, Any], chunks: Sequence[str], repaired: Repair
 
 
 def ceiling(question: Mapping[str, Any], chunks: Sequence[str], k: int, repaired: RepairedTexts) -> tuple[float, float]:
-    """The highest MRR@k and Recall@k of a question that any ranking of these chunks has; both in [0, 1].
+    """Return the highest MRR@k and Recall@k of a question that any ranking of these chunks has; both in [0, 1].
 
     The best ranking begins with the fewest chunks that together contain all components.
     """
@@ -247,8 +249,8 @@ def ceiling(question: Mapping[str, Any], chunks: Sequence[str], k: int, repaired
     chunks_with_any = set(covered(question, chunks, repaired)) - {0}
     reached, mrr = {0}, 0.0
     for rank in range(1, min(k, components) + 1):  # more chunks than components are never needed
-        reached |= {found | more for found in reached for more in chunks_with_any}
+        reached |= {components_found | more for components_found in reached for more in chunks_with_any}
         if everything in reached:
             mrr = 1 / rank
             break
-    return mrr, max(found.bit_count() for found in reached) / components
+    return mrr, max(components_found.bit_count() for components_found in reached) / components

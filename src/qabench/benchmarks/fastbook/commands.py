@@ -61,7 +61,7 @@ def retrieve(
     names = list(dict.fromkeys(method or ["bm25"]))
     chosen = [parse_method(name, query, dense_model or DENSE_MODEL, colbert_model or COLBERT_MODEL) for name in names]
     study = load_study(config, chunk_size, overlap, chunker)
-    outcomes = [run_method(study, one, k) for one in chosen]
+    outcomes = [run_method(study, parsed, k) for parsed in chosen]
     _write(study, outcomes, run, qrels, corpus)
     if plot:
         from qabench.benchmarks.fastbook.study import draw

@@ -51,7 +51,7 @@ class Questions:
 
 
 def load_questions(config: str | None = None, path: Path | None = None) -> Questions:
-    """The questions of a config, or of a file in the format of ``fastbook-benchmark.json``.
+    """Return the questions of a config, or of a file in the format of ``fastbook-benchmark.json``.
 
     Args:
         config: "questions" (the default) or "sample".
@@ -63,8 +63,8 @@ def load_questions(config: str | None = None, path: Path | None = None) -> Quest
         SourceError: the data is not available.
     """
     if path is not None:
-        found = compute_digests(path, git_blob_sha1=False)
-        return Questions("custom", list(map(parse_question, read_questions(path))), (found.sha256 or "")[:12])
+        digests = compute_digests(path, git_blob_sha1=False)
+        return Questions("custom", list(map(parse_question, read_questions(path))), (digests.sha256 or "")[:12])
     name = config or CONFIGS[0]
     if name not in CONFIGS:
         raise InputError(f"fastbook has no questions in {name!r}; allowed: {', '.join(CONFIGS)}")
@@ -76,30 +76,30 @@ def load_questions(config: str | None = None, path: Path | None = None) -> Quest
 Columns = dict[str, float]
 
 
-def retrieval_columns(found: AnswerComponentScores) -> list[Columns]:
-    """Each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
-    columns: list[Columns] = [{} for _ in found.ranks]
-    for k in found.cutoffs:
-        of_k = zip(columns, found.mrr_per_question(k), found.recall_per_question(k), strict=True)
+def retrieval_columns(scores: AnswerComponentScores) -> list[Columns]:
+    """Return each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
+    columns: list[Columns] = [{} for _ in scores.ranks]
+    for k in scores.cutoffs:
+        of_k = zip(columns, scores.mrr_per_question(k), scores.recall_per_question(k), strict=True)
         for column, mrr, recall in of_k:
             column |= {f"mrr@{k}": mrr or 0.0, f"recall@{k}": recall or 0.0}
     return columns
 
 
 def rouge_columns(references: Sequence[str], answers: Sequence[str | None]) -> tuple[list[Columns], str]:
-    """Each answer's ROUGE F-measures, and the backend. A missing answer scores 0."""
-    found = rouge(references, [answer or "" for answer in answers])
+    """Return each answer's ROUGE F-measures, and the backend. A missing answer scores 0."""
+    scores = rouge(references, [answer or "" for answer in answers])
     columns = [
         {f"{kind}.fscore": float(measure.fscore) for kind, measure in of_question.items()}
-        for of_question in found.per_question
+        for of_question in scores.per_question
     ]
-    return columns, found.backend
+    return columns, scores.backend
 
 
 def detail(
     row: Mapping[str, Any], ranks: Sequence[int | None], passages: Sequence[Mapping[str, Any]], k: int
 ) -> dict[str, Any]:
-    """The retrieval of one question for the report: its passages, and the rank of each answer component."""
+    """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
     components = [
         {"text": "; ".join(part["answer_component"]), "contexts": list(part["context"]), "rank": rank}
         for part, rank in zip(row["answer_context"], ranks, strict=True)
@@ -112,7 +112,7 @@ FAMILIES = ("retrieval", "rouge")
 
 
 def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None = None) -> Predictions:
-    """The predictions of a file: JSON objects {"id", "passages"} or {"id", "answer"}, or a TREC run.
+    """Return the predictions of a file: JSON objects {"id", "passages"} or {"id", "answer"}, or a TREC run.
 
     Args:
         source: see ``qabench.data.predictions.read_predictions``.
@@ -144,7 +144,7 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
     k: int | str | Sequence[int] = 10,
 ) -> Evaluation:
-    """Scores predictions on the questions of a config.
+    """Score predictions on the questions of a config.
 
     A question without a prediction scores 0, like a question for which nothing was retrieved.
 
@@ -183,7 +183,7 @@ def evaluate(
 
 
 def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:
-    """The cutoffs, given as integers or as a string such as "1,5,10". Raises InputError if one is not an integer."""
+    """Parse cutoffs, integers or a string such as "1,5,10". Raises InputError if one is not an integer."""
     if not isinstance(k, str):
         return k if isinstance(k, int) else list(k)
     try:
@@ -193,7 +193,7 @@ def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:
 
 
 def _checked(predictions: Predictions) -> Predictions:
-    """The predictions; those with fields of a wrong type become bad lines."""
+    """Return the predictions; those with fields of a wrong type become bad lines."""
     rows, bad = [], list(predictions.bad_lines)
     for row in predictions.rows:
         passages, answer = row.fields.get("passages"), row.fields.get("answer")
@@ -205,7 +205,7 @@ def _checked(predictions: Predictions) -> Predictions:
             rows.append(row)
     if not rows:
         raise InputError(f"{predictions.path} has no predictions; line {bad[0].line}: {bad[0].reason}")
-    return Predictions(predictions.path, tuple(rows), tuple(sorted(bad, key=lambda one: one.line)))
+    return Predictions(predictions.path, tuple(rows), tuple(sorted(bad, key=lambda bad_line: bad_line.line)))
 
 
 def _is_strings(value: Any) -> bool:
@@ -219,16 +219,16 @@ def _field(row: Prediction | None, name: str) -> Any:
 def _retrieval(
     asked: Questions, rows: Sequence[Prediction | None], k: int | list[int]
 ) -> tuple[list[Columns], list[dict[str, Any]], str]:
-    """The columns and the details of retrieval, and the signature."""
+    """Return the columns and the details of retrieval, and the signature."""
     passages = [_field(row, "passages") or [] for row in rows]
-    found = answer_component_scores([row["answer_context"] for row in asked.rows], passages, k)
+    scores = answer_component_scores([row["answer_context"] for row in asked.rows], passages, k)
     details = []
-    for row, prediction, texts, ranks in zip(asked.rows, rows, passages, found.ranks, strict=True):
+    for row, prediction, texts, ranks in zip(asked.rows, rows, passages, scores.ranks, strict=True):
         ids = _field(prediction, "documents") or [str(rank) for rank in range(1, len(texts) + 1)]
         shown = [{"id": id, "text": text} for id, text in zip(ids, texts, strict=True)]
-        details.append(detail(row, ranks or (), shown, max(found.cutoffs)))
-    fields = {"config": asked.config, "data": asked.digest, **found.signature()}
-    return retrieval_columns(found), details, signature("fastbook_retrieval", **fields)
+        details.append(detail(row, ranks or (), shown, max(scores.cutoffs)))
+    fields = {"config": asked.config, "data": asked.digest, **scores.signature()}
+    return retrieval_columns(scores), details, signature("fastbook_retrieval", **fields)
 
 
 def _record(
@@ -239,7 +239,7 @@ def _record(
     of_answer: bool,
 ) -> Record:
     answer = _field(prediction, "answer")
-    given = answer if of_answer else _field(prediction, "passages") or answer
+    scored = answer if of_answer else _field(prediction, "passages") or answer
     return Record(
         id=row["id"],
         epoch=1,
@@ -247,7 +247,7 @@ def _record(
         reference=row["gold_standard_answer"],
         messages=[] if answer is None else [Message("assistant", answer)],
         answer=answer,
-        status=MISSING if prediction is None else ANSWERED if given else EMPTY,
+        status=MISSING if prediction is None else ANSWERED if scored else EMPTY,
         problem=NO_PREDICTION if prediction is None else None,
         scores=scores,
         groups={"chapter": (str(row["chapter"]),)},
@@ -256,13 +256,13 @@ def _record(
 
 
 def prediction(record: Record) -> dict[str, Any]:
-    """{"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
+    """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
     passages = [passage["text"] for passage in record.detail.get("passages") or ()]
     return {"answer": record.answer} | ({"passages": passages} if passages else {})
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """The curves of all systems, from the ranks of the components in the records' details.
+    """Return the curves of all systems, from the ranks of the components in the records' details.
 
     Args:
         evaluations: label -> evaluation; a curve ends at the smallest cutoff of its records.

@@ -49,17 +49,17 @@ class Unit:
 
 
 def count_tokens(text: str) -> int:
-    """The number of words and punctuation marks in a text."""
+    """Return the number of words and punctuation marks in a text."""
     return sum(1 for _ in TOKEN.finditer(text))
 
 
 def default_overlap(size: int) -> int:
-    """The source's overlap for a chunk size: 64 tokens, but at most a quarter of the size."""
+    """Return the source's overlap for a chunk size: 64 tokens, but at most a quarter of the size."""
     return min(size // 4, 64)
 
 
 def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
-    """The chunks of a text in order, without whitespace at their ends.
+    """Return the chunks of a text in order, without whitespace at their ends.
 
     Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
     previous chunk as fit into ``overlap``; a sentence longer than ``size`` is split after ``size`` tokens.
@@ -76,7 +76,7 @@ def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
 
 
 def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tuple[int, int]]:
-    """(start, end) of each chunk in the text, with the whitespace at its ends; see ``cut``."""
+    """Return (start, end) of each chunk in the text, with the whitespace at its ends; see ``cut``."""
     overlap = check_sizes(size, overlap)
     units = list(_units(text, size))
     spans, first, tokens = [], 0, 0
@@ -91,7 +91,7 @@ def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tu
 
 
 def check_sizes(size: int, overlap: int | None) -> int:
-    """The overlap, after a check of both values. Raises InputError as ``cut``."""
+    """Return the overlap, after a check of both values. Raises InputError as ``cut``."""
     if size < 1:
         raise InputError(f"the chunk size is {size}; it must be at least 1 token")
     overlap = default_overlap(size) if overlap is None else overlap
@@ -101,7 +101,7 @@ def check_sizes(size: int, overlap: int | None) -> int:
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of each sentence or line; together they are the whole text.
+    """Return (start, end) of each sentence or line; together they are the whole text.
 
     A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows, or an abbreviation
     or an initial precedes it; and at the end of a line, because headings, code and table rows have no full stop.
@@ -117,7 +117,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
-    """The source's chunks: each half of the text, split by llama-index's ``SentenceSplitter``.
+    """Return the source's chunks: each half of the text, split by llama-index's ``SentenceSplitter``.
 
     Raises:
         InputError: as ``cut``.
@@ -135,7 +135,7 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
 
 
 def source_version() -> str:
-    """The name of the source's chunker in signatures; llama-index-core must be installed."""
+    """Return the name of the source's chunker in signatures; llama-index-core must be installed."""
     return f"llama-index-core-{metadata.version('llama-index-core')}"
 
 
@@ -149,7 +149,7 @@ def _units(text: str, size: int) -> Iterator[Unit]:
 
 
 def _overlapping(units: list[Unit], first: int, at: int, most: int) -> tuple[int, int]:
-    """The first unit of the chunk that continues with ``units[at]``, and the number of tokens that it repeats."""
+    """Return the first unit of the chunk that continues with ``units[at]``, and how many tokens it repeats."""
     start, tokens = at, 0
     while start - 1 > first and tokens + units[start - 1].tokens <= most:
         start -= 1
@@ -170,7 +170,7 @@ class Query:
 
 
 def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
-    """One query per question, in order.
+    """Return one query per question, in order.
 
     Quotes around questions and keywords are removed, as in the source.
 
@@ -192,7 +192,7 @@ def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, 
 
 
 def match_expression(text: str) -> str:
-    """The FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
+    """Return the FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
 
     Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query of three words, not
     of two keywords.
@@ -205,7 +205,7 @@ SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? OR
 
 
 def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: int) -> list[Hits]:
-    """The chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
+    """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
 
     One table contains the chunks of all chapters, as in the source: document frequencies are those of the whole book,
     and the column with the chapter's number is searched, too. Scores are the negated ``rank``, so higher is better;
@@ -235,8 +235,8 @@ def _search(connection: sqlite3.Connection, query: Query, start: int, k: int) ->
     expression = match_expression(query.text)
     if not expression:
         return Hits([], [])
-    found = connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall()
-    return Hits([rowid - start for rowid, _ in found], [-rank for _, rank in found])
+    rows = connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall()
+    return Hits([rowid - start for rowid, _ in rows], [-rank for _, rank in rows])
 
 
 DENSE_MODEL = "BAAI/bge-small-en-v1.5"
@@ -249,7 +249,7 @@ Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
 def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
-    """The chunks of each query's chapter by cosine similarity of single vectors, with ``Dataset.add_faiss_index``.
+    """Rank each query's chapter by cosine similarity of single vectors, with ``Dataset.add_faiss_index``.
 
     Args:
         corpus: the chunks of each chapter.
@@ -277,16 +277,16 @@ def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DE
             dataset.add_faiss_index("embedding", metric_type=faiss.METRIC_INNER_PRODUCT)
         asked = encoder.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         # All chunks, so that a tie at the cutoff is broken here and not by faiss.
-        found = dataset.search_batch("embedding", np.asarray(asked, dtype=np.float32), k=len(chunks))
+        hits = dataset.search_batch("embedding", np.asarray(asked, dtype=np.float32), k=len(chunks))
         table = np.empty((len(texts), len(chunks)), dtype=np.float32)
-        np.put_along_axis(table, np.asarray(found.total_indices), np.asarray(found.total_scores), axis=1)
+        np.put_along_axis(table, np.asarray(hits.total_indices), np.asarray(hits.total_scores), axis=1)
         return table
 
     return _by_chapter(corpus, queries, k, scores)
 
 
 def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = COLBERT_MODEL) -> list[Hits]:
-    """The chunks of each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
+    """Rank each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
 
     Arguments and errors are those of ``rank_dense``; the model is a ColBERT checkpoint of sentence-transformers, PyLate
     or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
@@ -307,7 +307,7 @@ def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = 
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
-    """Hides the progress bar of ``datasets``, which would appear for each chapter."""
+    """Hide the progress bar of ``datasets``, which would appear for each chapter."""
     from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     disabled = are_progress_bars_disabled()
@@ -371,7 +371,7 @@ class Method:
         return "+".join(Path(model).name if Path(model).is_dir() else model for model in used) or None
 
     def rank(self, corpus: Corpus, asked: Asked, k: int, memory: Memory) -> list[Hits]:
-        """The k best chunks of each question.
+        """Return the k best chunks of each question.
 
         Args:
             corpus: the chunks of each chapter.
@@ -408,7 +408,7 @@ class Method:
 def parse_method(
     name: str, query: str | None = None, dense_model: str = DENSE_MODEL, colbert_model: str = COLBERT_MODEL
 ) -> Method:
-    """A method by its name on the command line.
+    """Return a method by its name on the command line.
 
     Raises:
         InputError: an unknown name, or a hybrid that does not have two different methods.
@@ -428,13 +428,13 @@ def parse_method(
 
 
 def rank_bm25(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
-    """The best chunks of each query's chapter by BM25+, one index per chapter; see ``qabench.retrieval.BM25Index``."""
+    """Rank each query's chapter by BM25+, one index per chapter; see ``qabench.retrieval.BM25Index``."""
     indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
     return [indexes[query.chapter].search(query.text, k) for query in queries]
 
 
 def fuse(rankings: Sequence[Hits], k: int) -> Hits:
-    """Reciprocal rank fusion: a chunk's score is the sum over rankings of 1 / (60 + its rank); ties by position.
+    """Fuse rankings: a chunk's score is the sum over rankings of 1 / (60 + its rank); ties by position.
 
     Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank Learning
     Methods, SIGIR 2009.

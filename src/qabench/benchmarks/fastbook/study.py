@@ -80,17 +80,18 @@ class Study:
         return groups
 
     def ceilings(self, k: int) -> dict[str, dict[str, float]]:
-        """The highest scores that any ranking can have, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
+        """Return the highest scores of any ranking, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
         best = [ceiling(row, self.corpus[row["chapter"]], k, REPAIRED) for row in self.questions]
         return {
             group: {
-                name: mean_of([best[i][column] for i in of]) for column, name in enumerate((f"mrr@{k}", f"recall@{k}"))
+                name: mean_of([best[i][column] for i in positions])
+                for column, name in enumerate((f"mrr@{k}", f"recall@{k}"))
             }
-            for group, of in self.groups.items()
+            for group, positions in self.groups.items()
         }
 
     def queries(self, kind: str) -> list[Query]:
-        """One query per question; see ``make_queries``."""
+        """Return one query per question; see ``make_queries``."""
         return make_queries(self.questions, self.keywords, kind)
 
 
@@ -115,16 +116,16 @@ class Outcome:
     def intervals(self) -> dict[str, dict[str, Interval]]:
         """A 95% bootstrap interval over questions by group: {"all": {"mrr@10": ..., ...}, "1": ...}."""
         return {
-            group: {name: bootstrap_mean([values[i] for i in of]) for name, values in self.columns.items()}
-            for group, of in self.study.groups.items()
+            group: {name: bootstrap_mean([values[i] for i in positions]) for name, values in self.columns.items()}
+            for group, positions in self.study.groups.items()
         }
 
     def differences(self, other: Outcome) -> dict[str, Difference]:
-        """The differences to another method on the same questions, by score."""
+        """Return the differences to another method on the same questions, by score."""
         return {name: paired_bootstrap(values, other.columns[name]) for name, values in self.columns.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome as JSON data."""
+        """Return the outcome as JSON data."""
         rows = zip(self.study.questions, *self.columns.values(), strict=True)
         return {
             "method": self.method.name,
@@ -143,7 +144,7 @@ class Outcome:
 def load_study(
     config: str = "questions", chunk_size: int = 500, overlap: int | None = None, chunker: str = "sentences"
 ) -> Study:
-    """A config's questions, and its chapters split into chunks.
+    """Return a config's questions, and its chapters split into chunks.
 
     Args:
         config: "questions" or "sample".
@@ -177,7 +178,7 @@ def load_study(
 
 
 def run(study: Study, method: Method, k: int = 10) -> Outcome:
-    """Retrieves k chunks for each question from its own chapter, and scores them.
+    """Retrieve k chunks for each question from its own chapter, and score them.
 
     Raises:
         InputError: k below 1.
@@ -187,8 +188,8 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
         raise InputError(f"k is {k}; it must be at least 1")
     hits = method.rank(study.corpus, study.queries, k, study.memory)
     passages = [
-        [study.corpus[row["chapter"]][position] for position in found.positions]
-        for row, found in zip(study.questions, hits, strict=True)
+        [study.corpus[row["chapter"]][position] for position in ranking.positions]
+        for row, ranking in zip(study.questions, hits, strict=True)
     ]
     scores = answer_component_scores(study.references, passages, k)
     fields = {**study.about, "method": method.name, "query": method.asks, "model": method.model, **scores.signature()}
@@ -204,21 +205,21 @@ def _files(config: str) -> list[Any]:
 
 
 def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
-    """A table of scores by chapter for each method, and a table of differences if there are several methods."""
-    made = [_scores(outcome) for outcome in outcomes]
+    """Return a table of scores by chapter for each method, and a table of differences if there are several methods."""
+    tables_of_methods = [_scores(outcome) for outcome in outcomes]
     if len(outcomes) > 1:
-        made.append(_differences(outcomes))
+        tables_of_methods.append(_differences(outcomes))
     best = study.ceilings(outcomes[0].k)[ALL]
     limits = " or ".join(f"{value:.4f} {name}" for name, value in best.items())
-    made[0].notes.append(
+    tables_of_methods[0].notes.append(
         f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can exceed {limits}, because the chunks "
         "do not contain all components."
     )
-    return made
+    return tables_of_methods
 
 
 def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The results as JSON data."""
+    """Return the results as JSON data."""
     return {
         "benchmark": "fastbook",
         **study.about,
@@ -257,7 +258,7 @@ def _differences(outcomes: Sequence[Outcome]) -> Table:
 
 
 def label(outcome: Outcome) -> str:
-    """A method and its kind of query, such as "fts on keywords"."""
+    """Return a method and its kind of query, such as "fts on keywords"."""
     return f"{outcome.method.name} on {outcome.method.asks}"
 
 
@@ -270,7 +271,7 @@ NAMES = {"mrr": "Answer Component MRR", "recall": "Answer Component Recall"}
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Writes the plot, atomically, in the format of the path's suffix, such as .png, .svg or .pdf.
+    """Write the plot, atomically, in the format of the path's suffix, such as .png, .svg or .pdf.
 
     Raises:
         MissingExtra: matplotlib is not installed.

@@ -32,7 +32,7 @@ study_of = cache(load_study)
 
 @metric
 def fastbook_means() -> Metric:
-    """The means over questions; those of retrieval scores equal ``qabench fastbook retrieve`` to the last digit."""
+    """Return the means over questions; those of retrieval equal ``qabench fastbook retrieve`` to the last digit."""
 
     def value(scores: list[SampleScore]) -> Value:
         return column_means(scores, lambda column: mean_of if "@" in column else mean_in_order)
@@ -86,14 +86,14 @@ def _score(
         {"id": doc_id(row["chapter"], position), "text": chunks[position], "score": score} for position, score in hits
     ]
     texts = [passage["text"] for passage in passages]
-    found = answer_component_scores([row["answer_context"]], [texts], k)
+    scores = answer_component_scores([row["answer_context"]], [texts], k)
     (of_answer,), backend = rouge_columns([row["gold_standard_answer"]], [answer])
     about = {**signed.get("answers", {}), "model": model, "rouge": backend, "stemmer": "porter"}
     return Score(
-        value=retrieval_columns(found)[0] | of_answer,
+        value=retrieval_columns(scores)[0] | of_answer,
         answer=answer,
         metadata={
-            "detail": detail(row, found.ranks[0] or (), passages, k),
+            "detail": detail(row, scores.ranks[0] or (), passages, k),
             "signatures": {"retrieval": signed.get("retrieval", ""), "rouge": signature("fastbook_rouge", **about)},
         },
     )
@@ -155,8 +155,8 @@ def fastbook_rag(
     """
     chunking: dict[str, Any] = {"config": config, "chunk_size": chunk_size, "overlap": overlap, "chunker": chunker}
     study = study_of(**chunking)
-    kept = {str(one.id) for one in chosen(map(_sample, study.questions), ids, chapters)}
-    part = replace(study, questions=[row for row in study.questions if row["id"] in kept], memory={})
+    selected_ids = {str(question_sample.id) for question_sample in chosen(map(_sample, study.questions), ids, chapters)}
+    part = replace(study, questions=[row for row in study.questions if row["id"] in selected_ids], memory={})
     outcome = run(part, parse_method(method, query, dense_model, colbert_model), k)
     samples = [_asked(row, found, study) for row, found in zip(part.questions, outcome.hits, strict=True)]
     return Task(
@@ -178,7 +178,7 @@ def _sample(row: Mapping[str, Any], **metadata: Any) -> Sample:
 
 
 def _asked(row: Mapping[str, Any], found: Hits, study: Study) -> Sample:
-    """The sample with its prompt, and the chunks that the prompt contains."""
+    """Return the sample with its prompt, and the chunks that the prompt contains."""
     chunks = study.corpus[row["chapter"]]
     passages = [f"[{rank}]\n{chunks[position]}" for rank, position in enumerate(found.positions, start=1)]
     made = _sample(row, hits=[list(hit) for hit in zip(found.positions, found.scores, strict=True)])
@@ -188,7 +188,7 @@ def _asked(row: Mapping[str, Any], found: Hits, study: Study) -> Sample:
 
 
 def _signed(outcome: Outcome) -> dict[str, Any]:
-    """The signature of the retrieval, and further fields for that of the answers."""
+    """Return the signature of the retrieval, and further fields for that of the answers."""
     about = outcome.study.about
     return {
         "retrieval": outcome.signature,

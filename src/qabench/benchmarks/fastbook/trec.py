@@ -21,12 +21,12 @@ DOCUMENT_KEYS = ("docno", "id")
 
 
 def doc_id(chapter: int, position: int) -> str:
-    """The id of a chunk: "13-c4" is the chunk at position 4 (from 0) of chapter 13."""
+    """Return the id of a chunk: "13-c4" is the chunk at position 4 (from 0) of chapter 13."""
     return f"{chapter}-c{position}"
 
 
 def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
-    """A run: lines of query id, "Q0", document id, rank (from 1), score, tag.
+    """Return a run: lines of query id, "Q0", document id, rank (from 1), score, tag.
 
     Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
     scores are written as 32-bit numbers, and a score that is not below the previous one is replaced by the next
@@ -43,7 +43,7 @@ def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: 
 
 
 def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:
-    """Judgments: lines of query id, "0", document id, and the number of answer components that the chunk contains.
+    """Return judgments: lines of query id, "0", document id, and the number of answer components in the chunk.
 
     Every chunk of a question's chapter is judged, including those with 0, so that a question whose components are in no
     chunk is part of the means of other programs, as in qabench.
@@ -57,7 +57,7 @@ def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequ
 
 
 def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:
-    """A corpus: JSONL, one {"docno", "text"} per chunk."""
+    """Return a corpus: JSONL, one {"docno", "text"} per chunk."""
     return "".join(
         json.dumps({"docno": doc_id(chapter, position), "text": chunk}, ensure_ascii=False) + "\n"
         for chapter, chunks in corpus.items()
@@ -66,7 +66,7 @@ def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:
 
 
 def parse_corpus(data: bytes, name: str) -> dict[str, str]:
-    """The texts of a corpus by document id: JSONL with "docno" or "id", and "text".
+    """Return the texts of a corpus by document id: JSONL with "docno" or "id", and "text".
 
     Raises:
         InputError: a line is not such an object, or an id is repeated; the message names the line.
@@ -88,7 +88,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
 
 
 def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
-    """The rankings of a run as predictions: {"id", "passages"}.
+    """Return the rankings of a run as predictions: {"id", "passages"}.
 
     As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank, then by line.
 
@@ -126,7 +126,7 @@ def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
 
 
 def _bad_columns(columns: list[str]) -> str | None:
-    """Why the columns are not a line of a run, or None."""
+    """Return why the columns are not a line of a run, or None."""
     if len(columns) != 6:
         return f"{len(columns)} columns instead of 6 ({COLUMNS})"
     try:
