@@ -110,6 +110,20 @@ def test_literal_patterns_take_linear_time() -> None:
     assert len(checked) > 10
 
 
+FUNCTIONS = ("expertqa.claims.sentences", "fastbook.retrieval.cut", "expertqa.prompts.split_answer")
+SENTENCES = ["A. ", ". ", "\n", "1. ", "a\n[1] x\n", "Dr. B", " ", "sources\n", "[1]", "e.g. X", "aa. "]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("part", SENTENCES)
+def test_functions_take_linear_time(name: str, part: str) -> None:
+    module, _, function = f"qabench.benchmarks.{name}".rpartition(".")
+    call = getattr(pytest.importorskip(module, exc_type=ImportError), function)
+    allowed = 15 * max(fastest([call], part, 10_000, "", SLOW), SLOW)
+    assert fastest([call], part, 100_000, "", allowed) < allowed
+
+
 def test_a_quadratic_pattern_is_noticed() -> None:
     with pytest.raises(AssertionError, match="slow: 'a', "):
         check_time("slow", calls_of(re.compile(r"a*$"), {"search"}))
