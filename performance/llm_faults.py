@@ -43,13 +43,12 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.retry import RetryPolicy
 from qabench.llm.running import run_sync
 
 url, path = sys.argv[1:]
 requests = [ChatRequest("m", (("user", str(i)),)) for i in range({QUESTIONS})]
-cache = ReplyCache(Path(path), lease=3)
-client = ChatClient(Endpoint(url, "k"), cache, retry=RetryPolicy(retries=8, base=0.05), timeout={TIMEOUT})
+cache = ReplyCache(Path(path))
+client = ChatClient(Endpoint(url, "k"), cache, retries=8, timeout={TIMEOUT})
 print(sum(outcome.reply is not None for outcome in run_sync(client.complete(requests))))
 """
 

@@ -30,7 +30,7 @@ Args:
         and the Hub's token for "huggingface".
     prompt: "official" (read from the authors' pinned file), "qabench", "auto" (official if that file is available), or
         a file with the fields {question}, {reference} and {answer}.
-    judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout, max_calls, max_tokens,
+    judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout, max_calls,
         prices; see qabench.benchmarks.fanoutqa.judge.judge_for.
     per_question: also return each question's score, verdict and the judge's reply.
     references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.

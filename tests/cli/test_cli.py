@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from qabench import loading_scripts
 from qabench.cli import app
 from qabench.llm.cache import ReplyCache
+from qabench.llm.exchange import ChatRequest, Reply
 
 SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
@@ -190,12 +191,12 @@ def test_secrets_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_caches_are_listed_and_cleared(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "q" / "llm-replies.sqlite")
-    cache.keep(b"1", "{}", "openai/m")
-    cache.keep(b"2", "{}", "n")
+    for model in ("openai/m", "n"):
+        cache.store(model.encode(), ChatRequest(model, ()), Reply("C"))
     cache.close()
     environment = {"QABENCH_CACHE": str(tmp_path / "q")}
     rows = as_json("cache", "list", **environment)["replies"]
-    assert {row["model"]: (row["replies"], row["bytes"]) for row in rows}["openai/m"] == (1, 2)
+    assert {row["model"]: row["replies"] for row in rows} == {"n": 1, "openai/m": 1}
     assert as_json("cache", "clear", "--model", "m", "--older-than", "1d", **environment) == {"deleted": 0}
     assert as_json("cache", "clear", "--model", "m", **environment) == {"deleted": 1}
     stderr = qabench("cache", "clear", "--model", "m", code=2, **environment).stderr

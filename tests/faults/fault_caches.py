@@ -32,7 +32,7 @@ def reply_cache_file() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         cache = ReplyCache(Path(folder) / "replies.sqlite")
         for request, (key, reply) in zip(REQUESTS, REPLIES.items(), strict=True):
-            cache.settle(key, request, reply)
+            cache.store(key, request, reply)
         cache.close()
         return cache.path.read_bytes()
 
@@ -58,10 +58,9 @@ def damaged_reply_cache(chance: random.Random, folder: Path) -> str:
     for request, (key, reply) in zip(REQUESTS, REPLIES.items(), strict=True):
         if found.get(key, reply) != reply:
             raise AssertionError("another request's or a changed reply")
-        claimed = cache.claim(key)
-        kept = cache.settle(key, request, reply) if claimed is True else claimed
-        if kept != reply:
-            raise AssertionError(f"{kept!r:.60} after storing {reply!r:.60}")
+        stored = cache.store(key, request, reply)
+        if stored != reply:
+            raise AssertionError(f"{stored!r:.60} after storing {reply!r:.60}")
     cache.close()
     return _observed(len(found) == len(REPLIES), cache.damaged, cache.usable)
 

@@ -11,9 +11,6 @@ from fault_harness import Campaign
 
 from qabench.io.files import replacing, sweep, write_text
 from qabench.io.http import retry_after
-from qabench.llm import cache as cache_module
-from qabench.llm.cache import LONGEST_LEASE, ReplyCache
-from qabench.llm.exchange import ChatRequest, Reply
 
 JUMPS = (1.0, 40.0, 4000.0, 86_400.0, 3.2e8)
 
@@ -32,44 +29,6 @@ class Clock:
 
 
 REAL = time.time
-
-
-def jumping_claims(chance: random.Random, folder: Path) -> str:
-    """Three owners claim, renew, release and settle while the clock jumps."""
-    clock = Clock(chance)
-    requests = [ChatRequest("m", (("user", str(i)),)) for i in range(6)]
-    keys = {request.key("http://a/v1"): request for request in requests}
-    paid: dict[bytes, int] = dict.fromkeys(keys, 0)
-    stored: dict[bytes, Reply] = {}
-    with mock.patch.object(cache_module.time, "time", clock.time):
-        caches = [ReplyCache(folder / "replies.sqlite", lease=30.0) for _ in range(3)]
-        for step in range(60):
-            if chance.random() < 0.3:
-                clock.jump()
-            key, cache = chance.choice(list(keys)), chance.choice(caches)
-            claimed = cache.claim(key)
-            if isinstance(claimed, Reply):
-                if claimed != stored[key]:
-                    raise AssertionError("another reply")
-            elif claimed and chance.random() < 0.6:
-                paid[key] += 1
-                stored.setdefault(key, cache.settle(key, keys[key], Reply(f"reply {step}")))
-            elif claimed and chance.random() < 0.5:
-                cache.release(key)
-            if chance.random() < 0.2:
-                cache.renew()
-        clock.offset += LONGEST_LEASE + 1  # the owners stay alive, but do not renew
-        for key in set(keys) - set(stored):
-            if caches[0].claim(key) is not True:
-                raise AssertionError("a claim holds forever")
-        found = caches[1].find(keys)
-        for cache in caches:
-            cache.close()
-    if found != stored:
-        raise AssertionError("a reply is lost")
-    if max(paid.values()) > 1:
-        raise AssertionError("paid twice by owners that asked in turn")
-    return "all replies kept, no claim holds forever"
 
 
 def jumping_files(chance: random.Random, folder: Path) -> str:
@@ -114,9 +73,6 @@ def jumping_dates(chance: random.Random, folder: Path) -> str:
 
 
 CAMPAIGNS = [
-    Campaign(
-        "clock-claims", "clock jumps by up to 10 years, claims", "no reply lost or paid twice", jumping_claims, 20
-    ),
     Campaign("clock-files", "clock jumps while a file is written", "old or new content", jumping_files),
     Campaign("clock-dates", "Retry-After read with a wrong clock", "0 or more seconds, or none", jumping_dates),
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import Fault, OpenAIServer
 
-from qabench.llm.cache import ReplyCache
+from qabench.llm.cache import ReplyCache, clear, stored_replies
 from qabench.llm.client import ChatClient
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Reply
@@ -51,60 +53,28 @@ def test_every_part_of_a_request_is_in_its_key() -> None:
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.text()), min_size=2, max_size=2, unique=True))
 def test_other_texts_have_other_keys(texts: list[tuple[str, str, str]]) -> None:
-    one, two = (ChatRequest(m, (("system", s), ("user", u))).key(URL) for m, s, u in texts)
-    assert one != two
+    first, second = (ChatRequest(m, (("system", s), ("user", u))).key(URL) for m, s, u in texts)
+    assert first != second
 
 
-def test_a_claim_ends_when_settled_released_or_expired(tmp_path: Path) -> None:
+def test_the_first_of_two_replies_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "x" / "replies.sqlite"
-    one, two = ReplyCache(path, lease=60), ReplyCache(path, lease=60)
-    assert one.claim(KEY) is True
-    assert two.claim(KEY) is False
-    assert one.claim(KEY) is False
-    two.release(KEY)  # not its own
-    assert two.claim(KEY) is False
-    one.release(KEY)
-    assert two.claim(KEY) is True
-    assert two.settle(KEY, REQUEST, REPLY) == REPLY
-    assert one.claim(KEY) == REPLY
-    assert one.find([KEY, b"other"]) == {KEY: REPLY}
-    assert one.settle(KEY, REQUEST, Reply("D")) == REPLY  # the first reply is kept
-    one.close()
-    assert one.find([KEY]) == {KEY: REPLY}
-    for cache in (one, two):
+    first, second = ReplyCache(path), ReplyCache(path)
+    assert first.find([KEY]) == {}
+    assert first.store(KEY, REQUEST, REPLY) == REPLY
+    assert second.store(KEY, REQUEST, Reply("D")) == REPLY
+    first.close()
+    assert first.find([KEY, b"other"]) == second.find([KEY]) == {KEY: REPLY}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+    for cache in (first, second):
         cache.close()
-
-
-def test_the_claim_of_a_killed_process_ends(tmp_path: Path) -> None:
-    path = tmp_path / "replies.sqlite"
-    dead, alive, third = ReplyCache(path, lease=1.5), ReplyCache(path, lease=60), ReplyCache(path)
-    assert dead.claim(KEY) is True
-    assert alive.claim(KEY) is False
-    time.sleep(1.6)
-    assert alive.claim(KEY) is True
-    dead.renew()  # too late: another owner has it
-    assert third.claim(KEY) is False
-    for cache in (dead, alive, third):
-        cache.close()
-
-
-def test_a_renewed_claim_holds(tmp_path: Path) -> None:
-    path = tmp_path / "replies.sqlite"
-    one, two = ReplyCache(path, lease=1.5), ReplyCache(path)
-    assert one.claim(KEY) is True
-    one.lease = 60
-    one.renew()
-    time.sleep(1.6)
-    assert two.claim(KEY) is False
-    one.close()
-    two.close()
 
 
 def test_many_keys_are_found(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "replies.sqlite")
     keys = [bytes([i % 256, i // 256]) for i in range(1203)]
     for key in keys:
-        cache.settle(key, REQUEST, REPLY)
+        cache.store(key, REQUEST, REPLY)
     assert len(cache.find(keys)) == 1203
     cache.close()
 
@@ -118,7 +88,7 @@ def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
         path.mkdir()
     else:
         cache = ReplyCache(path)
-        cache.settle(KEY, REQUEST, REPLY)
+        cache.store(KEY, REQUEST, REPLY)
         cache.close()
         with sqlite3.connect(path) as connection:
             connection.executescript("DROP TABLE checked_replies; CREATE TABLE checked_replies (other TEXT)")
@@ -128,10 +98,9 @@ def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
         assert cache.find([KEY]) == {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # one warning only
-        assert cache.claim(KEY) is True
-        cache.settle(KEY, REQUEST, REPLY)
+        cache.store(KEY, REQUEST, REPLY)
         cache.close()
-        assert cache.claim(KEY) == REPLY
+        assert cache.find([KEY]) == {KEY: REPLY}
     cache.usable = True
     cache.close()
 
@@ -142,43 +111,22 @@ def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
 )
 def test_a_damaged_entry_is_called_again(tmp_path: Path, change: str) -> None:
     cache = ReplyCache(tmp_path / "replies.sqlite")
-    cache.settle(KEY, REQUEST, REPLY)
+    cache.store(KEY, REQUEST, REPLY)
     cache.close()
     with sqlite3.connect(cache.path) as connection:
         connection.execute(f"UPDATE checked_replies SET {change}")
     connection.close()
-    wanted = [KEY, b"\0" + KEY[1:]]
+    keys = [KEY, b"\0" + KEY[1:]]
     with pytest.warns(
         UserWarning, match="damaged entries; they are ignored, and their calls are repeated and paid for again"
     ):
-        assert cache.find(wanted) == {}
+        assert cache.find(keys) == {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # one warning only
-        assert cache.claim(KEY) is True
-        assert cache.settle(KEY, REQUEST, Reply("new")) == Reply("new")
+        assert cache.store(KEY, REQUEST, Reply("new")) == Reply("new")
     assert cache.damaged >= 1
     assert ReplyCache(cache.path).find([KEY]) == {KEY: Reply("new")}
     cache.close()
-
-
-def test_claims_of_dead_processes_end_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "replies.sqlite"
-    code = f"from qabench.llm.cache import *; print(ReplyCache(Path({str(path)!r}), lease=900).claim({KEY!r}))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
-    cache = ReplyCache(path)
-    assert cache.claim(KEY) is True
-    assert ReplyCache(path).claim(KEY) is False  # this process is alive
-    cache.close()
-
-
-def test_claims_end_if_the_clock_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, other = (ReplyCache(tmp_path / "replies.sqlite", lease=60) for _ in range(2))
-    assert cache.claim(KEY) is True
-    now = time.time()
-    monkeypatch.setattr("qabench.llm.cache.time.time", lambda: now - 86_400)
-    assert other.claim(KEY) is True
-    cache.close()
-    other.close()
 
 
 def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
@@ -220,11 +168,11 @@ from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
 from qabench.llm.running import run_sync
 
-url, path, count, lease = sys.argv[1:]
+url, path, count = sys.argv[1:]
 requests = [ChatRequest("m", (("user", str(i)),)) for i in range(int(count))]
-client = ChatClient(Endpoint(url, "k"), ReplyCache(Path(path), lease=float(lease)), concurrency=8)
+client = ChatClient(Endpoint(url, "k"), ReplyCache(Path(path)), concurrency=8)
 outcomes = run_sync(client.complete(requests))
-print(sum(outcome.reply is not None for outcome in outcomes), client.meter.calls)
+print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
 """
 
 
@@ -236,9 +184,9 @@ def server() -> Iterator[OpenAIServer]:
         yield server
 
 
-def start(server: OpenAIServer, path: Path, count: int, lease: float = 2.0) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", WORKER, server.base_url, str(path), str(count), str(lease)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONWARNINGS": "error"})
+def start(server: OpenAIServer, path: Path, count: int) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", WORKER, server.base_url, str(path), str(count)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
@@ -266,7 +214,7 @@ def test_a_killed_run_loses_only_calls_in_flight(server: OpenAIServer, tmp_path:
 def test_equal_calls_of_processes_are_paid_once(server: OpenAIServer, tmp_path: Path) -> None:
     path, count = tmp_path / "replies.sqlite", 60
     server.fault = lambda number, body: Fault(500, body="oops", delay=0.02) if number % 10 == 3 else None
-    with start(server, path, count, 30) as one, start(server, path, count, 30) as two, start(server, path, 30) as three:
+    with start(server, path, count) as one, start(server, path, count) as two, start(server, path, 30) as three:
         said = [process.communicate()[0].split() for process in (one, two, three)]
     assert [int(answered) for answered, _ in said] == [count, count, 30]
     assert server.paid == {str(i): 1 for i in range(count)}
@@ -288,3 +236,68 @@ def sqlite3_one(path: Path, query: str) -> str:
         return str(connection.execute(query).fetchone()[0])
     finally:
         connection.close()
+
+
+def test_a_process_waits_for_another_one_of_the_same_judge(server: OpenAIServer, tmp_path: Path) -> None:
+    path, requests = tmp_path / "replies.sqlite", [ChatRequest("m", (("user", str(i)),)) for i in range(5)]
+    client = ChatClient(Endpoint(server.base_url, "k"), ReplyCache(path))
+    waiting = threading.Event()
+
+    async def both() -> list[Any]:
+        server.reply = lambda body: waiting.wait(60) and "C"
+        first = asyncio.create_task(client.complete(requests))
+        while not server.calls:
+            await asyncio.sleep(0.01)
+        with start(server, path, 5) as other:
+            assert other.stderr is not None
+            line = await asyncio.to_thread(other.stderr.readline)  # it says that it waits
+            waiting.set()
+            printed, _ = await asyncio.to_thread(other.communicate)
+        return [await first, line, printed]
+
+    outcomes, line, printed = asyncio.run(both())
+    assert "another process is calling m" in line and printed.split() == ["5", "0"]
+    assert all(outcome.reply for outcome in outcomes) and set(server.paid.values()) == {1}
+
+
+def test_calls_of_one_process_share_its_turn(server: OpenAIServer, tmp_path: Path) -> None:
+    clients = [ChatClient(Endpoint(server.base_url, "k"), ReplyCache(tmp_path / "replies.sqlite")) for _ in range(4)]
+
+    async def all_at_once() -> None:
+        server.reply = lambda body: (barrier.wait(60) and "C") or "C"
+        calls = (client.complete([ChatRequest("m", (("user", str(i)),))]) for i, client in enumerate(clients))
+        await asyncio.gather(*calls)
+
+    barrier = threading.Barrier(4)  # passes only if all four calls are in flight
+    asyncio.run(all_at_once())
+    assert set(server.paid.values()) == {1}
+
+
+def store(*models: str) -> None:
+    cache = ReplyCache()
+    for model in models:
+        request = ChatRequest(model, (("user", "u"),), {})
+        cache.store(request.key("http://a/v1"), request, REPLY)
+    cache.close()
+
+
+def test_replies_of_judges_and_runs_are_listed(cache: Path) -> None:
+    assert stored_replies() == [] and clear() == 0
+    store("m", "n", "openai/m")
+    assert [(one.model, one.replies) for one in stored_replies()] == [("m", 1), ("n", 1), ("openai/m", 1)]
+    last = stored_replies()[-1]
+    assert last.bytes > 8 and last.oldest == last.newest
+
+
+def test_one_model_is_cleared_with_and_without_provider(cache: Path) -> None:
+    store("m", "openai/m", "a_m", "axm", "M")
+    assert clear("m") == 2  # not "M", and "_" is not a wildcard
+    assert clear("a_m") == 1
+    assert {one.model for one in stored_replies()} == {"M", "axm"}
+
+
+def test_recent_replies_are_kept(cache: Path) -> None:
+    store("m")
+    assert clear(older_than=3600) == 0
+    assert clear() == 1
+    assert stored_replies() == []

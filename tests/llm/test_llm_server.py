@@ -39,17 +39,17 @@ def test_concurrent_calls_get_their_own_replies(served: tuple[str, str], tmp_pat
     together = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
     one_by_one = run_sync(alone.complete(requests))
     outcomes = run_sync(together.complete(requests))
-    assert together.meter.calls == alone.meter.calls == 24
+    assert together.calls == alone.calls == 24
     assert [o.reply and o.reply.text for o in outcomes] == [o.reply and o.reply.text for o in one_by_one]
     for outcome in outcomes:
         assert outcome.reply
         assert outcome.reply.finish_reason in ("stop", "length")
         assert outcome.reply.completion_tokens and outcome.reply.completion_tokens <= 12
         assert model in str(outcome.reply.model)
-    assert together.meter.completion_tokens == sum(o.reply.completion_tokens or 0 for o in outcomes if o.reply)
+    assert together.completion_tokens == sum(o.reply.completion_tokens or 0 for o in outcomes if o.reply)
     again = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
     assert [o.reply for o in run_sync(again.complete(requests))] == [o.reply for o in outcomes]
-    assert again.meter.calls == 0
+    assert again.calls == 0
 
 
 def test_the_judge_scores_a_real_models_replies(served: tuple[str, str], cache: Path) -> None:
@@ -74,4 +74,4 @@ def test_a_missing_model_is_reported_once(served: tuple[str, str], tmp_path: Pat
     (outcome,) = run_sync(client.complete([ChatRequest("no/such-model", (("user", "q"),))]))
     assert outcome.reply is None
     assert outcome.reason and "HTTP 4" in outcome.reason
-    assert outcome.calls == 1
+    assert client.calls == 1

@@ -19,7 +19,6 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.llm.retry import RetryPolicy
 from qabench.llm.running import run_sync
 from qabench.llm.transport import limited_replies, max_reply_bytes
 from qabench.runs.probe import models_at
@@ -85,7 +84,7 @@ def asked(served: Any, tmp_path: Path) -> Any:
     def ask(*arguments: Any, **headers: str) -> tuple[HugeServer, Outcome]:
         server, url = served(*arguments, **headers)
         cache = ReplyCache(tmp_path / "replies.sqlite")
-        client = ChatClient(Endpoint(url, "k"), cache, retry=RetryPolicy(0), max_reply_bytes=MEBIBYTE)
+        client = ChatClient(Endpoint(url, "k"), cache, retries=0, max_bytes=MEBIBYTE)
         return server, run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
     return ask

@@ -27,7 +27,7 @@ def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
     from qabench.cli.output import print_json, print_tables
     from qabench.io.files import cache_dir, run_replies_dir
     from qabench.io.tables import Table
-    from qabench.llm.stores import replies_path, stored_replies
+    from qabench.llm.cache import replies_path, stored_replies
     from qabench.runs.stored_replies import stored_run_replies
 
     chosen = checked_format(format, as_json)
@@ -56,7 +56,7 @@ def clear_caches(
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     from qabench.cli.output import print_json, say
-    from qabench.llm.stores import clear, stored_replies
+    from qabench.llm.cache import clear, stored_replies
     from qabench.runs.stored_replies import clear_run_replies, stored_run_replies
 
     seconds = _seconds(older_than) if older_than else None

@@ -1,6 +1,6 @@
-"""Persistent cache of model replies, shared by all processes.
+"""Persistent cache of the replies of judges and evaluators, shared by all processes.
 
-Judges, evaluators and runs use the same file. Replies never expire; ``qabench cache clear`` deletes them.
+Replies never expire; ``qabench cache clear`` deletes them.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from qabench.errors import QabenchError
 from qabench.io.files import cache_dir
 from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 from qabench.llm.exchange import ChatRequest, Reply
-from qabench.llm.owners import has_ended, new_owner
 
 T = TypeVar("T")
-LEASE_SECONDS = 30.0
-LONGEST_LEASE = 3600.0
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 KEYS_PER_QUERY = 500
 TABLE = "checked_replies"
@@ -33,31 +32,25 @@ CREATE TABLE IF NOT EXISTS {TABLE} (
     key BLOB PRIMARY KEY, reply TEXT NOT NULL, checksum BLOB NOT NULL,
     model TEXT NOT NULL, namespace TEXT NOT NULL, made REAL NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 """
+# A name with a provider, such as "openai/gpt-4o", is also found without it.
+_OF_MODEL = "(?1 IS NULL OR model = ?1 OR substr(model, -length(?1) - 1) = '/' || ?1)"
 
 
 class ReplyCache:
-    """A SQLite file of replies by ``ChatRequest.key``, safe for several processes at once.
-
-    A process claims a key before it makes the call; other processes that need the same reply wait for it. A claim ends
-    with the reply, when it is released, when its process has ended, or when it was not renewed for ``lease`` seconds.
-    Each reply is written as soon as it arrives. Calls that were in flight when a process was killed are made, and paid
-    for, again.
+    """A SQLite file of replies by ``ChatRequest.key``, safe for several processes at once; only its owner can read it.
 
     Each entry has a checksum over key and reply. A damaged entry counts as missing, and the first one causes a
     warning. If the file cannot be used (damaged, read-only, full), there is a warning, and from then on replies are
     kept in memory and lost when the process ends.
 
     Attributes:
-        damaged: the number of damaged entries that were found.
+        damaged: the number of damaged entries that were read.
     """
 
-    def __init__(self, path: Path | None = None, lease: float = LEASE_SECONDS) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self._connection: sqlite3.Connection | None = None
-        self.path = path or cache_dir() / "llm-replies.sqlite"
-        self.lease = lease
-        self.owner = new_owner()
+        self.path = path or replies_path()
         self.usable = True
         self._check = EntryCheck("cache of model replies", self.path, "and their calls are repeated and paid for again")
 
@@ -66,44 +59,16 @@ class ReplyCache:
         return self._check.damaged
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, Reply]:
-        """The known replies, by key."""
-        wanted = list(keys)
-        return self._attempt(lambda connection: self._find(connection, wanted))
+        """Return the cached replies, by key."""
+        keys = list(keys)
+        return self._attempt(lambda connection: self._find(connection, keys))
 
-    def claim(self, key: bytes) -> Reply | bool:
-        """The reply if it is known; otherwise True if this cache now holds the claim, False if another owner has it."""
-        return self._attempt(lambda connection: self._claim(connection, key))
-
-    def text(self, key: bytes) -> str | None:
-        """The text stored under a key, for replies that are not ``Reply`` objects; None if there is none."""
-        return self._attempt(lambda connection: self._texts(connection, [key]).get(key))
-
-    def keep(self, key: bytes, text: str, model: str, namespace: str = "") -> None:
-        """Stores an ASCII text under a key; one that is already stored is replaced."""
-        self._attempt(lambda connection: self._insert(connection, key, text, model, namespace))
-
-    def settle(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-        """Stores a reply and ends the claim. Returns the stored reply: the first one if there are two."""
-        return self._attempt(lambda connection: self._settle(connection, key, request, reply))
-
-    def release(self, key: bytes) -> None:
-        """Ends the claim of this cache, if it still has it."""
-        self._attempt(
-            lambda connection: connection.execute(
-                "DELETE FROM claims WHERE key = ? AND owner = ?", (key, self.owner)
-            ).close()
-        )
-
-    def renew(self) -> None:
-        """Extends the claims of this cache by ``lease`` seconds from now."""
-        self._attempt(
-            lambda connection: connection.execute(
-                "UPDATE claims SET expires = ? WHERE owner = ?", (time.time() + self.lease, self.owner)
-            ).close()
-        )
+    def store(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
+        """Store a reply, and return the stored one: the first one if there are two."""
+        return self._attempt(lambda connection: self._store(connection, key, request, reply))
 
     def close(self) -> None:
-        """Closes the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         if self._connection is not None and self.usable:  # in memory, closing would lose what was paid for
             self._connection.close()
             self._connection = None
@@ -112,53 +77,30 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _claim(self, connection: sqlite3.Connection, key: bytes) -> Reply | bool:
-        with _transaction(connection):
-            if known := self._find(connection, [key]):
-                return known[key]
-            row = connection.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-            if row and not self._is_over(*row):
-                return False
-            expires = time.time() + self.lease
-            connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (key, self.owner, expires))
-            return True
-
-    def _is_over(self, owner: object, expires: object) -> bool:
-        """Whether a claim no longer holds. The columns of a damaged row can have any type."""
-        if not isinstance(owner, bytes) or not isinstance(expires, float):
-            return True
-        left = expires - time.time()
-        # Longer than any lease: the clock was set back since.
-        return left < 0 or left > LONGEST_LEASE or has_ended(owner.decode("ascii", "replace"))
-
     def _find(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Reply]:
-        return {key: Reply(**json.loads(text)) for key, text in self._texts(connection, keys).items()}
-
-    def _texts(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, str]:
-        found: dict[bytes, str] = {}
-        wanted = set(keys)
+        replies: dict[bytes, Reply] = {}
         for start in range(0, len(keys), KEYS_PER_QUERY):
-            some = keys[start : start + KEYS_PER_QUERY]
-            query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key IN ({','.join('?' * len(some))})"
-            for key, reply, checksum in connection.execute(query, some):
-                if self._check.holds(key, reply, checksum) and key in wanted:
-                    found[key] = reply.decode("ascii")
-        return found
+            batch = keys[start : start + KEYS_PER_QUERY]
+            query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key IN ({','.join('?' * len(batch))})"
+            for key, reply, checksum in connection.execute(query, batch):
+                if self._check.holds(key, reply, checksum) and key in batch:
+                    replies[key] = Reply(**json.loads(reply.decode("ascii")))
+        return replies
 
-    def _insert(self, connection: sqlite3.Connection, key: bytes, text: str, model: str, namespace: str) -> None:
-        connection.execute(
-            f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)",
-            (key, text, entry_checksum(key, text.encode()), model, namespace, time.time()),
-        )
-
-    def _settle(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
+    def _store(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
-        with _transaction(connection):
-            known = self._find(connection, [key])
-            if not known:  # replaces a damaged entry
-                self._insert(connection, key, text, request.model, request.namespace)
-            connection.execute("DELETE FROM claims WHERE key = ?", (key,))
-            return known.get(key, reply)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            first = self._find(connection, [key]).get(key)
+            if first is None:  # replaces a damaged entry
+                entry = (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time())
+                connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        return first or reply
 
     def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -166,21 +108,22 @@ class ReplyCache:
         except DATABASE_ERRORS as error:
             if not self.usable:
                 raise
-            self._give_up(error)
+            self._use_memory(error)
             return action(self._opened())
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = open_database(
-                self.path if self.usable else None,
-                SCHEMA,
-                SECONDS_TO_WAIT_FOR_OTHERS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            if self.usable:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.touch(mode=0o600)
+                with suppress(OSError):  # a file of an older version, or of another user
+                    self.path.chmod(0o600)
+            path = self.path if self.usable else None
+            options = {"isolation_level": None, "check_same_thread": False}
+            self._connection = open_database(path, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS, **options)
         return self._connection
 
-    def _give_up(self, error: Exception) -> None:
+    def _use_memory(self, error: Exception) -> None:
         self.usable = False
         if self._connection is not None:
             self._connection.close()
@@ -193,13 +136,67 @@ class ReplyCache:
         )
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
+@dataclass(frozen=True, slots=True)
+class StoredReplies:
+    """The stored replies of one model.
+
+    Attributes:
+        model: the model's name, for runs with its provider.
+        replies: the number of replies.
+        bytes: the length of their texts; the file is larger.
+        oldest: the date and time of the oldest one, in ISO format.
+        newest: those of the newest one.
+    """
+
+    model: str
+    replies: int
+    bytes: int
+    oldest: str
+    newest: str
+
+
+def replies_path() -> Path:
+    """Return the file with the replies of all judges and evaluators."""
+    return cache_dir() / "llm-replies.sqlite"
+
+
+def stored_replies() -> list[StoredReplies]:
+    """Return all stored replies by model; [] if there are none, or the file cannot be read."""
+    if not replies_path().is_file():
+        return []
+    query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
     try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):  # the first error says more
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+        with closing(sqlite3.connect(f"file:{replies_path()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute(f"{query} ORDER BY model").fetchall()
+    except sqlite3.Error:  # damaged, or of an older version: not used either
+        return []
+    return [StoredReplies(model, n, size, _date(oldest), _date(newest)) for model, n, size, oldest, newest in rows]
+
+
+def clear(model: str | None = None, older_than: float | None = None) -> int:
+    """Delete replies and return their number.
+
+    Args:
+        model: only replies of this model; None means all.
+        older_than: only replies at least this many seconds old; None means all.
+
+    Raises:
+        QabenchError: the replies cannot be deleted.
+    """
+    path = replies_path()
+    if not path.is_file():
+        return 0
+    newest = time.time() - (older_than or 0.0)
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            statement = f"DELETE FROM {TABLE} WHERE made <= ?2 AND {_OF_MODEL}"
+            count = connection.execute(statement, (model, newest)).rowcount
+            connection.commit()
+            connection.execute("VACUUM")  # else the file keeps its size
+    except sqlite3.Error as error:
+        raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error
+    return count
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

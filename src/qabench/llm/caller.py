@@ -13,7 +13,6 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import Outcome
-from qabench.llm.retry import RetryPolicy
 
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
 
@@ -28,26 +27,24 @@ class Caller:
     retries: int = 5
     timeout: float = 120.0
     max_calls: int | None = None
-    max_tokens: int | None = None
     prices: Prices | None = None
     max_reply_bytes: int | None = None
 
     def client(self, cache: ReplyCache | None = None) -> ChatClient:
-        """A client with these limits."""
+        """Return a client with these limits."""
         return ChatClient(
             self.endpoint,
             cache,
             concurrency=self.concurrency,
-            retry=RetryPolicy(self.retries),
+            retries=self.retries,
             timeout=self.timeout,
             max_calls=self.max_calls,
-            max_tokens=self.max_tokens,
-            max_reply_bytes=self.max_reply_bytes,
+            max_bytes=self.max_reply_bytes,
         )
 
 
 def caller_for(model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any) -> Caller:
-    """The caller of a model.
+    """Return the caller of a model.
 
     Args:
         model: the model's name at the endpoint.
@@ -63,14 +60,14 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
         raise InputError(f"unknown limits {', '.join(sorted(unknown))}; allowed: {allowed}")
     if not model:
         raise InputError("no evaluator model was given: set model=...")
-    given = {name: value for name, value in limits.items() if value is not None}
-    caller = Caller(resolve_endpoint(base_url, api_key), model, **given)
+    options = {name: value for name, value in limits.items() if value is not None}
+    caller = Caller(resolve_endpoint(base_url, api_key), model, **options)
     caller.client()  # checks the limits before any work is done
     return caller
 
 
 def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The parameters of a request: the defaults, updated with the user's. None as a value removes a parameter.
+    """Return the parameters of a request: the defaults, updated with the user's. None as a value removes a parameter.
 
     Raises:
         InputError: a parameter is reserved for the client, or is not JSON data.
@@ -95,7 +92,7 @@ class Answered:
 
 
 def answered(outcome: Outcome) -> Answered:
-    """The text of an outcome, or the reason why it is missing. Refusals and empty replies count as missing."""
+    """Return the text of an outcome, or the reason why it is missing. Refusals and empty replies count as missing."""
     reply = outcome.reply
     if reply is None:
         return Answered(reason=outcome.reason or "no reply")
@@ -127,24 +124,19 @@ class Usage:
     cost: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The usage as JSON data; without ``cost`` if it is unknown."""
+        """Return the usage as JSON data; without ``cost`` if it is unknown."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def usage_of(caller: Caller, client: ChatClient, outcomes: Sequence[Outcome]) -> Usage:
-    """The usage of the client's calls for these outcomes."""
-    meter = client.meter
-    return Usage(
-        meter.calls,
-        client.retried,
-        sum(outcome.cached for outcome in outcomes),
-        meter.prompt_tokens,
-        meter.completion_tokens,
-        caller.prices.cost(meter.prompt_tokens, meter.completion_tokens) if caller.prices else None,
-    )
+    """Return the usage of the client's calls for these outcomes."""
+    prompt, completion = client.prompt_tokens, client.completion_tokens
+    cost = caller.prices.cost(prompt, completion) if caller.prices else None
+    cached = sum(outcome.cached for outcome in outcomes)
+    return Usage(client.calls, client.retried, cached, prompt, completion, cost)
 
 
 def models_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """The models that the server reports, with their fingerprints."""
+    """Return the models that the server reports, with their fingerprints."""
     replies = [outcome.reply for outcome in outcomes if outcome.reply and outcome.reply.model]
     return sorted({" ".join(filter(None, (reply.model, reply.fingerprint))) for reply in replies})

@@ -1,38 +1,51 @@
-"""Concurrent, cached chat client with retries and budgets."""
+"""Concurrent, cached chat client: the openai package retries, and a file lock keeps processes from paying twice."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import hashlib
+import threading
+import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, MissingExtra
-from qabench.llm.budget import Meter, OverBudget, Plan, Prices, plan_of
+from qabench.io.http import retry_after
+from qabench.llm.budget import Plan, Prices, plan_of, prompt_tokens, reply_tokens
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint
-from qabench.llm.exchange import ChatRequest, Outcome, Reply, read_reply
-from qabench.llm.retry import Failure, RetryPolicy, failure_of
-from qabench.llm.transport import limited_client
-from qabench.llm.transport import max_reply_bytes as most_bytes
+from qabench.llm.exchange import ChatRequest, Outcome, UnreadableReply, read_reply
+from qabench.llm.reasons import FATAL, reason_of
+from qabench.llm.transport import Send, limited, max_reply_bytes
 
 Progress = Callable[[int, int], None]
 SECONDS_BETWEEN_LOOKS = 0.2
+NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
+LONGEST_WAIT = 120.0  # seconds that a server can ask for, as in the openai package
+OWN_REASON = "x-qabench-reason"  # marks responses that ``_Calls`` makes, whose message is the whole reason
 
 
 class ChatClient:
     """Sends requests to an endpoint concurrently, and stores every reply in a cache.
 
+    While this process calls a model of an endpoint, other processes wait, and then use its replies.
+
     Args:
         endpoint: see ``resolve_endpoint``.
         cache: the cache of replies; default: the user's, shared by all processes.
         concurrency: the maximum number of calls in flight.
-        retry: how failed calls are retried; see ``RetryPolicy``. The retries of the openai package are disabled: they
-            would not count toward ``max_calls``, and would not delay other calls when the server asks to wait.
+        retries: the maximum number of retries of a call that fails for a transient reason.
         timeout: seconds for one call, from sending to the last byte.
-        max_calls: the maximum number of calls; see ``Meter``.
-        max_tokens: the maximum number of tokens; see ``Meter``.
-        max_reply_bytes: the maximum size of a reply, checked while it is read; None for ``transport.max_reply_bytes``.
+        max_calls: the maximum number of calls, including retries.
+        max_bytes: the maximum size of a reply, checked while it is read; None for ``transport.max_reply_bytes``.
+
+    Attributes:
+        calls: the number of calls made, including ``retried`` ones.
+        prompt_tokens: tokens of the prompts of successful calls, as counted by the server, or else estimated.
+        completion_tokens: tokens of their replies.
 
     Raises:
         InputError: an option is out of range.
@@ -44,188 +57,228 @@ class ChatClient:
         cache: ReplyCache | None = None,
         *,
         concurrency: int = 20,
-        retry: RetryPolicy | None = None,
+        retries: int = 5,
         timeout: float = 120.0,
         max_calls: int | None = None,
-        max_tokens: int | None = None,
-        max_reply_bytes: int | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
             raise InputError(f"concurrency is {concurrency} and timeout {timeout}; both must be above 0")
+        for name, value in (("retries", retries), ("max_calls", max_calls)):
+            if value is not None and value < 0:
+                raise InputError(f"{name} is {value}; it must be at least 0")
         self.endpoint = endpoint
         self.cache = cache or ReplyCache()
-        self.concurrency = concurrency
-        self.retry = retry or RetryPolicy()
-        self.timeout = timeout
-        self.meter = Meter(max_calls, max_tokens)
-        self.max_reply_bytes = most_bytes() if max_reply_bytes is None else max_reply_bytes
-        self.retried = 0
-        self._fatal: str | None = None
-        self._reached = False  # the server has answered a call, possibly with an error
-        self._not_before = 0.0
+        self.concurrency, self.retries, self.timeout, self.max_calls = concurrency, retries, timeout, max_calls
+        self.max_bytes = max_reply_bytes() if max_bytes is None else max_bytes
+        self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
+        self.fatal: str | None = None  # why no further call can succeed
+        self.reached = False  # the server has answered a call, possibly with an error
 
     def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
-        """The calls that ``complete`` would make, without making them."""
-        by_key = {request.key(self.endpoint.base_url): request for request in requests}
-        known = self.cache.find(by_key)
+        """Return the calls that ``complete`` would make, without making them."""
+        by_key = self._by_key(requests)
+        cached = self.cache.find(by_key)
         self.cache.close()
-        return plan_of([request for key, request in by_key.items() if key not in known], len(known), prices)
+        return plan_of([request for key, request in by_key.items() if key not in cached], len(cached), prices)
 
     async def complete(self, requests: Sequence[ChatRequest], progress: Progress | None = None) -> list[Outcome]:
-        """One outcome per request, in order. Equal requests are sent once.
+        """Return one outcome per request, in order. Equal requests are sent once.
 
         If canceled, it stops the calls in flight; replies received so far are in the cache.
 
         Raises:
             MissingExtra: calls are needed and the openai package is not installed.
         """
-        by_key = {request.key(self.endpoint.base_url): request for request in requests}
-        try:
-            done = {key: Outcome(reply, cached=True) for key, reply in self.cache.find(by_key).items()}
+        by_key = self._by_key(requests)
+        outcomes: dict[bytes, Outcome] = {}
+
+        def report() -> None:
             if progress:
-                progress(len(done), len(by_key))
-            rest = {key: request for key, request in by_key.items() if key not in done}
+                progress(len(outcomes), len(by_key))
+
+        def missing() -> dict[bytes, ChatRequest]:
+            rest = [key for key in by_key if key not in outcomes]
+            outcomes.update({key: Outcome(reply, cached=True) for key, reply in self.cache.find(rest).items()})
+            return {key: by_key[key] for key in rest if key not in outcomes}
+
+        try:
+            rest = missing()
+            report()
             if rest and self.endpoint.why_unusable:
-                done |= dict.fromkeys(rest, Outcome(reason=f"not sent: {self.endpoint.why_unusable}"))
+                outcomes |= dict.fromkeys(rest, Outcome(reason=f"not sent: {self.endpoint.why_unusable}"))
             elif rest:
-                await self._complete(rest, done, (lambda: progress(len(done), len(by_key))) if progress else None)
+                async with AsyncExitStack() as turns:
+                    for model in sorted({request.model for request in rest.values()}):
+                        await turns.enter_async_context(_turn(self._lock_path(model), model))
+                    await self._send(missing(), outcomes, report)
         finally:
             self.cache.close()
-        return [done[request.key(self.endpoint.base_url)] for request in requests]
+        return [outcomes[request.key(self.endpoint.base_url)] for request in requests]
 
-    async def _complete(
-        self, rest: dict[bytes, ChatRequest], done: dict[bytes, Outcome], progress: Callable[[], None] | None
+    def _by_key(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatRequest]:
+        return {request.key(self.endpoint.base_url): request for request in requests}
+
+    def _lock_path(self, model: str) -> Path:
+        judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
+        return self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
+
+    async def _send(
+        self, rest: dict[bytes, ChatRequest], outcomes: dict[bytes, Outcome], report: Callable[[], None]
     ) -> None:
         slots = asyncio.Semaphore(self.concurrency)
-        async with self._session() as session:
+        async with self._openai_client() as session, asyncio.TaskGroup() as group:
 
             async def work(key: bytes, request: ChatRequest) -> None:
-                done[key] = await self._settled(session, slots, key, request)
-                if progress:
-                    progress()
+                async with slots:
+                    outcomes[key] = await self._outcome(session, key, request)
+                report()
 
-            async with asyncio.TaskGroup() as group:
-                for key, request in rest.items():
-                    group.create_task(work(key, request))
+            for key, request in rest.items():
+                group.create_task(work(key, request))
 
-    @contextlib.asynccontextmanager
-    async def _session(self) -> AsyncIterator[Any]:
-        """An openai client; the claims in the cache are renewed while it is open."""
-        renewal = asyncio.create_task(self._renew_claims())
+    async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
+        import openai
+
+        if self.fatal:
+            return Outcome(reason=f"not sent: the endpoint refuses all calls ({self.fatal})")
         try:
-            async with _openai_client(self.endpoint, self.max_reply_bytes) as session:
-                yield session
-        finally:
-            renewal.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewal
+            response = await session.chat.completions.with_raw_response.create(**request.body())
+        except openai.OpenAIError as error:
+            return Outcome(reason=self._reason(error))
+        reply = self.cache.store(key, request, read_reply(response.text, self.max_bytes))
+        self.prompt_tokens += prompt_tokens(request) if reply.prompt_tokens is None else reply.prompt_tokens
+        self.completion_tokens += reply_tokens(request) if reply.completion_tokens is None else reply.completion_tokens
+        return Outcome(reply)
 
-    async def _renew_claims(self) -> None:
-        while True:
-            await asyncio.sleep(self.cache.lease / 3)
-            self.cache.renew()
+    def _reason(self, error: Exception) -> str:
+        import openai
 
-    async def _settled(self, session: Any, slots: asyncio.Semaphore, key: bytes, request: ChatRequest) -> Outcome:
-        while True:
-            async with slots:
-                claimed = self.cache.claim(key)
-                if isinstance(claimed, Reply):
-                    return Outcome(claimed, cached=True)
-                if claimed:
-                    try:
-                        return await self._ask(session, key, request)
-                    finally:
-                        self.cache.release(key)
-            # Another process is sending the same request; its reply is used here too.
-            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        if isinstance(error, openai.APITimeoutError):
+            return f"no reply within {self.timeout:g} s"
+        reason = reason_of(error)
+        if not isinstance(error, openai.APIStatusError):
+            return reason.text
+        if OWN_REASON in error.response.headers:
+            return reason.cause.partition(": ")[2]
+        if error.status_code in FATAL or error.code == NO_CREDIT:
+            self.fatal = reason.text
+        if error.status_code in (401, 403) and self.endpoint.withheld:
+            return f"{reason.text}; {self.endpoint.withheld}"
+        return reason.text
 
-    async def _ask(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
-        reason, calls = "", 0
-        while calls <= self.retry.retries:
-            await self._wait_as_told()
-            if refused := self._refused(request):
-                return Outcome(reason=f"{refused}; before: {reason}" if reason else refused, calls=calls)
-            result = await self._try(session, key, request)
-            calls += 1
-            if isinstance(result, Reply):
-                return Outcome(result, calls=calls)
-            reason = result.reason
-            if self.endpoint.withheld and reason.startswith(("HTTP 401", "HTTP 403")):
-                reason = f"{reason}; {self.endpoint.withheld}"
-            if not await self._worth_another(result, calls):
-                break
-        return Outcome(reason=f"{reason} (after {calls} calls)" if calls > 1 else reason, calls=calls)
-
-    def _refused(self, request: ChatRequest) -> str | None:
-        """Why the next call must not be made; None if it may be made, in which case it is counted."""
-        if self._fatal:
-            return f"not sent: the endpoint refuses all calls ({self._fatal})"
+    def _openai_client(self) -> Any:
         try:
-            self.meter.start(request)
-        except OverBudget as error:
-            return f"not sent: {error}"
-        return None
+            from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
+        except ImportError:
+            raise MissingExtra("calls to language models need openai: pip install 'qabench[judge]'") from None
+        http: Any = DefaultAsyncHttpx2Client()
+        # With a custom transport, httpx2 would ignore the environment's proxies.
+        http.send = _Calls(self, limited(http.send, self.max_bytes)).send
+        key = self.endpoint.api_key
+        # The package replaces None with OPENAI_... variables; "" prevents sending those to other servers.
+        client = AsyncOpenAI(
+            api_key=key,
+            admin_api_key="",
+            organization="",
+            project="",
+            webhook_secret="",
+            base_url=self.endpoint.base_url,
+            max_retries=self.retries,
+            timeout=self.timeout,
+            http_client=http,
+            default_headers={"Authorization": f"Bearer {key}"},
+        )
+        client.organization = client.project = None
+        return client
 
-    async def _try(self, session: Any, key: bytes, request: ChatRequest) -> Reply | Failure:
-        """Makes one call. Cannot be interrupted between receiving a reply and storing it."""
-        reply, may_cost = None, True
+
+class _Calls:
+    """Sends each call of the openai package, retries included: counts it, limits its time, and checks the reply.
+
+    A response that is made here tells the package whether to retry.
+    """
+
+    def __init__(self, client: ChatClient, send: Send) -> None:
+        self.client, self._send = client, send
+
+    async def send(self, request: Any, **options: Any) -> Any:
+        import httpx2
+
+        client = self.client
+        if client.max_calls is not None and client.calls >= client.max_calls:
+            return _response(request, f"not sent: the limit of {client.max_calls} calls (max_calls) was reached")
+        if client.fatal:
+            return _response(request, f"not sent: the endpoint refuses all calls ({client.fatal})")
+        client.calls += 1
+        client.retried += request.headers.get("x-stainless-retry-count", "0") != "0"
         try:
-            reply = self.cache.settle(key, request, await self._call(session, request))
-            self._reached = True
-            return reply
-        except Exception as error:
-            failure = failure_of(error, self.timeout)
-            if failure is None:
+            # httpx2's timeout applies to each read: a server that sends single bytes would never exceed it.
+            async with asyncio.timeout(client.timeout):
+                response = await self._send(request, **options)
+            client.reached = True
+            if response.status_code == 200:
+                read_reply(response.text, client.max_bytes)
+            elif (retry_after(response.headers.get("retry-after")) or 0) > LONGEST_WAIT or NO_CREDIT in response.text:
+                response.headers["x-should-retry"] = "false"
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout(str(error), request=request) from error
+        except UnreadableReply as error:
+            return _response(request, str(error), retry=not error.too_large)
+        except httpx2.ConnectError as error:
+            reason = reason_of(error)
+            if client.reached or not reason.permanent:  # a server that has answered before may come back
                 raise
-            may_cost = failure.may_cost
-            self._reached = self._reached or not failure.unreachable
-            return failure
-        finally:
-            self.meter.end(request, reply, may_cost)
-
-    async def _worth_another(self, failure: Failure, calls: int) -> bool:
-        """Whether to call again after ``calls`` calls; if so, waits first."""
-        if failure.fatal or (failure.unreachable and not self._reached):
-            self._fatal = failure.reason
-            return False
-        wait = self.retry.delay(calls - 1) if failure.wait is None else failure.wait
-        if not failure.retry or calls > self.retry.retries or wait > self.retry.longest_wait:
-            return False
-        if failure.wait is None:
-            await asyncio.sleep(wait)
-        else:
-            self._not_before = max(self._not_before, asyncio.get_running_loop().time() + wait)
-        self.retried += 1
-        return True
-
-    async def _wait_as_told(self) -> None:
-        # A server's request to wait applies to all our calls, not only to the one that it answered.
-        while (wait := self._not_before - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(wait)
-
-    async def _call(self, session: Any, request: ChatRequest) -> Reply:
-        # The package's timeout applies to each read: a server that sends single bytes would never exceed it.
-        async with asyncio.timeout(self.timeout):
-            response = await session.chat.completions.with_raw_response.create(**request.body(), timeout=self.timeout)
-        return read_reply(response.text, self.max_reply_bytes)
+            client.fatal = reason.text
+            return _response(request, reason.text)
+        return response
 
 
-def _openai_client(endpoint: Endpoint, most: int) -> Any:
+def _response(request: Any, reason: str, retry: bool = False) -> Any:
+    import httpx2
+
+    headers = {OWN_REASON: "1", "x-should-retry": str(retry).lower()}
+    return httpx2.Response(502, headers=headers, json={"error": {"message": reason}}, request=request)
+
+
+_guard = threading.Lock()
+_turns: dict[Path, tuple[Any, int]] = {}  # the lock and the number of its users in this process
+
+
+@asynccontextmanager
+async def _turn(path: Path, model: str) -> AsyncIterator[None]:
+    """Wait until no other process calls a model of an endpoint. All threads and tasks of a process share its turn."""
+    begin, told = time.monotonic(), False
+    while not _enter(path):
+        if not told and time.monotonic() - begin > 1.0:
+            told = True
+            message = f"another process is calling {model}: waiting until it has ended, to use its replies"
+            warnings.warn(message, stacklevel=2)
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
     try:
-        from openai import AsyncOpenAI
-    except ImportError:
-        raise MissingExtra("calls to language models need the openai package: pip install 'qabench[judge]'") from None
-    # The package replaces None with OPENAI_... variables; "" prevents sending those to other servers.
-    client = AsyncOpenAI(
-        api_key=endpoint.api_key,
-        admin_api_key="",
-        organization="",
-        project="",
-        webhook_secret="",
-        base_url=endpoint.base_url,
-        max_retries=0,
-        http_client=limited_client(most),
-        default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
-    )
-    client.organization = client.project = None
-    return client
+        yield
+    finally:
+        with _guard:
+            lock, users = _turns.pop(path)
+            if users > 1:
+                _turns[path] = (lock, users - 1)
+            else:
+                lock.release()
+
+
+def _enter(path: Path) -> bool:
+    from filelock import FileLock, Timeout
+
+    with _guard:
+        lock, users = _turns.get(path, (None, 0))
+        if lock is None:
+            lock = FileLock(path, thread_local=False)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock.acquire(timeout=0)
+            except Timeout:
+                return False
+            except OSError:  # a folder that cannot be written, where the cache cannot be used either
+                pass
+        _turns[path] = (lock, users + 1)
+        return True

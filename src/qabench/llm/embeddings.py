@@ -44,25 +44,25 @@ class ApiEncoder:
         )
 
     def queries(self, texts: Sequence[str]) -> Any:
-        """The vectors of queries. Raises QabenchError if the API fails."""
+        """Return the vectors of queries. Raises QabenchError if the API fails."""
         return self._vectors(texts)
 
     def passages(self, texts: Sequence[str]) -> Any:
-        """The vectors of passages. Raises QabenchError if the API fails."""
+        """Return the vectors of passages. Raises QabenchError if the API fails."""
         return self._vectors(texts)
 
     def _vectors(self, texts: Sequence[str]) -> Any:
         batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-        vectors = np.array([vector for batch in batches for vector in self._asked(batch)], dtype=np.float32)
+        vectors = np.array([vector for batch in batches for vector in self._batch(batch)], dtype=np.float32)
         return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
-    def _asked(self, batch: list[str]) -> list[list[float]]:
+    def _batch(self, batch: list[str]) -> list[list[float]]:
         import openai
 
         try:
-            found = self._client.embeddings.create(model=self.name, input=batch, encoding_format="float")
+            response = self._client.embeddings.create(model=self.name, input=batch, encoding_format="float")
         except openai.OpenAIError as error:
             raise QabenchError(f"the encoder {self.name} failed: {reason_of(error).text}") from error
-        if len(found.data) != len(batch):
-            raise QabenchError(f"the encoder {self.name} returned {len(found.data)} vectors for {len(batch)} texts")
-        return [one.embedding for one in sorted(found.data, key=lambda one: one.index)]
+        if len(response.data) != len(batch):
+            raise QabenchError(f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts")
+        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]

@@ -100,7 +100,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def clean_url(base_url: str) -> str:
-    """A base URL without a trailing slash; "huggingface" is Hugging Face's router. Raises InputError if invalid."""
+    """Return a base URL without a trailing slash, or raise InputError; "huggingface" is Hugging Face's router."""
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
         parts = urlsplit(url)

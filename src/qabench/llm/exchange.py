@@ -15,7 +15,11 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class UnreadableReply(Exception):
-    """A response with status 200 that is not a chat completion."""
+    """A response with status 200 that is not a chat completion; a ``too_large`` one is not worth another call."""
+
+    def __init__(self, message: str, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.too_large = too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,12 @@ class ChatRequest:
     namespace: str = ""
 
     def key(self, base_url: str) -> bytes:
-        """A digest of everything that the reply depends on, including the namespace."""
+        """Return a digest of everything that the reply depends on, including the namespace."""
         parts = [base_url, self.model, self.messages, dict(self.parameters), self.sample, self.namespace]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
     def body(self) -> dict[str, Any]:
-        """The arguments of ``chat.completions.create``."""
+        """Return the arguments of ``chat.completions.create``."""
         # Generated text can contain lone surrogates, which UTF-8 cannot encode.
         messages = [{"role": role, "content": SURROGATE.sub("\ufffd", text)} for role, text in self.messages]
         return {"model": self.model, "messages": messages, **self.parameters}
@@ -78,17 +82,15 @@ class Outcome:
 
     Attributes:
         cached: whether the reply was in the cache; it cost nothing.
-        calls: the number of HTTP calls made, including failed ones.
     """
 
     reply: Reply | None = None
     reason: str | None = None
     cached: bool = False
-    calls: int = 0
 
 
 def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
-    """The reply in the body of a response.
+    """Return the reply in the body of a response.
 
     The ``openai`` package accepts any JSON as a completion and any other body as a string, so the format is checked
     here.
@@ -99,7 +101,7 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     try:
         document = json_of(body, longest)
     except TooLarge as error:
-        raise UnreadableReply(f"the reply is too large: {error}") from None
+        raise UnreadableReply(f"the reply is too large: {error}", too_large=True) from None
     except ValueError:
         raise UnreadableReply(f"the reply is not JSON: {body!r:.80}") from None
     if not isinstance(document, dict):
@@ -136,11 +138,11 @@ def _content(content: Any) -> str:
     raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a string")
 
 
-def _text(of: Any, name: str) -> str | None:
-    value = of.get(name)
+def _text(fields: Any, name: str) -> str | None:
+    value = fields.get(name)
     return value if isinstance(value, str) and value else None
 
 
-def _count(of: Mapping[str, Any], name: str) -> int | None:
-    value = of.get(name)
+def _count(usage: Mapping[str, Any], name: str) -> int | None:
+    value = usage.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

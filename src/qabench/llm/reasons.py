@@ -36,35 +36,35 @@ class Reason:
 
     @property
     def text(self) -> str:
-        """The cause and the address."""
+        """Return the cause and the address."""
         return f"{self.cause}: {self.url}" if self.url else self.cause
 
 
 def reason_of(error: BaseException) -> Reason:
-    """The reason for a failed call: its status and message, or the connection error that caused it."""
+    """Return the reason for a failed call: its status and message, or the connection error that caused it."""
     chain = list(_chain(error))
-    for one in chain:
-        if isinstance(status := getattr(one, "status_code", None), int):
-            said = next(filter(None, map(_of_body, chain)), "") or _message(one)
-            return Reason(f"HTTP {status}: {said}", status in FATAL)
+    for link in chain:
+        if isinstance(status := getattr(link, "status_code", None), int):
+            message = next(filter(None, map(_of_body, chain)), "") or _message(link)
+            return Reason(f"HTTP {status}: {message}", status in FATAL)
     url = next(filter(None, map(_url, chain)), None)
-    for one in chain:
-        number = getattr(one, "errno", None)
-        if isinstance(one, OSError) and isinstance(number, int):
+    for link in chain:
+        number = getattr(link, "errno", None)
+        if isinstance(link, OSError) and isinstance(number, int):
             refused = "connection refused" if number == errno.ECONNREFUSED else os.strerror(number)
             return Reason(refused, number in _NOBODY_THERE, url)
-        if any(text in str(one) for text in _UNKNOWN_HOST):
+        if any(text in str(link) for text in _UNKNOWN_HOST):
             return Reason("unknown host", True, url)
-        if _REFUSED.search(str(one)):
+        if _REFUSED.search(str(link)):
             return Reason("connection refused", True, url)
-    if any("Timeout" in type(one).__name__ for one in chain):
+    if any("Timeout" in type(link).__name__ for link in chain):
         return Reason("no reply in time", url=url)
     last = chain[-1]
     return Reason(_message(last) or type(last).__name__, url=url)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes; the last attempt in place of tenacity's RetryError."""
+    """Yield the error and its causes; the last attempt in place of tenacity's RetryError."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -78,17 +78,23 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _of_body(error: BaseException) -> str:
-    """The message in the JSON of an error response; "" if there is none."""
+    """Return what the body of an error response says: ``message``, ``detail``, ``error``, or "" if there is none."""
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    found = inner.get("message") if isinstance(inner, dict) else None
-    return _line(found) if isinstance(found, str) else ""
+    if isinstance(body, str):
+        return _line(next(filter(None, map(str.strip, body.splitlines())), ""))
+    for _ in range(4):  # {"error": {"message": ...}}, {"detail": [{"msg": ...}]}, {"error": "..."}
+        if isinstance(body, list):
+            body = body[0] if body else None
+        if isinstance(body, dict):
+            body = next((body[name] for name in ("message", "detail", "error", "msg") if body.get(name)), None)
+    return _line(body) if isinstance(body, str) else ""
 
 
 def _message(error: BaseException) -> str:
     # Inspect's own message begins with the whole request.
-    given = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
-    return _of_body(error) or _line(str(given))
+    text = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
+    first_line: str = next(filter(None, map(str.strip, str(text).splitlines())), "")
+    return _of_body(error) or _line(first_line)
 
 
 def _line(text: str) -> str:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Returns the result of ``work``. Ctrl-C cancels it, waits for its cleanup, and raises KeyboardInterrupt."""
+    """Return the result of ``work``. Ctrl-C cancels it, waits for its cleanup, and raises KeyboardInterrupt."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

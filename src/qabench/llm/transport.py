@@ -17,7 +17,7 @@ Send = Callable[..., Awaitable[Any]]
 
 
 def max_reply_bytes() -> int:
-    """The most bytes of a response: QABENCH_MAX_REPLY_MB, or 16 MiB.
+    """Return the maximum size of a response in bytes: QABENCH_MAX_REPLY_MB, or 16 MiB.
 
     Raises:
         InputError: the variable is not a positive whole number.
@@ -30,22 +30,9 @@ def max_reply_bytes() -> int:
     return int(text) << 20
 
 
-def limited_client(most: int) -> Any:
-    """An HTTP client for the openai package whose responses have at most ``most`` bytes after decompression.
-
-    A larger response, or a compressed one that expands to more, ends the call with ``UnreadableReply`` as soon as the
-    limit is passed; the rest is not read.
-    """
-    from openai import DefaultAsyncHttpx2Client
-
-    client: Any = DefaultAsyncHttpx2Client()
-    client.send = _limited(client.send, most)  # with a custom transport, httpx2 would ignore the environment's proxies
-    return client
-
-
 @contextmanager
 def limited_replies() -> Iterator[None]:
-    """Limits the responses to all asynchronous calls of this process, for clients that other packages create.
+    """Limit the responses to all asynchronous calls of this process, for clients that other packages create.
 
     A larger response is replaced by one with status 413 and the limit as its message, because clients repeat a call
     that ends with an exception. A response that the client reads piece by piece ends with ``UnreadableReply``.
@@ -57,12 +44,16 @@ def limited_replies() -> Iterator[None]:
                 package = import_module(name)
                 client = package.AsyncClient
                 stack.callback(setattr, client, "send", client.send)
-                client.send = _or_refused(_limited(client.send, most), package.Response)
+                client.send = _or_refused(limited(client.send, most), package.Response)
         yield
 
 
-def _limited(unlimited: Send, most: int) -> Send:
-    """``AsyncClient.send`` with a limit, as a function or as a bound method."""
+def limited(unlimited: Send, most: int) -> Send:
+    """Return ``AsyncClient.send`` with a limit in bytes after decompression, as a function or as a bound method.
+
+    A larger response, or a compressed one that expands to more, ends with ``UnreadableReply`` as soon as the limit is
+    passed; the rest is not read.
+    """
 
     async def send(*arguments: Any, stream: bool = False, **options: Any) -> Any:
         response = await unlimited(*arguments, stream=True, **options)
@@ -74,7 +65,8 @@ def _limited(unlimited: Send, most: int) -> Send:
                 async for chunk in chunks:
                     size += len(chunk)
                     if size > most:
-                        raise UnreadableReply(f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})")
+                        message = f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})"
+                        raise UnreadableReply(message, too_large=True)
                     yield chunk
 
         response.aiter_bytes = aiter_bytes

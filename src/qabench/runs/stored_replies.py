@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qabench.errors import QabenchError
 from qabench.io.files import run_replies_dir
-from qabench.llm.stores import StoredReplies
+from qabench.llm.cache import StoredReplies
 
 
 def stored_run_replies() -> list[StoredReplies]:

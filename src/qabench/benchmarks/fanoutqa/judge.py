@@ -153,7 +153,7 @@ def judge_for(
             fanoutqa/eval/llm.py, or the user message as plain text, with the fields {question}, {reference}, {answer}.
         parameters: added to temperature 0 and seed 31415; None as a value removes one of them.
         llm_cache_key: replies cached under another key are not used.
-        **limits: concurrency, retries, timeout (seconds per call), max_calls, max_tokens, prices (``Prices``, or a
+        **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``, or a
             pair: the price per million prompt tokens and per million reply tokens).
 
     Raises:

@@ -56,7 +56,6 @@ def facts(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")] = False,
     max_calls: Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")] = None,
-    token_budget: Annotated[int | None, typer.Option(min=0, help="The maximum number of tokens.")] = None,
     price_in: Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")] = 20,
@@ -81,7 +80,7 @@ def facts(
         raise InputError("--price-in and --price-out (per million tokens) must be given together")
     questions = questions_of(config, split, needed=file is None)
     items = read_items(file, questions)
-    limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": token_budget, "concurrency": concurrency}
+    limits: dict[str, Any] = {"max_calls": max_calls, "concurrency": concurrency}
     prices = None if price_in is None or price_out is None else Prices(price_in, price_out)
     scorer = fact_scorer(
         model,

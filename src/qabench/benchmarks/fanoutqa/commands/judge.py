@@ -59,7 +59,6 @@ def judge(
     prompt: PromptName = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")] = False,
     max_calls: Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")] = None,
-    token_budget: Annotated[int | None, typer.Option(min=0, help="The maximum number of tokens.")] = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     cache_key: CacheKey = "",
@@ -90,7 +89,6 @@ def judge(
             concurrency=concurrency,
             timeout=timeout,
             max_calls=max_calls,
-            max_tokens=token_budget,
             prices=_prices(price_in, price_out),
         )
         items = _items(answers, config, questions)
