@@ -112,6 +112,7 @@ class Benchmark(Displayed, ABC):
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
         failures_official: whether the authors' results contain questions without an answer, which then score 0.
+        model_fields: the fields of signatures that name a model whose verdicts or labels are scored.
         needs: what a machine must have for official results, for ``qabench env``.
         commands: the commands of ``qabench NAME COMMAND``: functions of ``qabench.benchmarks.NAME.commands``.
     """
@@ -129,6 +130,7 @@ class Benchmark(Displayed, ABC):
     options: ClassVar[tuple[Option, ...]] = ()
     prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
     failures_official: ClassVar[bool] = False
+    model_fields: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
 
@@ -166,6 +168,14 @@ class Benchmark(Displayed, ABC):
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores; see ``prediction_fields``."""
         return {"answer": record.answer}
+
+    def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
+        """Return the options of ``evaluate`` with which the answers of a run are scored, without calls of models."""
+        return {}
+
+    def rescored_prediction(self, record: Record) -> dict[str, Any]:
+        """Return the prediction of a record of a run; unlike in ``prediction``, None means that there is no answer."""
+        return self.prediction(record)
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any] | None:
         """Return the scores in the format of the authors' scorer; None if they have no such format."""

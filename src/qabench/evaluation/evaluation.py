@@ -42,6 +42,7 @@ class Evaluation(Displayed):
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
         origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.
+        recorded: family of scores -> why its scores are those of the log, not computed again from the answers.
         metrics: the benchmark's metrics; those whose columns no record has are not computed.
         declarations: the official values of the fields of the benchmark's signatures, by the signature's name.
         failures_official: whether the authors' results contain questions without an answer.
@@ -63,6 +64,7 @@ class Evaluation(Displayed):
     problems: Sequence[str] = ()
     available: int | None = None
     origin: str = ""
+    recorded: Mapping[str, str] = field(default_factory=dict)
     metrics: Sequence[Metric] = ()
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     failures_official: bool = False
@@ -133,6 +135,9 @@ class Evaluation(Displayed):
         """Return what distinguishes a score from the official one, in sentences; [] if it is official."""
         sentences = [] if score.metric.official else ["not a score of the benchmark's authors"]
         sentences += self._signature_deviations(score.metric.family)
+        if score.metric.family in self.recorded:
+            why = self.recorded[score.metric.family]
+            sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
         asked = len({record.id for record in self.records})
         if self.available is not None and asked < self.available:
             sentences.append(f"{asked} of {self.available} questions were asked")

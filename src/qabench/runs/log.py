@@ -15,6 +15,7 @@ from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evalua
 from qabench.io.terminal import printable
 from qabench.llm.running import run_sync
 from qabench.runs.archive import check_archive, damaged_log
+from qabench.runs.rescoring import rescored
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -23,11 +24,13 @@ _OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 
 
-def read_run(path: str | Path) -> Evaluation:
-    """The run in a log; for a killed run, the samples written before.
+def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
+    """Return the run in a log, with its answers scored again; for a killed run, the samples written before.
 
     Args:
         path: a file that ``qabench run`` or ``inspect eval`` wrote (.eval or .json).
+        questions: see ``qabench.runs.rescoring.rescored``, as for the options.
+        **options: options of the benchmark.
 
     Raises:
         InputError: the file does not exist, is not a log of Inspect, is damaged, or is the log of another task.
@@ -36,11 +39,12 @@ def read_run(path: str | Path) -> Evaluation:
     log = read_header(path)
     check_archive(Path(path))
     try:
-        return _evaluation(path, log)
+        recorded = _evaluation(path, log)
     except (QabenchError, ImportError):  # a version of Inspect without the reader that ``_records`` uses
         raise
     except Exception as error:  # content in another format can cause any exception, in the reader or here
         raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error
+    return rescored(recorded, questions, **options)
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:

@@ -56,7 +56,7 @@ def read_evaluations(
     files, notes = _expanded(paths, benchmark, config)
     for path in files:
         if is_log(path):
-            found = read_run(path)
+            found = read_run(path, questions, **options)
             _check(found, benchmark, config)
         elif benchmark is None:
             if not Path(path).exists() and str(path) != STDIN:

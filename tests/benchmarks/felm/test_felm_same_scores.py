@@ -69,7 +69,7 @@ def test_script_and_predictions(model: str, rows: list[Any], mirror: Path, compa
     sums = {name: sum(record.scores[name] for record in found.records) for name in ("tp", "tn", "fp", "fn")}
     assert sums == {name: wanted[name] for name in sums}
     for domain, records in found.by_group("domain").items():
-        scores = {name: score.interval.mean for name, score in FELM.scores(found, records).items()}
+        scores = {name: score.interval.mean for name, score in found.scores(records).items()}
         assert {name: scores[name] for name in NAMES} == defined(script.scores(domain, result))
     compared(f"{model}: {len(rows)} replies, {6 * 4} scores of the official script")
 
@@ -141,7 +141,7 @@ def test_all_paths(log: Any, mirror: Path, compared: Callable[[str], None]) -> N
     assert defined(computed["readable"]) == {name: values(of_run)[f"readable_{name}"] for name in NAMES}
     assert defined(computed["responses"]) == {name: values(of_run)[f"responses_{name}"] for name in NAMES}
 
-    report = as_dict(of_run, FELM)
+    report = as_dict(of_run)
     assert {name: report["scores"][name] for name in NAMES} == official
     assert report["n"]["f1"] == segments and report["left_out"]["readable_f1"] > 0
     compared(f"{len(rows)} responses on five paths")

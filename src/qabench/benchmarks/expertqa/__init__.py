@@ -94,6 +94,7 @@ class ExpertQA(Benchmark):
         ),
         Need("the prompts of runs", "qabench fetch expertqa", files=("prompts/qa_prompt.txt",)),
     )
+    model_fields = ("labels",)
     options = (
         Option(
             "split", "A split of the config. Default: test, if it has one.", choices=("train", "validation", "test")
@@ -119,6 +120,10 @@ class ExpertQA(Benchmark):
         from qabench.benchmarks.expertqa.predictions import evaluate
 
         return evaluate(self, config, predictions, **options)
+
+    def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
+        """Return the run's split, and how claims without a label are treated in runs."""
+        return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores."""

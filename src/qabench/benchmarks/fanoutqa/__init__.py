@@ -11,7 +11,7 @@ from qabench.evaluation.metric import Metric, mean_in_order
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
-    from qabench.evaluation import Evaluation
+    from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
     from qabench.loading_scripts.published import PublishedScore
 
@@ -129,6 +129,7 @@ class FanOutQA(Benchmark):
         Need("the questions of dev", "qabench fetch fanoutqa", files=("fanoutqa/data/fanout-final-dev.json",)),
     )
     commands = ("judge", "submit")
+    model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
     def declarations(self) -> Mapping[str, Declaration]:
         """Return the official values of each signature's fields, by the signature's name."""
@@ -141,6 +142,24 @@ class FanOutQA(Benchmark):
         from qabench.benchmarks.fanoutqa.predictions import evaluate
 
         return evaluate(self, config, predictions, **options)
+
+    def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
+        """Return the run's lemmatizer, and its judge with the replies in the cache only."""
+        lemmatizer = run.arguments.get("lemmatizer")
+        options: dict[str, Any] = {"families": [name for name in ("acc", "rouge", "judge") if name in run.signatures]}
+        if lemmatizer in ("auto", "spacy", "simplemma"):
+            options["lemmatizer"] = lemmatizer
+        judge = run.arguments.get("judge")
+        if "judge" in options["families"]:
+            allowed = ("model", "base_url", "parameters", "llm_cache_key")
+            options["judge"] = {name: judge[name] for name in allowed if name in (judge or {})} | {"max_calls": 0}
+        return options
+
+    def rescored_prediction(self, record: Record) -> dict[str, Any]:
+        """Return the answer; without one, the question is unanswered, while null is the answer "None" in a file."""
+        from qabench.answers import UNANSWERED
+
+        return {"answer": UNANSWERED if record.answer is None else record.answer}
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the scores in the format of the authors' scorer."""

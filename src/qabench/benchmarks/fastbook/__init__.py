@@ -97,6 +97,10 @@ class Fastbook(Benchmark):
 
         return read(source, **options)
 
+    def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
+        """Return the run's families of scores and its cutoff."""
+        return {"families": [name for name in self.families if name in run.signatures], "k": run.arguments.get("k", 10)}
+
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores."""
         from qabench.benchmarks.fastbook.evaluate import prediction

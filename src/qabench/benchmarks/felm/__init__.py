@@ -62,6 +62,11 @@ class Felm(Benchmark):
 
         return evaluate(self, config, predictions, **options)
 
+    def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
+        """Return the format in which the run's replies are read."""
+        vicuna = run.arguments.get("reply_format") == "vicuna" and run.arguments.get("method") != "cot-cons"
+        return {"reply_format": "vicuna" if vicuna else "answer"}
+
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores."""
         from qabench.benchmarks.felm.prediction import prediction

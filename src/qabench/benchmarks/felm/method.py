@@ -106,13 +106,13 @@ class Judged:
 
     Attributes:
         score: the score of its segments.
-        replies: the texts of the available replies.
+        replies: the texts of the replies, one per sample; None for a missing one.
         reasons: for each reply without a verdict, the reason.
         claims: the claims judged; None if segments were judged.
     """
 
     score: ResponseScore
-    replies: tuple[str, ...]
+    replies: tuple[str | None, ...]
     reasons: tuple[str, ...]
     claims: tuple[FelmClaim, ...] | None = None
 
@@ -206,6 +206,6 @@ def judged(
             cut = " (it was cut off)" * reply.cut_off
             reasons.append(reply.reason or f"no verdict in the reply{cut} {reply.text!r:.80}")
         readings.append(reading if claims is None else on_segments(reading, claims, n))
-    texts = tuple(reply.text for reply in replies if reply.text is not None)
+    texts = tuple(reply.text for reply in replies)
     score = of_readings(row["labels"], readings)
     return Judged(score, texts, tuple(reasons), None if claims is None else tuple(claims))

@@ -8,8 +8,7 @@ from qabench.evaluation import Record
 
 
 def prediction(record: Record) -> dict[str, Any]:
-    """{"reply"}: the reply, or the list of sampled replies; {"labels"} if claims were judged."""
+    """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""
     replies = list(record.detail.get("replies") or [record.answer])
-    if record.detail.get("claims"):
-        return {"labels": [segment["verdict"] is not False for segment in record.detail["segments"]]}
-    return {"reply": replies[0] if len(replies) == 1 else replies}
+    claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
+    return {"reply": replies[0] if len(replies) == 1 else replies} | claims

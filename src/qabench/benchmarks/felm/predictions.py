@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
+from qabench.benchmarks.felm.claims import FelmClaim, on_segments
 from qabench.benchmarks.felm.metrics import columns
 from qabench.benchmarks.felm.official import signatures
-from qabench.benchmarks.felm.replies import REPLY_FORMATS
+from qabench.benchmarks.felm.replies import REPLY_FORMATS, read_reply
 from qabench.benchmarks.felm.responses import detail, groups, reference, scored_reply
-from qabench.benchmarks.felm.scores import ResponseScore, response_score
+from qabench.benchmarks.felm.scores import ResponseScore, of_readings, response_score
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
@@ -70,8 +71,9 @@ def evaluate(
     """The evaluation of a file of predictions.
 
     A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
-    replies, whose majority counts. (``answer`` is another name for ``reply``, which ``qabench export`` writes.)
-    A response without a usable prediction counts as "all segments are correct", like an unreadable reply.
+    replies, whose majority counts; with ``claims`` ({"segment", "text"}), the reply is about these claims.
+    (``answer`` is another name for ``reply``.) A response without a usable prediction counts as "all segments are
+    correct", like an unreadable reply.
 
     Args:
         config: "all", a domain, or "sample"; None for the default.
@@ -100,7 +102,13 @@ def evaluate(
     problems = joined.problems()
     if unusable:
         problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
-    fields = {"config": responses.config, "data": responses.digest, "replies": _read_as(joined, reply_format)}
+    by_claims = any(row.fields.get("claims") for row in joined.rows if row)
+    fields = {
+        "config": responses.config,
+        "data": responses.digest,
+        "by": "claims" if by_claims else None,
+        "replies": _read_as(joined, reply_format),
+    }
     return benchmark.evaluation(
         predictions,
         responses.config,
@@ -127,7 +135,8 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
     given = None
     try:
         given = None if prediction is None else _given(prediction.fields)
-        score = response_score(row["labels"], given, reply_format)
+        claims = _claims(prediction.fields) if prediction else ()
+        score = _score(row, given, claims, reply_format)
     except InputError as error:
         given, unusable = None, str(error)
         score = response_score(row["labels"], None)
@@ -151,6 +160,23 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
         detail=detail(row, score, texts, [problem] if problem else []),
     )
     return record, unusable
+
+
+def _score(row: Mapping[str, Any], given: Any, claims: Sequence[FelmClaim], reply_format: str) -> ResponseScore:
+    """Return the score of verdicts, or of replies; replies about claims are read into verdicts on segments."""
+    if not claims:
+        return response_score(row["labels"], given, reply_format)
+    replies, read_as = (given, "answer") if isinstance(given, list) else ([given], reply_format)
+    readings = [read_reply(reply, len(claims), read_as) for reply in replies]
+    return of_readings(row["labels"], [on_segments(one, claims, len(row["labels"])) for one in readings])
+
+
+def _claims(fields: Mapping[str, Any]) -> list[FelmClaim]:
+    try:
+        return [FelmClaim(int(claim["segment"]), str(claim["text"])) for claim in fields.get("claims") or ()]
+    except (TypeError, KeyError, ValueError):
+        example = '[{"segment": 1, "text": "..."}]'
+        raise InputError(f"claims are {fields['claims']!r:.80}; allowed: a list such as {example}") from None
 
 
 def _given(fields: Mapping[str, Any]) -> Any:

@@ -42,7 +42,7 @@ def scored_reply(
 def detail(
     row: Mapping[str, Any],
     score: ResponseScore,
-    replies: Sequence[str],
+    replies: Sequence[str | None],
     reasons: Sequence[str],
     claims: Sequence[FelmClaim] | None = None,
 ) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def detail(
 
     Returns:
         ``segments``: for each segment text, label, verdict (True = factual; None if no reply has a verdict, which
-        counts as factual), type and comment; ``replies``: the available replies; ``reasons``: for each reply without a
-        verdict, the reason; ``claims``: the claims judged, absent if segments were judged.
+        counts as factual), type and comment; ``replies``: the replies, None for a missing one; ``reasons``: for each
+        reply without a verdict, the reason; ``claims``: the claims judged, absent if segments were judged.
     """
     n = len(score.labels)
     # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.

@@ -80,11 +80,10 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
         asking = (state.store.get(STORE) or {}).get("asking", {})
         lines = signatures({**(signed or {}), "evaluator": str(state.model), **asking})
         by_claims = found.claims is not None
+        texts = [reply for reply in found.replies if reply is not None]
         return Score(
             value=absent | columns(found.score),
-            answer=scored_reply(found.score, found.replies, reply_format, by_claims)
-            if found.replies
-            else state.output.completion,
+            answer=scored_reply(found.score, texts, reply_format, by_claims) if texts else state.output.completion,
             metadata={
                 "detail": detail(state.metadata["row"], found.score, found.replies, found.reasons, found.claims),
                 "signatures": lines,
