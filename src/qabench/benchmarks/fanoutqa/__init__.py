@@ -153,6 +153,8 @@ class FanOutQA(Benchmark):
         if "judge" in options["families"]:
             allowed = ("model", "base_url", "parameters", "llm_cache_key")
             options["judge"] = {name: judge[name] for name in allowed if name in (judge or {})} | {"max_calls": 0}
+            # A log may not name a file to read.
+            options["judge_prompt"] = "qabench" if (judge or {}).get("prompt") == "qabench" else "auto"
         return options
 
     def rescored_prediction(self, record: Record) -> dict[str, Any]:

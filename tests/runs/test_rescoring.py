@@ -1,0 +1,133 @@
+"""A log's answers are scored again when it is read: edited scores are not used, and those of models are marked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from inspect_ai.log import read_eval_log, write_eval_log
+from openai_server import OpenAIServer
+from scripted_model import run
+
+from qabench.benchmarks.expertqa.tasks import expertqa
+from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
+from qabench.benchmarks.fastbook.tasks import fastbook_rag
+from qabench.benchmarks.felm.tasks import felm
+from qabench.cli import app
+from qabench.hub.results import read_reports
+from qabench.runs.log import read_run
+
+TASKS: dict[str, Any] = {
+    "fanoutqa": lambda: fanoutqa_closed_book("sample", lemmatizer="simplemma"),
+    "felm": lambda: felm("sample", "cot-cons", num_cons=3, prompt="qabench"),
+    "felm claims": lambda: felm("sample", claims=True, prompt="qabench"),
+    "fastbook": lambda: fastbook_rag("sample", k=3),
+    "expertqa": lambda: expertqa("sample", prompt="qabench"),
+}
+EDITED = {
+    "fanoutqa": ("acc.loose", 1.0),
+    "felm": ("tn", 5),
+    "felm claims": ("tn", 5),
+    "fastbook": ("recall@3", 1.0),
+    "expertqa": ("rougeL", 1.0),
+}
+
+
+def reply(messages: Any) -> Any:
+    """Return replies of all kinds; the same prompt always gets the same one."""
+    number = len(messages[-1].text)
+    kinds = [
+        "Segment 1:\nClaim 1. It is so.\nAnswer: 1",
+        "ALL_CORRECT, in 1998.",
+        ConnectionError("no"),
+        "Mars and Lima. Answer: 2",
+    ]
+    return kinds[number % len(kinds)]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("logs")
+    return {name: Path(run(task(), reply, folder, epochs=2).location) for name, task in TASKS.items()}
+
+
+def edited(log: Path, folder: Path, name: str, value: float) -> Path:
+    """Return a copy of a log in which every stored score of this name has another value."""
+    content = read_eval_log(str(log))
+    for sample in content.samples or []:
+        for score in (sample.scores or {}).values():
+            if isinstance(score.value, dict) and name in score.value:
+                score.value[name] = value
+    path = folder / log.name
+    write_eval_log(content, str(path))
+    return path
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_unedited_log_has_the_scores_of_its_answers(name: str, logs: dict[str, Path]) -> None:
+    evaluation = read_run(logs[name])
+    content = read_eval_log(str(logs[name]))
+    stored = {(str(sample.id), sample.epoch): sample.scores for sample in content.samples or []}
+    for record in evaluation.records:
+        for score in (stored[record.id, record.epoch] or {}).values():
+            numbers = {key: value for key, value in score.value.items() if value == value}  # type: ignore[union-attr]
+            assert numbers.items() <= record.scores.items()
+    assert evaluation.problems == [] and not evaluation.recorded
+    assert evaluation.scores()
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
+    column, value = EDITED[name]
+    path = edited(logs[name], tmp_path, column, value)
+    honest, forged = read_run(logs[name]), read_run(path)
+    assert {key: score.interval for key, score in forged.scores().items()} == {
+        key: score.interval for key, score in honest.scores().items()
+    }
+    assert forged.signatures == honest.signatures
+    (problem,) = forged.problems
+    assert problem.startswith("scores in the log that differ from those of its answers: ")
+    (report,) = read_reports(path)
+    assert report["scores"] == {key: score.interval.mean for key, score in honest.scores().items()}
+    printed = CliRunner().invoke(app, ["score", honest.benchmark, str(path)], env={"COLUMNS": "300"}).stdout
+    assert "scores in the log that differ" in printed
+
+
+def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai", reason="needs the extra judge")
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    with OpenAIServer() as server:
+        server.reply = lambda body: "It agrees. A"
+        judge = {"model": "judge", "base_url": server.base_url, "api_key": "none", "prompt": "qabench"}
+        task = fanoutqa_closed_book("sample", metrics="acc,judge", lemmatizer="simplemma", judge=judge)
+        log = Path(run(task, lambda messages: "Mars", tmp_path).location)
+        calls = len(server.calls)
+        honest = read_run(log).scores()["gpt"].interval.mean
+        path = edited(log, tmp_path / "forged", "gpt", 0.5)
+        cached = read_run(path)
+        assert cached.scores()["gpt"].interval.mean == honest != 0.5 and not cached.recorded and cached.problems
+        monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "another"))
+        uncached = read_run(path)
+        assert len(server.calls) == calls > 0
+    assert uncached.scores()["gpt"].interval.mean == 0.5 and list(uncached.recorded) == ["judge"]
+    assert "as recorded in the log" in uncached.deviations(uncached.scores()["gpt"])
+    assert not any("recorded" in said for said in uncached.deviations(uncached.scores()["acc.loose"]))
+
+
+def test_without_the_questions_scores_are_marked(tmp_path: Path) -> None:
+    import qabench.loading_scripts as scripts
+
+    questions = json.loads((scripts.FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(questions[:3]), encoding="utf-8")
+    task = fanoutqa_closed_book(questions=str(file), lemmatizer="simplemma")
+    path = Path(run(task, lambda messages: "Mars", tmp_path).location)
+    score = read_run(path).scores()["acc.loose"]
+    assert any("as recorded in the log" in said for said in read_run(path).deviations(score))
+    assert not read_run(path, file).recorded
