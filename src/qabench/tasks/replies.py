@@ -36,6 +36,7 @@ async def ask_model(
     messages: list[ChatMessage],
     state: TaskState | None = None,
     tools: Sequence[ToolDef] = (),
+    sample: int | None = None,
     **options: Any,
 ) -> ModelOutput:
     """Return the model's reply, from the cache of the run if it is there.
@@ -45,10 +46,13 @@ async def ask_model(
         messages: the conversation.
         state: the sample, in which the reply is counted.
         tools: the tools that the model may call.
+        sample: the number of the reply, if the same messages are sent several times.
         **options: generation options for this call only.
     """
     with timeouts_fail():
-        output = await model.generate(messages, tools, config=GenerateConfig(**options), **cache_argument(model))
+        output = await model.generate(
+            messages, tools, config=GenerateConfig(**options), **cache_argument(model, sample)
+        )
     if state is not None:
         count_replies(state)
     return output
@@ -95,11 +99,16 @@ WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
-def asked_with() -> dict[str, Any]:
+def asked_with(*, with_seed: bool = False) -> dict[str, Any]:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
     A user's options override the task's. Empty if the sample has made no call.
+
+    Args:
+        with_seed: whether the seed is returned as well, for replies that are sampled several times.
     """
     calls = [event for event in transcript().events if isinstance(event, ModelEvent)]
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
-    return {name: value for name, value in options.items() if name not in WITHOUT_EFFECT}
+    return {
+        name: value for name, value in options.items() if name not in WITHOUT_EFFECT or (with_seed and name == "seed")
+    }

@@ -47,16 +47,24 @@ def caching_replies(enabled: bool) -> Iterator[None]:
             os.environ[FOLDER_VARIABLE] = before
 
 
-def cache_argument(model: Model) -> dict[str, Any]:
+def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
     """Return the argument ``cache`` of a call of a model, which is not written to the log.
 
-    There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options decide.
+    There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options decide; but of
+    several samples of one prompt, none is cached there, because they would be equal.
+
+    Args:
+        model: the model.
+        sample: the number of the sample, if the same prompt is sent several times.
     """
     if not _caching.get():
-        return {}
+        return {} if sample is None else {"cache": False}
     if model not in _policies:  # the files of a model are looked at once
         _policies[model] = CachePolicy(expiry=None, scopes=model_identity(model))
-    return {"cache": _policies[model]}
+    policy = _policies[model]
+    if sample is not None:
+        policy = policy.model_copy(update={"scopes": policy.scopes | {"sample": str(sample)}})
+    return {"cache": policy}
 
 
 def model_identity(model: Model) -> dict[str, str]:

@@ -100,8 +100,10 @@ _COMMON: Declaration = {
     "retriever": Field(_is_lemmatizer, "retriever: lemmas by {value} instead of en_core_web_sm", absent=True),
     "pages": Field(("all",), "evidence: {value}", absent=True),
     "temperature": Field(_ZERO, "temperature: {value} instead of 0", absent=True),
-    # The authors' engines send no limit, except the one for Claude.
-    "max_tokens": Field(("512",), "max tokens: {value}, where the authors set no limit", absent=True),
+    "max_tokens": Field((), "max tokens: {value}, where the authors set no limit", absent=True),
+    "claude_max_tokens": Field(
+        ("512",), "max tokens: {value} instead of 512, the limit of the authors' engine", absent=True
+    ),
     "frequency_penalty": Field(_ZERO, absent=True),
     "presence_penalty": Field(_ZERO, absent=True),
     "best_of": Field(("1",), absent=True),

@@ -54,7 +54,13 @@ def fanoutqa_scorer(
         prediction = UNANSWERED if answer is None else answer
         items = [state.metadata["question"]], [loads(state.metadata["answer"])], [prediction]
         retrieval = state.metadata.get("signed", {})
-        data = {"benchmark": "fanoutqa", **(signed or {}), **retrieval, "only_score_answered": False, **_generation()}
+        data = {
+            "benchmark": "fanoutqa",
+            **(signed or {}),
+            **retrieval,
+            "only_score_answered": False,
+            **_generation(str(state.model)),
+        }
         async with concurrency("qabench scoring", limit):
             scores = await anyio.to_thread.run_sync(score_answers, *items, scorers, data)
         return _score(scores, answer)
@@ -92,7 +98,13 @@ def _scorers(metrics: str, lemmatizer: str, judge: dict[str, Any] | None, bleurt
     )
 
 
-def _generation() -> dict[str, Any]:
-    """The generation parameters of the sample's last call, for the signature."""
+def _generation(model: str) -> dict[str, Any]:
+    """Return the generation parameters of the sample's last call, for the signature.
+
+    The limit of tokens of Claude has its own name, because it is the only one that the authors send.
+    """
     plain = str | int | float
-    return {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}
+    options = {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}
+    if "claude" in model.lower() and "max_tokens" in options:
+        options["claude_max_tokens"] = options.pop("max_tokens")
+    return options

@@ -16,7 +16,7 @@ def _is_official_data(value: str) -> bool:
 
 
 _SCORING: Declaration = {
-    "k": IRRELEVANT,  # part of the score's name
+    "k": Field(lambda value: "10" in value.split(","), "k: {value} instead of 10, the cutoff of the published results"),
     "repair": Field(lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"),
     "options": Field(("official",), "options: {value}, which official scores do not have"),
 }
@@ -26,7 +26,11 @@ _METRIC: Declaration = {
 }
 # The fields of a retrieval system do not make its scores unofficial.
 _SYSTEM = ("chunker", "chunk_size", "overlap", "corpus", "method", "query", "model")
-_ANSWERS = ("config", "data", "prompt", "model", "rouge", "stemmer")
+_GENERATION = (
+    *("temperature", "max_tokens", "top_p", "top_k", "frequency_penalty", "presence_penalty", "stop_seqs"),
+    *("system_message", "logit_bias", "best_of", "reasoning_effort", "reasoning_tokens", "effort", "extra_body"),
+)
+_ANSWERS = ("config", "data", "prompt", "retriever_model", "passages", "rouge", "stemmer", *_SYSTEM, *_GENERATION)
 
 DECLARATIONS: Mapping[str, Declaration] = {
     "answer_component_mrr": _METRIC,

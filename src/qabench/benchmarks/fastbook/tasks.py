@@ -19,12 +19,12 @@ from qabench.benchmarks.fastbook.evaluate import detail, retrieval_columns, roug
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
 from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
 from qabench.benchmarks.fastbook.trec import doc_id
-from qabench.evaluation.signature import signature
+from qabench.evaluation.signature import digest, signature
 from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt
 from qabench.retrieval import Hits
 from qabench.tasks.common import answer_of, chosen, sample, task_metadata
 from qabench.tasks.metrics import column_means, mean_in_order
-from qabench.tasks.replies import ask
+from qabench.tasks.replies import ask, asked_with
 
 study_of = cache(load_study)
 """``load_study``, cached by its arguments."""
@@ -67,7 +67,9 @@ def fastbook_scorer(
     async def score(state: TaskState, target: Target) -> Score:
         row = next(row for row in study.questions if row["id"] == str(state.sample_id))
         hits, answer = state.metadata["hits"], answer_of(state)
-        return await anyio.to_thread.run_sync(_score, study, row, hits, answer, k, str(state.model), signed or {})
+        about = {**(signed or {}).get("answers", {}), "model": str(state.model), **_generation()}
+        retrieval = (signed or {}).get("retrieval", "")
+        return await anyio.to_thread.run_sync(_score, study, row, hits, answer, k, retrieval, about)
 
     return score
 
@@ -78,7 +80,7 @@ def _score(
     hits: list[list[Any]],
     answer: str | None,
     k: int,
-    model: str,
+    retrieval: str,
     signed: Mapping[str, Any],
 ) -> Score:
     chunks = study.corpus[row["chapter"]]
@@ -88,15 +90,21 @@ def _score(
     texts = [passage["text"] for passage in passages]
     scores = answer_component_scores([row["answer_context"]], [texts], k)
     (of_answer,), backend = rouge_columns([row["gold_standard_answer"]], [answer])
-    about = {**signed.get("answers", {}), "model": model, "rouge": backend, "stemmer": "porter"}
+    rouge = signature("fastbook_rouge", **signed, rouge=backend, stemmer="porter")
     return Score(
         value=retrieval_columns(scores)[0] | of_answer,
         answer=answer,
         metadata={
             "detail": detail(row, scores.ranks[0] or (), passages, k),
-            "signatures": {"retrieval": signed.get("retrieval", ""), "rouge": signature("fastbook_rouge", **about)},
+            "signatures": {"retrieval": retrieval, "rouge": rouge},
         },
     )
+
+
+def _generation() -> dict[str, Any]:
+    """Return the generation parameters of the sample's call, for the signature."""
+    plain = str | int | float
+    return {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}
 
 
 ANSWER_TOKENS = 500
@@ -189,8 +197,9 @@ def _asked(row: Mapping[str, Any], found: Hits, study: Study) -> Sample:
 
 def _signed(outcome: Outcome) -> dict[str, Any]:
     """Return the signature of the retrieval, and further fields for that of the answers."""
-    about = outcome.study.about
+    method = outcome.method
+    retriever = {"method": method.name, "query": method.asks, "retriever_model": method.model, "passages": outcome.k}
     return {
         "retrieval": outcome.signature,
-        "answers": {"config": about["config"], "data": about["data"], "prompt": PROMPT.label},
+        "answers": {**outcome.study.about, **retriever, "prompt": PROMPT.label},
     }

@@ -92,7 +92,11 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "evaluator": IRRELEVANT,
         "method": Field(("raw", "cot", "cot-cons", "link", "content"), absent=True),
         "by": Field(("segments",), "{value} are judged instead of segments", absent=True),
-        "samples": IRRELEVANT,  # the authors do not say how many
+        # The authors do not say how many samples they took.
+        "samples": Field(
+            lambda value: value != "1", "samples: {value}; the method takes the majority of several", absent=True
+        ),
+        "seed": _never("the seed {value} was sent with all samples; the authors send none"),
         "sampled_domains": Field(
             ("science",), "cot-cons in {value}: the authors' script has a prompt for it only in science", absent=True
         ),

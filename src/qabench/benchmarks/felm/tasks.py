@@ -116,7 +116,7 @@ def find_errors(**options: Any) -> Solver:
         outputs = await _outputs(state, asking, model, listed)
         replies = [answered(output) for output in outputs]
         found["replies"] = [asdict(reply) for reply in replies]
-        found["asking"] |= asking.generated_with(asked_with())
+        found["asking"] |= asking.generated_with(asked_with(with_seed=asking.samples > 1))
         state.store.set(STORE, found)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
             for reason in judged(row, replies, asking.read_as, listed).reasons:
@@ -144,10 +144,7 @@ async def _outputs(
     state.messages += messages
     if asking.samples == 1:
         return [await ask_model(model, messages, state)]
-    # Each sample has its own seed: otherwise Inspect's cache would return the same reply for all of them.
-    first = (state.epoch - 1) * asking.samples + 1
-    seeds = range(first, first + asking.samples)
-    return await collect(*(ask_model(model, messages, state, seed=seed) for seed in seeds))
+    return await collect(*(ask_model(model, messages, state, sample=number) for number in range(asking.samples)))
 
 
 def _interface(asking: FelmMethod, model: Model) -> dict[str, str]:

@@ -1,0 +1,116 @@
+"""Every option of a run that can change a score or a request changes a signature, or has a reason why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+from inspect_ai import eval as inspect_eval
+from inspect_ai.model import GenerateConfig
+from scripted_model import scripted
+
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.runs.log import read_run
+from qabench.runs.task_options import task_options
+from qabench.tasks.replies import WITHOUT_EFFECT
+
+SELECTS = "selects questions: fewer than all are a deviation of their own"
+DATA = "changes the questions, so the fields config and data"
+NO_CALLS = (
+    "an address, file or model of an engine, which is in the field corpus, ranker or model; tested with the engine"
+)
+LABELS = "changes the labels of claims, whose signature names who labeled"
+REASONS = {
+    **dict.fromkeys(("ids", "category", "domains", "fields", "chapters"), SELECTS),
+    **dict.fromkeys(("config", "questions", "split"), DATA),
+    **dict.fromkeys(("retriever", "corpus", "index", "search", "ranker", "encoder", "k", "wiki"), NO_CALLS),
+    **dict.fromkeys(("dense_model", "colbert_model", "chunk_size", "overlap", "chunker"), NO_CALLS),
+    **dict.fromkeys(("attributor", "nli_model"), LABELS),
+    "metrics": "changes which scores there are",
+    "judge": "the judge's model, endpoint and prompt are fields of its score",
+    "lemmatizer": "the field lemmatizer names the one that was found",
+    "tokenizer": "the field tokenizer names it; tested with the settings that fill the window",
+    "context_length": "part of the model that is evaluated",
+    "turns": "only with protocol qabench, which is a field",
+    "find": "needs an index; the field find",
+    "official_quirks": "the fields shown and suffix, where it has an effect",
+    "reply_format": "read by the scorer: the field replies",
+    "prompt": "without the authors' files, the only prompt is qabench's",
+    "protocol": "without the authors' files, the only protocol is qabench's",
+}
+# (benchmark, setting, option) -> another value than the default
+CHANGED: Mapping[tuple[str, str, str], Any] = {
+    ("fanoutqa", "closed-book", "lemmatizer"): "simplemma",
+    ("felm", "raw", "claims"): True,
+    ("felm", "raw", "reply_format"): "vicuna",
+    ("felm", "cot-cons", "num_cons"): 2,
+    ("fastbook", "rag", "method"): "fts",
+    ("fastbook", "rag", "query"): "keywords",
+    ("fastbook", "rag", "k"): 5,
+    ("fastbook", "rag", "chunk_size"): 300,
+    ("fastbook", "rag", "overlap"): 0,
+}
+UNCHANGED = {
+    "fail_on_refusal": "it never reaches the model",
+    "num_choices": "tasks read the first choice",
+}
+
+
+def signed(name: str, setting: str, folder: Path, **options: Any) -> dict[str, str]:
+    chosen = benchmark(name).setting(setting)
+    generation = {key: options.pop(key) for key in list(options) if key in GenerateConfig.model_fields}
+    arguments = {**chosen.arguments, "config": "sample", **options}
+    if "prompt" in {option.name for option in task_options(chosen)}:
+        arguments.setdefault("prompt", "qabench")
+    (log,) = inspect_eval(
+        f"qabench/{chosen.task}",
+        model=scripted(lambda messages: "Answer: 1"),
+        task_args=arguments,
+        limit=1,
+        log_dir=str(folder),
+        display="none",
+        **generation,
+    )
+    assert log.status == "success", log.error
+    return read_run(log.location).signatures
+
+
+def test_every_option_is_changed_or_has_a_reason() -> None:
+    for name in benchmark_names():
+        for setting in benchmark(name).settings:
+            for option in task_options(setting):
+                changed = {key[2] for key in CHANGED if key[0] == name}
+                assert option.name in changed | set(REASONS), (name, setting.name, option.name)
+
+
+@pytest.mark.parametrize("key", CHANGED, ids="-".join)
+def test_another_value_has_another_signature(key: tuple[str, str, str], tmp_path: Path) -> None:
+    name, setting, option = key
+    base = {"lemmatizer": "auto"} if option == "lemmatizer" else {}
+    before = signed(name, setting, tmp_path, **base)
+    after = signed(name, setting, tmp_path, **{option: CHANGED[key]})
+    if option == "lemmatizer":  # "auto" is simplemma without spaCy's model
+        assert "lemmatizer:simplemma" in after["acc"]
+    else:
+        assert all(before[family] != after[family] for family in before), (before, after)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"), [("fanoutqa", "closed-book"), ("felm", "raw"), ("expertqa", "closed"), ("fastbook", "rag")]
+)
+def test_generation_options_change_the_signature(name: str, setting: str, tmp_path: Path) -> None:
+    before = signed(name, setting, tmp_path)
+    for option, value in {"temperature": 0.7, "max_tokens": 77, "top_p": 0.5, "system_message": "Be brief."}.items():
+        after = signed(name, setting, tmp_path, **{option: value})
+        families = [family for family in before if family not in ("run", "retrieval")]
+        assert families and all(before[family] != after[family] for family in families), (option, before, after)
+
+
+def test_every_generation_option_is_recorded_or_has_a_reason() -> None:
+    changing = set(GenerateConfig.model_fields) - WITHOUT_EFFECT - set(UNCHANGED)
+    assert {"temperature", "max_tokens", "top_p", "top_k", "stop_seqs", "extra_body", "fallback_models"} <= changing
