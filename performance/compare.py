@@ -5,7 +5,7 @@
 Each revision has a process per script, with the package of that revision and the scripts of this checkout. They take
 turns as A B B A, so that a drift of the machine's speed affects both. The ratio (this checkout to REV) is the geometric
 mean over these groups of four, with a bootstrap interval. A case is slower if the ratio is at least 1.1 and the whole
-interval is above 1; the exit code is then 1. ``--slowdown 20`` makes this checkout 20% slower, to try the comparison.
+interval is above 1; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from cases import HERE, Case, cases_of, cpu_seconds, script_names, timed
@@ -32,15 +31,11 @@ CLOCKS = {"cpu": cpu_seconds, "wall": time.perf_counter}
 class Worker:
     """A process with the package of one checkout, which runs a case when it is asked to."""
 
-    def __init__(self, checkout: Path, folder: Path, given: argparse.Namespace, script: str, slowdown: float) -> None:
+    def __init__(self, checkout: Path, folder: Path, given: argparse.Namespace, script: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(link_package(checkout, folder))}
         command = [sys.executable, __file__, "--serve", script, "--size", str(given.size), "--clock", given.clock]
         self.process = subprocess.Popen(
-            [*command, "--slowdown", str(slowdown)],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def next_case(self) -> str:
@@ -88,22 +83,13 @@ def serve(given: argparse.Namespace) -> None:
     case: Case | None = None
     for line in sys.stdin:
         if case and line == "run\n":
-            answer = str(slowed(case, CLOCKS[given.clock], 1 + given.slowdown / 100))
+            answer = str(timed(case.ours, CLOCKS[given.clock]).seconds)
         elif case := next(cases, None):
             case.ours()  # imports, compiles and builds what it needs
             answer = case.name
         else:
             answer = ""
         print(answer, file=output, flush=True)
-
-
-def slowed(case: Case, clock: Callable[[], float], factor: float) -> float:
-    """The seconds of a case, made longer by a factor."""
-    seconds = timed(case.ours, clock).seconds
-    end = clock() + seconds * (factor - 1)
-    while clock() < end:
-        pass
-    return seconds * factor
 
 
 def largest_size(script: str, size: int) -> int | None:
@@ -136,7 +122,6 @@ def main() -> None:
     parser.add_argument(
         "--clock", choices=CLOCKS, default="cpu", help="cpu: of the process and of its processes that have ended"
     )
-    parser.add_argument("--slowdown", type=float, default=0.0, metavar="PERCENT")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
@@ -154,8 +139,8 @@ def main() -> None:
 
 def show(script: str, other: Path, folder: Path, given: argparse.Namespace) -> int:
     """Prints the ratios of a script's cases; returns the number of cases that are slower."""
-    old = Worker(other, folder / "old", given, script, 0.0)
-    new = Worker(ROOT, folder / "new", given, script, given.slowdown)
+    old = Worker(other, folder / "old", given, script)
+    new = Worker(ROOT, folder / "new", given, script)
     slower = 0
     while case := new.next_case():
         old.next_case()

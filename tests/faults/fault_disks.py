@@ -14,18 +14,7 @@ from pathlib import Path
 
 from fault_child import Child, command
 from fault_harness import Campaign
-from fault_kills import (
-    CONTENT,
-    SAMPLE,
-    SOURCES,
-    TEXTS,
-    expected_scores,
-    expected_tree,
-    offline,
-    small_indexes,
-    tree,
-)
-from openai_server import OpenAIServer
+from fault_kills import SAMPLE, TEXTS, expected_scores, expected_tree, offline, small_indexes, tree
 
 from qabench.retrieval import BM25Index
 
@@ -120,80 +109,7 @@ class Build:
         return out.exists()
 
 
-class Mirror:
-    """``fetch --mirror``, from a folder."""
-
-    largest = 250
-
-    def child(self, folder: Path, place: Path) -> Child:
-        source = folder / "from"
-        for one in SOURCES:
-            path = source / one.mirror_path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(CONTENT[one.path])
-
-        def work() -> int:
-            from qabench.sources import write_mirror
-
-            return int(not all(result.ok for result in write_mirror(SOURCES, place / "mirror")))
-
-        variables = {**offline(place), "QABENCH_MIRROR": str(source)}
-        return Child(work, folder, **variables)
-
-    def whole(self, place: Path) -> bool:
-        found = 0
-        for one in SOURCES:
-            path = place / "mirror" / one.mirror_path
-            if path.exists() and path.read_bytes() != CONTENT[one.path]:
-                raise AssertionError("a part of a file")
-            found += path.exists()
-        return found == len(SOURCES)
-
-
-class Judge:
-    """The cache of replies. Without space, replies are kept in memory: the run has all of them."""
-
-    largest = 120
-
-    def __init__(self, server: OpenAIServer) -> None:
-        self.server = server
-
-    def child(self, folder: Path, place: Path) -> Child:
-        url = self.server.base_url
-
-        def work() -> int:
-            from qabench.llm.cache import ReplyCache
-            from qabench.llm.client import ChatClient
-            from qabench.llm.endpoint import Endpoint
-            from qabench.llm.exchange import ChatRequest
-            from qabench.llm.running import run_sync
-
-            client = ChatClient(Endpoint(url, "k"), ReplyCache(place / "replies.sqlite"), concurrency=8)
-            outcomes = run_sync(client.complete([ChatRequest("m", (("user", f"{i}" * 50),)) for i in range(40)]))
-            if any(outcome.reply is None or not outcome.reply.text.endswith("C") for outcome in outcomes):
-                raise AssertionError("a reply is lost in memory")
-            return 0
-
-        return Child(work, folder)
-
-    def whole(self, place: Path) -> bool:
-        return True
-
-
-@functools.cache
-def server() -> OpenAIServer:
-    running = OpenAIServer()
-    running.__enter__()
-    return running
-
-
-OPERATIONS: list[Callable[[], Score | Index | Build | Mirror | Judge]] = [
-    Score,
-    Index,
-    Build,
-    Mirror,
-    lambda: Judge(server()),
-]
+OPERATIONS = [Score, Index, Build]
 
 
 def full_disk(chance: random.Random, folder: Path) -> str:

@@ -20,24 +20,8 @@ from qabench.retrieval.bm25.storage import CHECKSUMS, START, checksums
 
 ROWS = [{"text": f"w{i % 7} w{i % 31} w{i % 97} w{i * i % 211} é{i}", "kind": i % 3} for i in range(3000)]
 QUERIES = ["w1 w2 w3", "w96 é17", "w5 w5 w210 é2999 nothing", ""]
-JUNK: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2**31,
-    2**63,
-    10**30,
-    0.5,
-    float("nan"),
-    float("inf"),
-    "",
-    "x",
-    "<f8",
-    "<i4",
-    "|O",
-]
+JUNK: list[Any] = [None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), "", "x"]
+JUNK += ["<f8", "<i4", "|O"]
 JUNK += ["\ud800", [], [1], ["x"], {}, {"x": 1}, [[[]]], ["<f8", 10**9, 64, 0], ["<i4", 1, -64, None]]
 
 
@@ -118,13 +102,8 @@ def craft_array(header: dict[str, Any], body: bytearray, chance: random.Random) 
     name = chance.choice([name for name in header["arrays"] if not name.endswith(tuple(CHECKSUMS))])
     dtype, length, place, _ = header["arrays"][name]
     array = np.frombuffer(body, dtype=dtype, count=length, offset=place)
-    extremes = (
-        (-1, 2**31 - 1, length)
-        if array.dtype.kind == "i"
-        else (0, 255)
-        if array.dtype.kind == "u"
-        else (float("nan"), float("inf"), -1.0)
-    )
+    by_kind = {"i": (-1, 2**31 - 1, length), "u": (0, 255)}
+    extremes = by_kind.get(array.dtype.kind, (float("nan"), float("inf"), -1.0))
     for _ in range(chance.choice((1, 3, 100))):
         array[chance.randrange(length)] = chance.choice(extremes)
     renew_checksums(header, body, name)

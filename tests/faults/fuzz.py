@@ -1,10 +1,9 @@
 """Random and mutated inputs for every reader and parser.
 
-python tests/faults/fuzz.py [TARGET ...] [--inputs N] [--minutes M] [--seed S] [--atheris]
+python tests/faults/fuzz.py [TARGET ...] [--inputs N] [--minutes M] [--seed S]
 
-Without ``--atheris``, inputs are mutations of the good inputs of each target, reproducible by the seed. With it,
-libFuzzer searches for inputs that reach new code (``pip install atheris``). An input that breaks a target is written to
-tests/faults/cases, where the tests run it from then on.
+Inputs are mutations of the good inputs of each target, reproducible by the seed. An input that breaks a target is
+written to tests/faults/cases, where the tests run it from then on.
 """
 
 from __future__ import annotations
@@ -17,56 +16,29 @@ import time
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 warnings.simplefilter("ignore")
 
-PIECES = [
-    *(bytes([byte]) for byte in b"[]{}\":,.-+0123456789eE \n\t\\/<>&;#'()!?=|*_`~^%$@\x00\x1b\x7f"),
-    *("é", "½", "²", "٣", "\u2028", "\ufeff", "\U0001f600", "İ", "ﬁ", "\u202e"),
-    *(
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\xbd",
-        b"\\ud83d",
-        b"\\u0000",
-        b"null",
-        b"true",
-        b"NaN",
-        b"Infinity",
-        b"1e999",
-        b"&a ",
-        b"*a",
-    ),
-    *(
-        b"<![",
-        b"<!--",
-        b"]]>",
-        b"<td colspan=",
-        b"</",
-        b"&#x110000;",
-        b"'''",
-        b'"""',
-        b"{}" * 60,
-        b"[" * 120,
-        b"9" * 5000,
-    ),
-    *(
-        b"yes",
-        b"no",
-        b"segment ",
-        b"claim ",
-        b"Sources:",
-        b"[1]",
-        b"e.g. ",
-        b"Dr. ",
-        b"http://",
-        b"?key=",
-        b"-1",
-        b"A1" * 40,
-    ),
+PIECES: list[bytes | str] = [
+    bytes([byte]) for byte in b"[]{}\":,.-+0123456789eE \n\t\\/<>&;#'()!?=|*_`~^%$@\x00\x1b\x7f"
+]
+PIECES += ["é", "½", "²", "٣", "\u2028", "\ufeff", "\U0001f600", "İ", "ﬁ", "\u202e", b"\xff", b"\xc3", b"\xed\xa0\xbd"]
+WORDS = r"\ud83d \u0000 null true NaN Infinity 1e999 &a *a <![ <!-- ]]> </ &#x110000; yes no e.g. Dr. http:// ?key="
+PIECES += WORDS.split()
+PIECES += [
+    "<td colspan=",
+    "'''",
+    '"""',
+    "{}" * 60,
+    "[" * 120,
+    "9" * 5000,
+    "segment ",
+    "claim ",
+    "Sources:",
+    "[1]",
+    "A1" * 40,
 ]
 BYTES = [piece if isinstance(piece, bytes) else piece.encode() for piece in PIECES]
 LONGEST = 400  # of most inputs
@@ -129,39 +101,13 @@ def store(name: str, data: bytes) -> None:
     (folder / f"{name}--{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
 
 
-def with_atheris(names: list[str], inputs: int, minutes: float, seed: int) -> None:
-    """libFuzzer over all targets: the first byte of an input chooses the target."""
-    import atheris
-
-    with atheris.instrument_imports(include=["qabench"]):
-        from fuzz_targets import TARGETS, check
-    chosen = [TARGETS[name] for name in names]
-
-    def one(data: bytes) -> None:
-        if data:
-            check(chosen[data[0] % len(chosen)], data[1:])
-
-    arguments: list[Any] = [f"-runs={inputs}", f"-max_total_time={int(minutes * 60)}", f"-seed={seed + 1}"]
-    atheris.Setup([sys.argv[0], *arguments, "-max_len=600", "-print_final_stats=1", "-close_fd_mask=1"], one)
-    atheris.Fuzz()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--atheris", action="store_true")
     options = parser.parse_args()
-    if options.atheris:
-        if not options.targets:
-            import re
-
-            text = (HERE / "fuzz_targets.py").read_text(encoding="utf-8")
-            options.targets = re.findall(r'^    "([a-z-]+)": Target', text, re.MULTILINE)
-        with_atheris(options.targets, options.inputs, options.minutes, options.seed)
-        return 0
     from fuzz_targets import TARGETS
 
     begin = time.monotonic()
