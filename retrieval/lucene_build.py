@@ -137,7 +137,6 @@ def zim_documents(path: Path, unreadable: list[tuple[str, str]], passage: int = 
         MissingExtra: libzim or markdownify is not installed.
     """
     file = ZimFile(path)
-    file.verify()
     article_to_markdown("")  # raises MissingExtra here instead of in all processes
     parse = partial(_zim_part, path, passage)
     parts = range(0, file.size, ENTRIES_PER_PART)

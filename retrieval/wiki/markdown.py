@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from typing import Any
 
 from qabench.errors import MissingExtra
@@ -21,6 +22,12 @@ EFFORTS = (
     ("comments and declarations", re.compile(r"<[!?]"), 5_000),
     ("list items", re.compile(r"<li\b", re.IGNORECASE), 20_000),
 )
+
+
+# Tags that need an end; the parser nests what follows in those that have none.
+VOID = "area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr"
+TAG = re.compile(rf"<(/?)(?!(?:{VOID})\b)([a-z]\w*)\b[^<>]*+(?<!/)>", re.IGNORECASE)
+MOST_OPEN_TAGS = 1_000
 
 
 def to_markdown(html: str) -> str:
@@ -103,6 +110,15 @@ def _check_effort(html: str) -> None:
     for what, pattern, most in EFFORTS:
         if len(html) > most and (count := sum(1 for _ in pattern.finditer(html))) > most:
             raise PageUnreadable(f"the page's HTML has {count:,} {what}, more than {most:,}")
+    count_of: Counter[str] = Counter()
+    depth = 0
+    for end, name in TAG.findall(html):
+        change = -1 if end else 1
+        if count_of[name] + change >= 0:  # an end without a beginning is ignored
+            count_of[name] += change
+            depth += change
+        if depth > MOST_OPEN_TAGS:
+            raise PageUnreadable(f"the page's HTML is nested too deeply: more than {MOST_OPEN_TAGS:,} open tags")
 
 
 @functools.cache

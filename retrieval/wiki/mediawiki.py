@@ -225,14 +225,24 @@ def _redirect_target(html: str) -> str | None:
     """The title of the target of a redirect page, or None if the page is not a redirect."""
     if 'class="redirectMsg"' not in html:
         return None
-    link = parsed(html).select_one(".redirectMsg .redirectText a")
+    part = parsed(html)
+    for name in ("redirectMsg", "redirectText"):
+        part = part and part.find(class_=name)
+    link = part and part.find("a")
     return str(link.get_text()).partition("#")[0] if link else None
 
 
 def _options(html: str) -> list[str]:
-    """The titles that a disambiguation page lists, sorted: the first link of each list item outside the contents."""
-    items = [item for item in parsed(html).find_all("li") if "tocsection" not in "".join(item.get("class") or [])]
-    return sorted(item.a.get_text() for item in items if item.a)
+    """Return the titles that a disambiguation page lists, sorted: the first link of each item outside the contents."""
+    titles, visited = [], set()
+    for link in parsed(html).find_all("a"):
+        element = link.parent
+        while element is not None and id(element) not in visited:  # an element that was visited has an earlier link
+            visited.add(id(element))
+            if element.name == "li" and "tocsection" not in "".join(element.get("class") or []):
+                titles.append(link.get_text())
+            element = element.parent
+    return sorted(titles)
 
 
 def _why_missing(answer: dict[str, Any], page: WikiPage) -> str:

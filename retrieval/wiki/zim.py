@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.files import cache_dir, write_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
+from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage
 
 SUFFIX = ".zim"
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
 HTML = "text/html"
 MAX_REDIRECTS = 8
+LARGE = 4 << 30  # bytes; checking a larger file takes minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ class ZimFile:
             self._archive = Archive(self.path)
         except RuntimeError as error:
             raise InputError(f"cannot read {self.path} as a ZIM file: {error}") from None
+        self._verify()
 
     @property
     def name(self) -> str:
@@ -65,10 +71,24 @@ class ZimFile:
         """The number of entries: articles, redirects, images and others."""
         return int(self._archive.all_entry_count)
 
-    def verify(self) -> None:
-        """Reads the whole file and raises InputError if its checksum differs: libzim does not notice all damage."""
-        if self._archive.has_checksum and not self._archive.check():
+    def _verify(self) -> None:
+        """Compare the file with its checksum, once until it changes, because libzim does not notice all damage.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        size = int(self._archive.filesize)
+        changed = self.path.stat().st_mtime_ns if self.path.exists() else 0  # a split file has only parts
+        state = f"{self.path.absolute()} {self.uuid} {size} {changed}"
+        record = cache_dir() / "checked-zim-files" / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
+        if not self._archive.has_checksum or record.exists():
+            return
+        if size > LARGE:
+            warnings.warn(f"checking {self.path} ({size >> 30} GiB) once, which can take minutes", stacklevel=4)
+        if not self._archive.check():
             raise InputError(f"{self.path} is damaged: its content does not match its checksum; download it again")
+        with suppress(QabenchError):  # a cache that cannot be written
+            write_text(record, state)
 
     def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str] | None]:
         """The entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
@@ -87,20 +107,18 @@ class ZimFile:
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """The page with this title, after redirects; see ``Wikipedia.lookup``. A disambiguation page is a page."""
-        entry = self._found(WikiPage(title))
-        return WikiPage(entry.title, url=entry.path)
+        with self._errors():
+            entry = self._entry_of(WikiPage(title))
+            return WikiPage(entry.title, url=entry.path)
 
     def content(self, evidence: Any) -> str:
         """A page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
         page = WikiPage.of(evidence)
-        entry = self._found(page)
-        try:
-            html = _article(entry).html
-        except RuntimeError as error:
-            raise PageUnreadable(f"{self.path} is damaged: {entry.path!r} cannot be read ({error})") from None
-        text = article_to_markdown(decoded(html))
+        with self._errors():
+            article = _article(self._entry_of(page))
+        text = article_to_markdown(decoded(article.html))
         if not text.strip():
-            raise PageMissing(page, f"the page {entry.path!r} of {self.path} is blank")
+            raise PageMissing(page, f"the page {article.path!r} of {self.path} is blank")
         return text
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
@@ -110,23 +128,30 @@ class ZimFile:
         from libzim.search import Query, Searcher
         from libzim.suggestion import SuggestionSearcher
 
-        try:
+        query = _encodable(query)
+        with self._errors():
             if self._archive.has_fulltext_index:
-                found = Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
+                paths = Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
             else:
-                found = SuggestionSearcher(self._archive).suggest(query).getResults(0, results)
-            entries = [self._archive.get_entry_by_path(path) for path in found]
-        except RuntimeError as error:
-            raise WikiError(f"cannot search {self.path}: {error}") from None
-        return [WikiPage(entry.title, url=entry.path) for entry in entries]
+                paths = SuggestionSearcher(self._archive).suggest(query).getResults(0, results)
+            entries = [self._archive.get_entry_by_path(path) for path in paths]
+            return [WikiPage(entry.title, url=entry.path) for entry in entries]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn the exceptions of libzim for damaged files into ``PageUnreadable``."""
+        try:
+            yield
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise PageUnreadable(f"{self.path} is damaged: {error}") from None
 
     def _is_article(self, entry: Any) -> bool:
         if entry.is_redirect or not (self._archive.has_new_namespace_scheme or entry.path.startswith(OLD_ARTICLES)):
             return False
         return bool(entry.get_item().mimetype.startswith(HTML))
 
-    def _found(self, page: WikiPage) -> Any:
-        """The entry of a page, after redirects."""
+    def _entry_of(self, page: WikiPage) -> Any:
+        """Return the entry of a page, after redirects."""
         for entry in self._candidates(page):
             target = self._target(page, entry)
             if self._is_article(target):
@@ -134,7 +159,7 @@ class ZimFile:
         raise PageMissing(page, f"{self.path} has no page with this title")
 
     def _candidates(self, page: WikiPage) -> Iterator[Any]:
-        for path in ([page.url] if page.url else []) + _paths(page.title):
+        for path in ([_encodable(page.url)] if page.url else []) + _paths(page.title):
             if self._archive.has_entry_by_path(path):
                 yield self._archive.get_entry_by_path(path)
         for title in _spellings(page.title):
@@ -168,7 +193,7 @@ def decoded(html: bytes) -> str:
 
 @functools.lru_cache(maxsize=2)
 def opened(path: Path, process: int) -> ZimFile:
-    """A file that stays open in this process; ``process`` is its id, so that forked processes open their own."""
+    """Return a file that stays open in this process; ``process`` is its id, so that forked processes open their own."""
     return ZimFile(path)
 
 
@@ -178,10 +203,15 @@ def _article(entry: Any) -> Article:
 
 def _spellings(title: str) -> list[str]:
     """The title, and with a capital first letter, which pages of Wikipedia have."""
-    title = title.strip().replace("_", " ")
+    title = _encodable(title).strip().replace("_", " ")
     return list(dict.fromkeys((title, title[:1].upper() + title[1:]))) if title else []
 
 
 def _paths(title: str) -> list[str]:
-    names = [one.replace(" ", "_") for one in _spellings(title)]
+    names = [spelling.replace(" ", "_") for spelling in _spellings(title)]
     return [folder + name for name in names for folder in ("", OLD_ARTICLES)]
+
+
+def _encodable(text: str) -> str:
+    """Return a text without lone surrogates, which libzim cannot encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -93,7 +93,29 @@ def test_damaged_files(zim: Path, tmp_path: Path) -> None:
     data[-1] ^= 1  # of the checksum: libzim opens the file, and reads all pages
     (tmp_path / "changed.zim").write_bytes(data)
     with pytest.raises(InputError, match=r"changed\.zim is damaged: its content does not match its checksum"):
-        list(zim_documents(tmp_path / "changed.zim", []))
+        ZimFile(tmp_path / "changed.zim")
+
+
+def test_a_file_is_checked_once(zim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    copy = tmp_path / "birds.zim"
+    copy.write_bytes(zim.read_bytes())
+    ZimFile(copy)
+    records = list((tmp_path / "cache" / "checked-zim-files").iterdir())
+    ZimFile(copy)
+    assert list((tmp_path / "cache" / "checked-zim-files").iterdir()) == records and len(records) == 1
+    data = bytearray(copy.read_bytes())
+    data[-1] ^= 1
+    copy.write_bytes(data)
+    with pytest.raises(InputError, match="is damaged"):
+        ZimFile(copy)
+
+
+def test_lone_surrogates(zim: Path) -> None:
+    file = ZimFile(zim)
+    assert isinstance(file.search("wading \ud800"), list)
+    with pytest.raises(PageMissing):
+        file.content({"title": "Mute \ud800 swan", "url": "\ud800"})
 
 
 def test_passages_are_those_of_fanoutqa(zim: Path) -> None:
@@ -103,7 +125,7 @@ def test_passages_are_those_of_fanoutqa(zim: Path) -> None:
     assert len(expected) > 2
     assert [one["contents"] for one in documents if one["title"] == "Grey heron"] == expected
     assert len({one["id"] for one in documents}) == len(documents) == 32 + len(expected)
-    assert unreadable == [("Deep", "the page's HTML is nested too deeply to be converted to Markdown")]
+    assert unreadable == [("Deep", "the page's HTML is nested too deeply: more than 1,000 open tags")]
 
 
 def test_the_commands(zim: Path) -> None:
