@@ -374,7 +374,7 @@ def served(app: Path, folder: Path) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5) as reply:
+        with urllib.request.urlopen(url, timeout=60) as reply:
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False

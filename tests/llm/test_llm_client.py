@@ -97,10 +97,12 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     server.fault = lambda number, body: FAULTS[name] if number == 0 else None
-    client = client_for(server, tmp_path, timeout=1.5 if name in ("late", "dripping") else 30.0)
+    slow = name in ("late", "dripping")  # on a busy machine, the next tries may time out, too
+    client = client_for(server, tmp_path, timeout=1.5 if slow else 30.0, retries=9 if slow else 3)
     (outcome,) = complete(client, requests_for("q"))
     assert outcome.reply and outcome.reply.text.endswith("C")
-    assert (client.calls, len(server.calls), client.retried) == (2, 2, 1)
+    assert client.calls == len(server.calls) == client.retried + 1
+    assert client.calls == 2 or (slow and client.calls > 2)
 
 
 @pytest.mark.parametrize("name", ["429", "500", "dropped", "malformed", "no choices"])

@@ -179,8 +179,8 @@ def test_html_takes_linear_time(part: str, read: Callable[[str], object]) -> Non
     seconds = []
     for size in (20_000, 200_000):
         html = (part * size)[:size]
-        start = time.perf_counter()
+        start = time.thread_time()
         with contextlib.suppress(PageUnreadable):
             read(html)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.thread_time() - start)
     assert seconds[1] < 30 * seconds[0] + 3.0

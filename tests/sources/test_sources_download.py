@@ -214,7 +214,9 @@ def test_stalled_server_times_out_and_is_resumed(server: FaultServer, monkeypatc
     monkeypatch.setattr(download_module, "READ_SECONDS", 1.5)
     server.faults.append(Fault(chunk=200_000, pause=4.0))
     assert_fetched()
-    assert [request.range for request in server.requests] == [None, "bytes=200000-"]
+    # On a busy machine, a later request may time out, too.
+    ranges = [request.range for request in server.requests]
+    assert ranges[:2] == [None, "bytes=200000-"] and None not in ranges[1:]
 
 
 def test_an_unreachable_host_is_tried_once_per_file(

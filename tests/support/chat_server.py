@@ -57,7 +57,7 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     give_up = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < give_up and server.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=5):
+            with urllib.request.urlopen(url, timeout=60):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)

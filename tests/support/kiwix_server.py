@@ -53,7 +53,7 @@ class KiwixServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.terminate()
-        self._server.wait(timeout=10)
+        self._server.wait(timeout=60)
 
     def _made_zim(self) -> Path:
         html = self.folder / "html"

@@ -88,7 +88,7 @@ class MediaWikiServer:
     def __exit__(self, *_: object) -> None:
         # If only PHP's web server is stopped, its workers continue.
         os.killpg(self._server.pid, signal.SIGTERM)
-        self._server.wait(timeout=10)
+        self._server.wait(timeout=60)
 
     def _install(self) -> None:
         (self.folder / "data").mkdir(parents=True)
@@ -127,7 +127,7 @@ def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=10) as response:
+            with urllib.request.urlopen(url, timeout=60) as response:
                 response.read()
                 return
         except urllib.error.HTTPError as error:
