@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qabench.evaluation.comparison import Comparison
+from qabench.evaluation.comparison import Comparison, Pair
 from qabench.evaluation.scores import Score
-from qabench.stats import Pair
 
 NAMED = 3  # systems that a sentence names; the others are counted
 
