@@ -26,7 +26,7 @@ class WebCache:
         self.folder = folder or cache_dir() / FOLDER
 
     def get(self, kind: str, key: str, max_age: float | None = None) -> dict[str, Any] | None:
-        """The entry of a key, or None if there is none, or if it is older than ``max_age`` seconds."""
+        """Return the entry of a key, or None if there is none, or if it is older than ``max_age`` seconds."""
         try:
             entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
             if entry["key"] != key or (max_age is not None and time.time() - entry["time"] > max_age):
@@ -37,7 +37,7 @@ class WebCache:
         return value
 
     def put(self, kind: str, key: str, value: dict[str, Any]) -> None:
-        """Stores an entry. Raises QabenchError if it cannot be written."""
+        """Store an entry. Raises QabenchError if it cannot be written."""
         entry = json.dumps({"key": key, "time": time.time(), "value": value}).encode()
         with replacing(self._path(kind, key)) as file:
             file.write(gzip.compress(entry, compresslevel=6, mtime=0))

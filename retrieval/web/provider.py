@@ -81,24 +81,24 @@ class PageLimits:
     private_addresses: bool = False
 
 
-def page_limits(given: Mapping[str, Any], where: str) -> PageLimits:
-    """The limits of a configuration; the others have their defaults.
+def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
+    """Return the limits of a configuration; the others have their defaults.
 
     Raises:
         InputError: an unknown name, a value of another type, or a number out of range; names ``where``.
     """
     types: dict[str, type] = {field.name: type(getattr(PageLimits(), field.name)) for field in fields(PageLimits)}
-    for name, value in given.items():
+    for name, value in settings.items():
         if name not in types:
             raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(types)}")
-        wanted = types[name]
+        kind = types[name]
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if (wanted is bool and not isinstance(value, bool)) or (wanted is not bool and not number):
-            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be of type {wanted.__name__}")
+        if (kind is bool and not isinstance(value, bool)) or (kind is not bool and not number):
+            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be of type {kind.__name__}")
         least = 0 if name in ("delay", "redirects") else 1
-        if wanted is not bool and value < least:
+        if kind is not bool and value < least:
             raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be at least {least}")
-    return PageLimits(**{name: types[name](value) for name, value in given.items()})
+    return PageLimits(**{name: types[name](value) for name, value in settings.items()})
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ class SearchProvider:
 
     @property
     def endpoint(self) -> str:
-        """The URL with its environment variables filled in."""
+        """Return the URL with its environment variables filled in."""
         return self._filled(self.url)
 
     def request(self, query: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """The parameters and headers for a query, with secrets."""
+        """Return the parameters and headers for a query, with secrets."""
         count = str(self.pages.results)
         params = {
             name: self._filled(value).replace("{count}", count).replace("{query}", query)
@@ -151,22 +151,22 @@ class SearchProvider:
         return params, {name: self._filled(value) for name, value in self.headers.items()}
 
     def key(self, query: str) -> str:
-        """What the results of a query depend on, without secrets."""
+        """Return what the results of a query depend on, without secrets."""
         return json.dumps([self.method, self.url, dict(self.params), self.pages.results, self.results, query])
 
     def redacted(self, text: str) -> str:
-        """A text without the values of the provider's environment variables, except for those of its address."""
+        """Return a text without the values of the provider's environment variables, except for those of its address."""
         for name, value in self.values.items():
             if len(value) > 2 and f"${{{name}}}" not in self.url:
                 text = text.replace(value, "[redacted]")
         return text
 
     def _filled(self, text: str) -> str:
-        return VARIABLE.sub(lambda found: self.values[found[1]].rstrip("/"), text)
+        return VARIABLE.sub(lambda match: self.values[match[1]].rstrip("/"), text)
 
 
 def load_provider(search: str) -> SearchProvider:
-    """The provider of a preset or a TOML file.
+    """Return the provider of a preset or a TOML file.
 
     Args:
         search: "google" (Google Programmable Search), "searxng" (a SearXNG server), or the path of a TOML file. A file
@@ -198,9 +198,9 @@ def load_provider(search: str) -> SearchProvider:
 
 
 def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set[str]) -> SearchProvider:
-    allowed = {one.name: one for one in fields(SearchProvider) if one.name not in ("name", "values")}
+    allowed = {item.name for item in fields(SearchProvider) if item.name not in ("name", "values")}
     if unknown := [key for key in settings if key not in allowed]:
-        raise InputError(f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(allowed)}")
+        raise InputError(f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(sorted(allowed))}")
     if missing := [key for key in ("url", "results", "address") if key not in settings]:
         raise InputError(f"{where}: {missing[0]!r} is missing; required: url, results, address")
     for key, value in settings.items():
@@ -209,14 +209,14 @@ def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set
             raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {_kind(table, flag)}")
     if (method := settings.get("method", "GET")) not in ("GET", "POST"):
         raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
-    if wrong := [one for one, value in settings.get("headers", {}).items() if not isinstance(value, str)]:
+    if wrong := [name for name, value in settings.get("headers", {}).items() if not isinstance(value, str)]:
         raise InputError(f"{where}: the header {wrong[0]!r} must be a string")
     pages = page_limits(settings.get("pages", {}), where)
-    made = SearchProvider(name, **{**settings, "pages": pages})
-    made = replace(made, values=_values(made, where, variables))
-    if urlsplit(made.endpoint).scheme not in ("http", "https"):
-        raise InputError(f"{where}: the URL is {made.endpoint!r}; it must begin with http:// or https://")
-    return made
+    provider = SearchProvider(name, **{**settings, "pages": pages})
+    provider = replace(provider, values=_values(provider, where, variables))
+    if urlsplit(provider.endpoint).scheme not in ("http", "https"):
+        raise InputError(f"{where}: the URL is {provider.endpoint!r}; it must begin with http:// or https://")
+    return provider
 
 
 def _variables(settings: Mapping[str, Any]) -> set[str]:

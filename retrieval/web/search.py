@@ -30,7 +30,7 @@ class Searcher:
         self._client = HttpClient(retry=retry, seconds=60.0, read_seconds=30.0, headers=headers)
 
     def search(self, query: str) -> list[str]:
-        """The addresses of the pages found for a query, best first; at most ``provider.pages.results``.
+        """Return the addresses of the pages found for a query, best first; at most ``provider.pages.results``.
 
         Raises:
             SearchFailed: the API refused or failed, or its response has another form than the provider describes. A
@@ -44,7 +44,7 @@ class Searcher:
         return addresses[: self.provider.pages.results]
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         self._client.close()
 
     def _addresses(self, query: str) -> list[str]:
@@ -62,23 +62,23 @@ class Searcher:
 
 
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
-    """The addresses in a response. Raises SearchFailed if it has another form than the provider describes."""
-    found = _at(document, provider.results)
-    if found is None and not provider.results_may_be_absent:
+    """Return the addresses in a response. Raises SearchFailed if it has another form than the provider describes."""
+    results = _at(document, provider.results)
+    if results is None and not provider.results_may_be_absent:
         raise SearchFailed(f"the response has no {provider.results!r}; it begins with {json.dumps(document)[:200]}")
-    if not isinstance(found, list | None):
-        raise SearchFailed(f"{provider.results!r} in the response is not a list: {json.dumps(found)[:200]}")
-    addresses = [_at(one, provider.address) for one in found or []]
-    if wrong := [one for one in addresses if not isinstance(one, str)]:
+    if not isinstance(results, list | None):
+        raise SearchFailed(f"{provider.results!r} in the response is not a list: {json.dumps(results)[:200]}")
+    addresses = [_at(result, provider.address) for result in results or []]
+    if wrong := [address for address in addresses if not isinstance(address, str)]:
         raise SearchFailed(f"a result's {provider.address!r} is {wrong[0]!r:.80}; it must be a string")
     failed = _at(document, provider.failures) if provider.failures else None
     if not addresses and failed:
         raise SearchFailed(f"nothing was found, and {provider.failures} are {json.dumps(failed)[:200]}")
-    return [one for one in addresses if isinstance(one, str)]
+    return [address for address in addresses if isinstance(address, str)]
 
 
 def _at(document: Any, path: str) -> Any:
-    """The value at a path such as "web.results"; None if it is absent."""
+    """Return the value at a path such as "web.results"; None if it is absent."""
     for name in filter(None, path.split(".")):
         if not isinstance(document, Mapping):
             return None

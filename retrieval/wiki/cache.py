@@ -17,7 +17,7 @@ TITLES = "titles"
 
 
 def official_folder() -> Path:
-    """The cache folder of the official package, into which the authors' tarball is unpacked."""
+    """Return the cache folder of the official package, into which the authors' tarball is unpacked."""
     return Path("~/.cache/fanoutqa/wikicache").expanduser()
 
 
@@ -40,13 +40,13 @@ class WikiCache:
         self.others = [official_folder()] if others is None else list(others)
 
     def path(self, pageid: int) -> Path:
-        """The file of a page. Raises InputError for an id that is not a positive integer."""
+        """Return the file of a page. Raises InputError for an id that is not a positive integer."""
         if valid_id(pageid) is None:
             raise InputError(f"{pageid!r:.80} is not a page id, which is a positive integer")
         return self.folder / f"{pageid}-dated.md"
 
     def read(self, pageid: int) -> str | None:
-        """A page's Markdown, or None if no folder has it.
+        """Return a page's Markdown, or None if no folder has it.
 
         Raises:
             QabenchError: a file exists but cannot be read (no permission, disk error).
@@ -64,7 +64,7 @@ class WikiCache:
         return None
 
     def write(self, pageid: int, text: str) -> None:
-        """Stores a page. The file is written atomically.
+        """Store a page. The file is written atomically.
 
         Raises:
             QabenchError: the file cannot be written; the message says why.
@@ -72,7 +72,7 @@ class WikiCache:
         write_text(self.path(pageid), text)
 
     def pageid_of(self, title: str) -> int | None:
-        """The id of a page that was looked up by its title before, or None."""
+        """Return the id of a page that was looked up by its title before, or None."""
         try:
             entry = json_of(self._title_path(title).read_bytes())
             return valid_id(entry["pageid"]) if entry["title"] == title else None
@@ -80,11 +80,11 @@ class WikiCache:
             return None
 
     def remember_title(self, title: str, pageid: int) -> None:
-        """Stores the id of the page with a title, so that the page can be found without a network."""
+        """Store the id of the page with a title, so that the page can be found without a network."""
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
 
     def sweep(self) -> int:
-        """Deletes the temporary files of killed processes, and returns their number."""
+        """Delete the temporary files of killed processes, and returns their number."""
         return sweep(self.folder, "*-dated.md") + sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:

@@ -10,7 +10,7 @@ SEPARATORS = ("\n\n", "\n", ". ", ", ", " ")
 
 
 def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = SEPARATORS) -> list[str]:
-    """Splits a text into chunks of at most ``max_chunk_size`` characters: exactly the official chunks, in linear time.
+    """Split a text into chunks of at most ``max_chunk_size`` characters: exactly the official chunks, in linear time.
 
     The text is split at the first separator, and each piece keeps its separator. A piece that is still too long is
     split at the next separator. Neighboring pieces are joined again as long as they fit. When no separator is left,
@@ -49,7 +49,7 @@ def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = 
 
 
 def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> list[str]:
-    """Recurses once per separator, not once per chunk."""
+    """Recurse once per separator, not once per chunk."""
     if len(text) <= size:
         return [text]
     if level == len(separators):
@@ -83,7 +83,7 @@ class _Chunks:
         self.length = 0
 
     def add(self, *parts: str) -> None:
-        """Appends a piece, given in parts, to the last chunk if it fits, and starts a new chunk with it otherwise."""
+        """Append a piece, given in parts, to the last chunk if it fits, and starts a new chunk with it otherwise."""
         length = sum(map(len, parts))
         if self.last and self.length + length <= self.size:
             self.last += parts
@@ -93,7 +93,7 @@ class _Chunks:
             self.last, self.length = list(parts), length
 
     def extend(self, chunks: list[str]) -> None:
-        """Adds chunks unchanged. The next piece may still be appended to the last one."""
+        """Add chunks unchanged. The next piece may still be appended to the last one."""
         self._close()
         self.full += chunks[:-1]
         self.last, self.length = [chunks[-1]], len(chunks[-1])

@@ -41,10 +41,10 @@ class Wikipedia(Protocol):
 
     @property
     def name(self) -> str:
-        """The source of the pages, for signatures: "dated" for Wikipedia at the dataset's epoch."""
+        """Return the source of the pages, for signatures: "dated" for Wikipedia at the dataset's epoch."""
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
+        """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
 
         Raises:
             PageMissing: no page has this title.
@@ -59,7 +59,7 @@ class Wikipedia(Protocol):
 
 
 def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
-    """The pages that Wikipedia finds for a query, best first.
+    """Return the pages that Wikipedia finds for a query, best first.
 
     Like the official package, this searches Wikipedia of today. A page in the results may have been created after the
     epoch; ``wiki_content`` then raises ``PageMissing``.
@@ -81,7 +81,7 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
 
 
 def wiki_content(evidence: Any) -> str:
-    """A page's text at the dataset's epoch (2023-11-20), in Markdown with tables and infoboxes.
+    """Return a page's text at the dataset's epoch (2023-11-20), in Markdown with tables and infoboxes.
 
     The page is read from the cache, or downloaded and stored there (see ``WikiCache``; a cache of the official package
     or from the authors' tarball can be used too). The revision is the ``revid`` of the evidence if it is known, else
@@ -104,7 +104,7 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
-    """The Wikipedia that the argument or the environment variables select; the same object until they change.
+    """Return the Wikipedia that the argument or the environment variables select; the same object until they change.
 
     Args:
         zim: a ZIM file; None for the one that the environment selects.

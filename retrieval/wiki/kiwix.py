@@ -35,7 +35,7 @@ class Kiwix:
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """The book's full-text search; see ``wiki_search``."""
+        """Return the book's full-text search; see ``wiki_search``."""
         if not query.strip() or results < 1:
             raise InputError(f"query {query!r}, results {results}: the query must not be empty, results at least 1")
         # Without "format" the server returns HTML.
@@ -48,17 +48,17 @@ class Kiwix:
 
     @property
     def name(self) -> str:
-        """The name of the book for signatures."""
+        """Return the name of the book for signatures."""
         return f"the Kiwix book {self.book}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page with exactly this title; see ``Wikipedia.lookup``. Disambiguation pages are treated as pages."""
+        """Return the page with exactly this title; see ``Wikipedia.lookup``. Disambiguation pages count as pages."""
         page = WikiPage(title)
         self.content(page)
         return page
 
     def content(self, evidence: Any) -> str:
-        """A page's Markdown; see ``wiki_content``. Without a URL from this server's search, the title is used."""
+        """Return a page's Markdown (see ``wiki_content``), by the URL of this server's search or by the title."""
         page = WikiPage.of(evidence)
         for address in self._addresses(page):
             try:
@@ -81,7 +81,7 @@ class Kiwix:
         return self.base.removesuffix(prefix) + href if href.startswith(f"{prefix}/") else self.base + href
 
     def _books(self) -> str:
-        """The books in the server's catalog, for error messages."""
+        """Return the books in the server's catalog, for error messages."""
         try:
             feed = self.client.get(f"{self.base}/catalog/search", {}, _read_xml)
         except HttpError:
@@ -99,7 +99,7 @@ def _read_xml(response: Response) -> ElementTree.Element:
 
 
 def _read_feed(response: Response) -> list[WikiPage]:
-    """The results of a search: RSS, which servers send, or Atom (which the official package reads)."""
+    """Return the results of a search: RSS, which servers send, or Atom (which the official package reads)."""
     feed = _read_xml(response)
     rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     atom = [

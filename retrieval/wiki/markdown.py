@@ -31,7 +31,7 @@ MOST_OPEN_TAGS = 1_000
 
 
 def to_markdown(html: str) -> str:
-    """Converts HTML to Markdown, with ATX headings, tables, lists, links as text, and images as ``![alt](image)``.
+    """Convert HTML to Markdown, with ATX headings, tables, lists, links as text, and images as ``![alt](image)``.
 
     ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
 
@@ -57,7 +57,7 @@ def to_markdown(html: str) -> str:
 
 
 def article_to_markdown(html: str) -> str:
-    """Converts a whole page of a Kiwix book to Markdown, without what Kiwix added to the article's HTML.
+    """Convert a whole page of a Kiwix book to Markdown, without what Kiwix added to the article's HTML.
 
     Args:
         html: the page with its ``<head>``. Of a page of Wikipedia, the content without the title is converted, which is
@@ -86,7 +86,7 @@ def _converted(soup: Any) -> str:
 
 
 def parsed(html: str) -> Any:
-    """Parses HTML with the parser of the conversion; returns a ``bs4.BeautifulSoup``.
+    """Parse HTML with the parser of the conversion; returns a ``bs4.BeautifulSoup``.
 
     Raises:
         MissingExtra: bs4 is not installed.
@@ -104,7 +104,7 @@ def parsed(html: str) -> Any:
 
 
 def _check_effort(html: str) -> None:
-    """Raises PageUnreadable for HTML on which the parser or the converter takes quadratic time."""
+    """Raise PageUnreadable for HTML on which the parser or the converter takes quadratic time."""
     if len(html) > MOST_CHARACTERS:
         raise PageUnreadable(f"the page's HTML has {len(html):,} characters, more than {MOST_CHARACTERS:,}")
     for what, pattern, most in EFFORTS:
@@ -123,7 +123,7 @@ def _check_effort(html: str) -> None:
 
 @functools.cache
 def _converter_class() -> Any:
-    """The converter, defined on first use because markdownify and its HTML parser are slow to import."""
+    """Return the converter, defined on first use because markdownify and its HTML parser are slow to import."""
     try:
         from markdownify import MarkdownConverter
     except ImportError:

@@ -46,23 +46,23 @@ class MediaWiki:
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """The wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
+        """Return the wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
         if not query.strip() or not 1 <= results <= MOST_RESULTS:
             raise InputError(
                 f"query {query!r}, results {results}: the query must not be empty, results from 1 to {MOST_RESULTS}"
             )
-        found = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
-        return [_hit(hit) for hit in _member(found, list, "query", "search")]
+        answer = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
+        return [_hit(hit) for hit in _member(answer, list, "query", "search")]
 
     name = "dated"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page with a title; see ``Wikipedia.lookup``. Titles and redirects are those of today, as upstream.
+        """Return the page with a title; see ``Wikipedia.lookup``. Titles and redirects are those of today, as upstream.
 
         Without network access, this is the page with exactly this title, if it is cached.
         """
-        if offline_variable() and (known := self.cache.pageid_of(title)) is not None:
-            return WikiPage(title, known)
+        if offline_variable() and (pageid := self.cache.pageid_of(title)) is not None:
+            return WikiPage(title, pageid)
         asked = WikiPage(title)
         if "|" in title:
             raise PageMissing(asked, "a title cannot contain '|'")
@@ -70,13 +70,13 @@ class MediaWiki:
         page = self._first_page({"prop": "pageprops", "ppprop": "disambiguation", **which})
         if page.get("missing") or page.get("invalid") or "pageid" not in page:
             raise PageMissing(asked, _why_missing(page, asked))
-        found = WikiPage(_member(page, str, "title"), _id(page, "pageid"))
+        target = WikiPage(_member(page, str, "title"), _id(page, "pageid"))
         if "disambiguation" not in (page.get("pageprops") or {}):
-            return found
-        return _options(self._html(asked, self._at_epoch(found)))
+            return target
+        return _options(self._html(asked, self._at_epoch(target)))
 
     def content(self, evidence: Any) -> str:
-        """A page's Markdown at the epoch; see ``wiki_content``."""
+        """Return a page's Markdown at the epoch; see ``wiki_content``."""
         page = WikiPage.of(evidence)
         text = self.cached(page)
         if text is not None:
@@ -89,18 +89,18 @@ class MediaWiki:
         return text
 
     def cached(self, page: WikiPage) -> str | None:
-        """A page's Markdown from the cache, or None. A page without an id is found if it was looked up before."""
+        """Return a page's Markdown from the cache, or None. Without an id, the title must have been looked up before."""
         pageid = self.cache.pageid_of(page.title) if page.pageid is None else page.pageid
         return None if pageid is None else self.cache.read(pageid)
 
     def keep(self, page: WikiPage, pageid: int, text: str) -> None:
-        """Stores a downloaded page in the cache. Raises QabenchError if it cannot be written."""
+        """Store a downloaded page in the cache. Raises QabenchError if it cannot be written."""
         self.cache.write(pageid, text)
         if page.pageid is None:
             self.cache.remember_title(page.title, pageid)
 
     def fetch(self, page: WikiPage) -> tuple[int, str]:
-        """Downloads a page from the wiki and returns its id and its Markdown at the epoch.
+        """Download a page from the wiki and returns its id and its Markdown at the epoch.
 
         For a page that was a redirect at the epoch, this is its own id and the Markdown of the target at that time.
 
@@ -108,23 +108,23 @@ class MediaWiki:
             PageMissing: the page does not exist, did not exist at the epoch, is hidden, or was blank.
             WikiError: the request failed.
         """
-        found = page if page.pageid and page.revid else self._at_epoch(page)
-        first = found
+        revision = page if page.pageid and page.revid else self._at_epoch(page)
+        first = revision
         for _ in range(MAX_REDIRECTS + 1):
-            html = self._html(page, found)
+            html = self._html(page, revision)
             target = _redirect_target(html)
             if target is None:
                 break
-            found = self._at_epoch(WikiPage(target), asked=page)
+            revision = self._at_epoch(WikiPage(target), asked=page)
         else:
             raise PageMissing(page, f"it was the start of more than {MAX_REDIRECTS} redirects at the epoch")
         text = to_markdown(html)
         if not text.strip():
-            raise PageMissing(page, f"its revision {found.revid}, the newest at the epoch {EPOCH}, is blank")
+            raise PageMissing(page, f"its revision {revision.revid}, the newest at the epoch {EPOCH}, is blank")
         return first.pageid or 0, text
 
     def _at_epoch(self, page: WikiPage, asked: WikiPage | None = None) -> WikiPage:
-        """The page with its id and its newest revision at the epoch."""
+        """Return the page with its id and its newest revision at the epoch."""
         if "|" in page.title and not page.pageid:  # the API would split it into several titles
             raise PageMissing(asked or page, "a title cannot contain '|'")
         which: dict[str, str | int] = {"pageids": page.pageid} if page.pageid else {"titles": page.title}
@@ -142,16 +142,16 @@ class MediaWiki:
         return self._first_page({**newest, **which})
 
     def _first_page(self, which: dict[str, str | int]) -> dict[str, Any]:
-        """The first page in the response to a query."""
+        """Return the first page in the response to a query."""
         answer = self._ask({"action": "query", **which})
         pages = _member(answer, dict, "query").get("pages", [])
-        if not isinstance(pages, list) or not all(isinstance(one, dict) for one in pages):
+        if not isinstance(pages, list) or not all(isinstance(page, dict) for page in pages):
             raise WikiError(f"the wiki's response has no list of pages: {answer!r:.200}")
         return pages[0] if pages else {"invalid": True, "invalidreason": "the title leads to another wiki"}
 
-    def _html(self, asked: WikiPage, found: WikiPage) -> str:
+    def _html(self, asked: WikiPage, revision: WikiPage) -> str:
         try:
-            answer = self._ask({"action": "parse", "oldid": found.revid or 0, "prop": "text"})
+            answer = self._ask({"action": "parse", "oldid": revision.revid or 0, "prop": "text"})
         except _ApiError as error:
             if error.code in GONE:
                 raise PageMissing(asked, f"{error.info} ({error.code})") from None
@@ -199,7 +199,7 @@ def _read_answer(response: Response) -> dict[str, Any]:
 
 
 def _member(answer: Any, kind: type[T], *path: str) -> T:
-    """The value at a path of keys. Raises WikiError if it is missing or has another type."""
+    """Return the value at a path of keys. Raises WikiError if it is missing or has another type."""
     value = answer
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -209,7 +209,7 @@ def _member(answer: Any, kind: type[T], *path: str) -> T:
 
 
 def _id(answer: Any, name: str) -> int:
-    """The id of a page or a revision. Ids become parts of file names and requests."""
+    """Return the id of a page or a revision. Ids become parts of file names and requests."""
     number = valid_id(answer.get(name)) if isinstance(answer, dict) else None
     if number is None:
         raise WikiError(f"the wiki's response has no {name} that is a positive number: {answer!r:.200}")
@@ -222,7 +222,7 @@ def _hit(hit: Any) -> WikiPage:
 
 
 def _redirect_target(html: str) -> str | None:
-    """The title of the target of a redirect page, or None if the page is not a redirect."""
+    """Return the title of the target of a redirect page, or None if the page is not a redirect."""
     if 'class="redirectMsg"' not in html:
         return None
     part = parsed(html)

@@ -39,7 +39,7 @@ class WikiPage:
 
     @classmethod
     def of(cls, evidence: Any) -> WikiPage:
-        """The page of a row of ``necessary_evidence``, or of an object with the same fields.
+        """Return the page of a row of ``necessary_evidence``, or of an object with the same fields.
 
         An id that is not a positive number ("###TBD###" in the corrections of the source, 0 in its Kiwix results)
         counts as unknown.
@@ -69,12 +69,12 @@ class WikiPage:
 
 
 def wikipedia_url(title: str) -> str:
-    """The URL of a page of the English Wikipedia."""
+    """Return the URL of a page of the English Wikipedia."""
     return f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
 
 
 def valid_id(value: Any) -> int | None:
-    """The value if it is a valid id of a page or a revision, else None."""
+    """Return the value if it is a valid id of a page or a revision, else None."""
     return value if type(value) is int and 0 < value <= LARGEST_ID else None
 
 

@@ -31,14 +31,14 @@ class Prefetched:
 
     @property
     def complete(self) -> bool:
-        """Whether all pages are in the cache."""
+        """Return whether all pages are in the cache."""
         return self.cached + self.fetched == self.in_all
 
 
 def prefetch(
     evidences: Iterable[Any], wiki: MediaWiki | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Prefetched:
-    """Downloads pages into the cache, ``wiki.client.in_flight`` at once.
+    """Download pages into the cache, ``wiki.client.in_flight`` at once.
 
     Pages in the cache are not requested again, so a second call continues an interrupted one. A page that was missing
     or failed is requested again.
@@ -58,9 +58,9 @@ def prefetch(
         distinct.setdefault(page.key, page)
     pages = list(distinct.values())
     done = Prefetched(in_all=len(pages))
-    wanted = [page for page in pages if wiki.cached(page) is None]
-    done.cached = len(pages) - len(wanted)
-    _Fetching(wiki, done, progress).run(wanted)
+    missing = [page for page in pages if wiki.cached(page) is None]
+    done.cached = len(pages) - len(missing)
+    _Fetching(wiki, done, progress).run(missing)
     return done
 
 
@@ -72,7 +72,7 @@ class _Fetching:
         self.failures = 0
 
     def run(self, pages: list[WikiPage]) -> None:
-        """Fetches pages until all are done, too many failed in a row, or one cannot be written."""
+        """Fetch pages until all are done, too many failed in a row, or one cannot be written."""
         left = iter(pages)
         running: dict[Future[None], WikiPage] = {}
         self._tell()

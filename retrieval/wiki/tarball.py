@@ -64,7 +64,7 @@ class Imported:
 def import_cache(
     tarball: Path, cache: WikiCache | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Imported:
-    """Imports the pages of a tarball (plain, gzip, bzip2 or xz) into the folder of a cache.
+    """Import the pages of a tarball (plain, gzip, bzip2 or xz) into the folder of a cache.
 
     Only regular files with the name ``{pageid}-dated.md`` are imported, from any folder of the tarball. Each is written
     directly to the cache's folder; the path of a member is never used. Links, devices, absolute paths, paths with "..",
@@ -105,7 +105,7 @@ def import_cache(
 
 @contextmanager
 def _opened(file: BinaryIO, tarball: Path) -> Iterator[tarfile.TarFile]:
-    """The tarball as a stream. The decompression of tarfile itself does not detect truncated streams."""
+    """Provide the tarball as a stream. The decompression of tarfile itself does not detect truncated streams."""
     begin = file.read(6)
     file.seek(0)
     try:

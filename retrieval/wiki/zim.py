@@ -58,17 +58,17 @@ class ZimFile:
 
     @property
     def name(self) -> str:
-        """The name of the file and the start of its unique id, for signatures."""
+        """Return the name of the file and the start of its unique id, for signatures."""
         return f"the ZIM file {self.path.stem} ({self.uuid[:8]})"
 
     @property
     def uuid(self) -> str:
-        """The unique id of the file's content."""
+        """Return the unique id of the file's content."""
         return str(self._archive.uuid)
 
     @property
     def size(self) -> int:
-        """The number of entries: articles, redirects, images and others."""
+        """Return the number of entries: articles, redirects, images and others."""
         return int(self._archive.all_entry_count)
 
     def _verify(self) -> None:
@@ -91,7 +91,7 @@ class ZimFile:
             write_text(record, state)
 
     def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str] | None]:
-        """The entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
+        """Return the entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
 
         Yields:
             An article; (path, reason) for an article that cannot be read; None for a redirect or another file.
@@ -106,13 +106,13 @@ class ZimFile:
                 yield path, f"it cannot be read: {error}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """The page with this title, after redirects; see ``Wikipedia.lookup``. A disambiguation page is a page."""
+        """Return the page with this title; see ``Wikipedia.lookup``. Disambiguation pages count as pages."""
         with self._errors():
             entry = self._entry_of(WikiPage(title))
             return WikiPage(entry.title, url=entry.path)
 
     def content(self, evidence: Any) -> str:
-        """A page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
+        """Return a page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
         page = WikiPage.of(evidence)
         with self._errors():
             article = _article(self._entry_of(page))
@@ -122,7 +122,7 @@ class ZimFile:
         return text
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """The file's own full-text search, or its suggestions of titles if it has no index; see ``wiki_search``."""
+        """Search the file's full-text index, or its titles if it has none; see ``wiki_search``."""
         if not query.strip() or results < 1:
             raise InputError(f"query {query!r}, results {results}: the query must not be empty, results at least 1")
         from libzim.search import Query, Searcher
@@ -202,7 +202,7 @@ def _article(entry: Any) -> Article:
 
 
 def _spellings(title: str) -> list[str]:
-    """The title, and with a capital first letter, which pages of Wikipedia have."""
+    """Return the title, and with a capital first letter, which pages of Wikipedia have."""
     title = _encodable(title).strip().replace("_", " ")
     return list(dict.fromkeys((title, title[:1].upper() + title[1:]))) if title else []
 

@@ -145,7 +145,7 @@ def environment() -> dict[str, Any]:
 
 
 def folder_size(folder: Path) -> int:
-    """The bytes of all files in a folder; 0 if it does not exist."""
+    """Return the bytes of all files in a folder; 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -163,7 +163,7 @@ def _shown(variable: Variable) -> str | None:
 
 @cache
 def package_version(name: str) -> str:
-    """The installed version of a package. Cached: reading it takes a millisecond, and signatures need it per sample.
+    """Return the installed version of a package; cached, because signatures need it per sample.
 
     Raises:
         importlib.metadata.PackageNotFoundError: the package is not installed.

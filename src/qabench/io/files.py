@@ -19,7 +19,7 @@ SECONDS_UNTIL_ABANDONED = 3600.0
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file that is renamed to ``path`` when the block ends without an error. Creates folders as needed.
+    """Provide a temporary file that is renamed to ``path`` when the block ends without an error.
 
     A device or a pipe, such as /dev/stdout, is written to instead.
 
@@ -48,18 +48,18 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes ``text`` as UTF-8. Raises QabenchError as ``replacing`` does."""
+    """Write ``text`` as UTF-8. Raises QabenchError as ``replacing`` does."""
     with replacing(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Writes a JSON document; see ``write_text``."""
+    """Write a JSON document; see ``write_text``."""
     write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
 def check_writable(path: Path) -> None:
-    """Checks that a file can be written, before the work that produces its content.
+    """Check that a file can be written, before the work that produces its content.
 
     Raises:
         QabenchError: the path is a folder, or its folder is not writable.
@@ -77,12 +77,12 @@ def check_writable(path: Path) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether a path is a device, a pipe or a socket, which must not be replaced by a file."""
+    """Return whether a path is a device, a pipe or a socket, which must not be replaced by a file."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def sweep(folder: Path, pattern: str) -> int:
-    """Deletes the temporary files of killed processes in a folder, and returns their number.
+    """Delete the temporary files of killed processes in a folder, and returns their number.
 
     Args:
         folder: the folder; it need not exist.
@@ -108,7 +108,7 @@ def _umask() -> int:
 
 
 def cache_dir() -> Path:
-    """The cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
+    """Return the cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
 
     The path is absolute. The folder is not created. All its content can be downloaded or computed again.
     """

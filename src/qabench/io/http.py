@@ -103,7 +103,7 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as text; UTF-8 if the server declares no usable charset."""
+        """Return the body as text; UTF-8 if the server declares no usable charset."""
         return decoded(self.content, self.charset) or self.content.decode("utf-8", "replace")
 
 

@@ -23,7 +23,7 @@ class TooLarge(ValueError):
 
 
 def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) -> Any:
-    """The value of a JSON document.
+    """Return the value of a JSON document.
 
     Args:
         data: the document; bytes must be UTF-8.
@@ -52,7 +52,7 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) ->
 
 
 def why_not_json(error: ValueError) -> str:
-    """The reason for which ``json_of`` refused a document, with the place."""
+    """Return the reason for which ``json_of`` refused a document, with the place."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}"
     if isinstance(error, json.JSONDecodeError):
@@ -62,7 +62,7 @@ def why_not_json(error: ValueError) -> str:
 
 
 def numbered_lines(data: AnyStr) -> Iterator[tuple[int, AnyStr]]:
-    """The lines that are not blank, with their numbers from 1, as in JSONL.
+    """Return the lines that are not blank, with their numbers from 1, as in JSONL.
 
     Only \\n ends a line: strings may contain other separators, at which ``splitlines`` would break.
     """
@@ -71,7 +71,7 @@ def numbered_lines(data: AnyStr) -> Iterator[tuple[int, AnyStr]]:
 
 
 def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
-    """The value of a YAML document. Raises ValueError: not YAML, or ``TooLarge``."""
+    """Return the value of a YAML document. Raises ValueError: not YAML, or ``TooLarge``."""
     import yaml
 
     _check_length(text, longest)
@@ -86,7 +86,7 @@ def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
 
 
 def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
-    """The table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
+    """Return the table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
     import tomllib
 
     _check_length(text, longest)
@@ -99,7 +99,7 @@ def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
 
 
 def check_depth(value: Any, most_values: float = math.inf) -> None:
-    """Raises TooLarge if lists and dicts are nested deeper than ``MAX_DEPTH`` or have too many values."""
+    """Raise TooLarge if lists and dicts are nested deeper than ``MAX_DEPTH`` or have too many values."""
     level, values = [value] if isinstance(value, _CONTAINERS) else [], 0
     for _ in range(MAX_DEPTH):
         values += sum(map(len, level))

@@ -16,7 +16,7 @@ DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError,
 
 
 def open_database(path: Path | None, schema: str, timeout: float, **options: Any) -> sqlite3.Connection:
-    """Opens a database file with a schema. Text columns are returned as bytes.
+    """Open a database file with a schema. Text columns are returned as bytes.
 
     Args:
         path: the file, created with its folder if it does not exist; None for a database in memory.
@@ -48,7 +48,7 @@ def open_database(path: Path | None, schema: str, timeout: float, **options: Any
 
 
 def entry_checksum(key: bytes, value: bytes) -> bytes:
-    """The checksum of a cache entry. It includes the key, so that a value under a wrong key is detected too."""
+    """Return the checksum of a cache entry. It includes the key, so that a value under a wrong key is detected too."""
     return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
 
 
@@ -64,7 +64,7 @@ class EntryCheck:
         self._message = f"the {what} {path} has damaged entries; they are ignored, {consequence}. Check the disk"
 
     def holds(self, key: object, value: object, checksum: object) -> bool:
-        """Whether an entry matches its checksum. The columns of a damaged row can have any type."""
+        """Return whether an entry matches its checksum. The columns of a damaged row can have any type."""
         if isinstance(key, bytes) and isinstance(value, bytes) and checksum == entry_checksum(key, value):
             return True
         self.damaged += 1

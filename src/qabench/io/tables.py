@@ -39,11 +39,11 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """The table as JSON data."""
+        """Return the table as JSON data."""
         return asdict(self)
 
     def formatted(self, format: str) -> str:
-        """The table as "csv", "markdown" or "latex"; cells are unchanged, so numbers are never cut."""
+        """Return the table as "csv", "markdown" or "latex"; cells are unchanged, so numbers are never cut."""
         if format == "csv":
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
@@ -59,7 +59,7 @@ class Table:
         return f"{title}{body}\n{notes}"
 
     def text(self) -> str:
-        """The table as text, for ``print``."""
+        """Return the table as text, for ``print``."""
         from tabulate import tabulate
 
         align = ["left", *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns)))]
@@ -67,7 +67,7 @@ class Table:
         return "\n".join([self.title, *([body] if self.rows else []), *(f"  {note}" for note in self.notes)])
 
     def html(self) -> str:
-        """The table as HTML, for notebooks; everything in it is escaped."""
+        """Return the table as HTML, for notebooks; everything in it is escaped."""
         aligned = ["right" if i and self._is_numeric(i) else "left" for i in range(len(self.columns))]
         head = "".join(_cell("th", name, side) for name, side in zip(self.columns, aligned, strict=True))
         body = "".join(
@@ -95,7 +95,7 @@ class Displayed:
     __slots__ = ()
 
     def tables(self) -> list[Table]:
-        """The object as tables."""
+        """Return the object as tables."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -17,17 +17,17 @@ REDACTED = "[redacted]"
 
 
 def printable(text: object) -> str:
-    """The text with secrets redacted and control characters shown as escapes, such as \\x1b."""
+    """Return the text with secrets redacted and control characters shown as escapes, such as \\x1b."""
     return _escaped(redacted(str(text)))
 
 
 def write_line(text: object, stream: TextIO | None = None) -> None:
-    """Prints one line, ``printable``, on standard output or another stream, without loading rich."""
+    """Print one line, ``printable``, on standard output or another stream, without loading rich."""
     print(printable(text), file=stream or sys.stdout, flush=True)
 
 
 def write_document(text: str) -> None:
-    """Prints a text as it is on standard output, where programs and files need every character.
+    """Print a text as it is on standard output, where programs and files need every character.
 
     On a terminal, control characters are escaped.
     """
@@ -36,20 +36,20 @@ def write_document(text: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """The text without the values of environment variables with keys, and without the queries of URLs."""
+    """Return the text without the values of environment variables with keys, and without the queries of URLs."""
     for secret in _secrets():
         text = text.replace(secret, REDACTED)
     return _QUERY.sub(r"\1", text)
 
 
 def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], text)
+    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
 def _secrets() -> list[str]:
     names = _secret_names(tuple(os.environ))  # the values are read each time: they may change
-    found = {os.environ.get(name, "") for name in names}
-    return sorted((value for value in found if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
+    values = {os.environ.get(name, "") for name in names}
+    return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 @lru_cache(maxsize=4)

@@ -20,7 +20,7 @@ TASKS_PER_WORKER = 4
 
 
 def most_workers() -> int:
-    """The number of processes to use: 1 if forking is not safe, else one per processor."""
+    """Return the number of processes to use: 1 if forking is not safe, else one per processor."""
     return len(os.sched_getaffinity(0)) if _can_fork() else 1
 
 
@@ -53,7 +53,7 @@ def iterate_parallel(
     least: int = 1,
     items_per_task: int | None = None,
 ) -> Iterator[Out]:
-    """The results of ``map_parallel``, each as soon as it and those before it are there, for showing progress."""
+    """Yield the results of ``map_parallel`` as soon as they are there, in order."""
     if workers is None:
         workers = min(most_workers(), len(items) // max(least, 1))
     if min(workers, len(items)) <= 1 or not _can_fork():
@@ -109,17 +109,17 @@ class DaemonPool:
             thread.start()
 
     def submit(self, function: Callable[[In], Out], item: In) -> Future[Out]:
-        """The future result of ``function(item)``."""
+        """Return the future result of ``function(item)``."""
         future: Future[Out] = Future()
         self._jobs.put((future, lambda: function(item)))
         return future
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> list[Out]:
-        """The results, in the order of the items; the first exception is raised."""
+        """Return the results, in the order of the items; the first exception is raised."""
         return [future.result() for future in [self.submit(function, item) for item in items]]
 
     def close(self) -> None:
-        """Ends the threads after the jobs in the queue, without waiting for them."""
+        """End the threads after the jobs in the queue, without waiting for them."""
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -129,7 +129,7 @@ class DaemonPool:
 
 
 def run_job(future: Future[Any], job: Callable[[], Any]) -> None:
-    """Runs a job unless it was cancelled, and sets its result or exception."""
+    """Run a job unless it was cancelled, and sets its result or exception."""
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(job())
@@ -159,7 +159,7 @@ _in_use: Workers | None = None
 
 
 def cluster() -> Workers | None:
-    """The cluster in use; None for this process."""
+    """Return the cluster in use; None for this process."""
     return _in_use
 
 
@@ -175,7 +175,7 @@ def using(workers: Workers) -> Iterator[None]:
 
 
 def map_loaded(load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
-    """The results of a function for each input, in order.
+    """Return the results of a function for each input, in order.
 
     Args:
         load: returns the function. Called once in this process, or once in each process of the cluster in use.

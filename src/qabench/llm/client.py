@@ -248,10 +248,10 @@ _turns: dict[Path, tuple[Any, int]] = {}  # the lock and the number of its users
 @asynccontextmanager
 async def _turn(path: Path, model: str) -> AsyncIterator[None]:
     """Wait until no other process calls a model of an endpoint. All threads and tasks of a process share its turn."""
-    begin, told = time.monotonic(), False
+    begin, warned = time.monotonic(), False
     while not _enter(path):
-        if not told and time.monotonic() - begin > 1.0:
-            told = True
+        if not warned and time.monotonic() - begin > 1.0:
+            warned = True
             message = f"another process is calling {model}: waiting until it has ended, to use its replies"
             warnings.warn(message, stacklevel=2)
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)

@@ -31,7 +31,7 @@ _memo: dict[tuple[str | int | bool, ...], Digests] = {}
 
 
 def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = True) -> Digests:
-    """The digests of the file at ``path``, in one pass over its content.
+    """Return the digests of the file at ``path``, in one pass over its content.
 
     Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is cached in this process as long
     as the file's size, inode and timestamps do not change.
@@ -61,7 +61,7 @@ def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = Tr
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
-    """The differences between the file at ``path`` and the pinned content, or None if all known digests agree.
+    """Return the differences between the file at ``path`` and the pinned content, or None if all known digests agree.
 
     If the size is wrong, the content is not read.
 
@@ -76,12 +76,12 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
         ("SHA-256", source.sha256, got.sha256),
         ("git blob SHA-1", source.git_blob_sha1, got.git_blob_sha1),
     )
-    wrong = [f"{name} expected {pinned}, got {found}" for name, pinned, found in checks if pinned != found]
+    wrong = [f"{name} expected {pinned}, got {actual}" for name, pinned, actual in checks if pinned != actual]
     return "; ".join(wrong) + _pointer_hint(path) if wrong else None
 
 
 def verify(path: Path, source: SourceFile, *, fix: str | None = None) -> None:
-    """Checks that the file at ``path`` has the pinned content of ``source``.
+    """Check that the file at ``path`` has the pinned content of ``source``.
 
     Args:
         path: the file.
@@ -98,7 +98,7 @@ def verify(path: Path, source: SourceFile, *, fix: str | None = None) -> None:
 
 
 def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> DigestMismatch:
-    """The error for a file with the result ``wrong`` of ``find_mismatch``; ``fix`` says how to fix it."""
+    """Return the error for a file with the result ``wrong`` of ``find_mismatch``; ``fix`` says how to fix it."""
     return DigestMismatch(f"{source}: {path} is not the pinned content: {wrong}. {fix}.")
 
 

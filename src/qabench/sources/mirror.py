@@ -40,17 +40,17 @@ class FileResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the file is available with the pinned content."""
+        """Return whether the file is available with the pinned content."""
         return self.state == "ok"
 
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
-    """Verifies the files in the mirrors and the cache, or in the mirror folder ``directory``; works offline."""
+    """Verify the files in the mirrors and the cache, or in the mirror folder ``directory``; works offline."""
     return [_check_one(source, directory) for source in sources]
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
-    """Makes each file available locally (see ``local_path``) and continues after failures. One result per file."""
+    """Make each file available locally (see ``local_path``) and continues after failures. One result per file."""
     results = []
     for source in sources:
         was = available(source)
@@ -65,7 +65,7 @@ def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) ->
 def write_mirror(
     sources: Iterable[SourceFile], directory: Path, *, progress: Progress | None = None
 ) -> list[FileResult]:
-    """Copies each file, verified, to ``directory``/OWNER/REPO/PATH. Files that are correct there are not changed.
+    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH. Files that are correct there are not changed.
 
     Files with different content are replaced. Each file is written atomically. Returns one result per file, in order,
     including failures, which do not stop the others.
@@ -76,13 +76,13 @@ def write_mirror(
 
 def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
     if directory is None:
-        found = find_local(source)
+        local = find_local(source)
     else:
         target = directory.expanduser().absolute() / source.mirror_path
-        found = ("mirror", target) if target.is_file() else None
-    if found is None:
+        local = ("mirror", target) if target.is_file() else None
+    if local is None:
         return FileResult(source, "missing", detail="not there" if directory else "in no mirror and not in the cache")
-    where, path = found
+    where, path = local
     try:
         wrong = find_mismatch(path, source)
     except OSError as error:
@@ -116,7 +116,7 @@ def _copy(path: Path, target: Path) -> None:
 def _failure(source: SourceFile, error: SourceError) -> FileResult:
     if isinstance(error, NotProvided):
         return FileResult(source, "missing", detail=error.reason)
-    found = find_local(source)
-    where, path = found or (None, None)
+    local = find_local(source)
+    where, path = local or (None, None)
     state: State = "damaged" if isinstance(error, DigestMismatch) else "failed"
     return FileResult(source, state, where, path, str(error))

@@ -24,18 +24,18 @@ class NotProvided(SourceUnavailable):
 
 
 def cache_path(source: SourceFile) -> Path:
-    """The path of ``source`` in the cache, whether it exists or not: sources/OWNER/REPO/COMMIT/PATH."""
+    """Return the path of ``source`` in the cache, whether it exists or not: sources/OWNER/REPO/COMMIT/PATH."""
     return cache_dir().joinpath("sources", *source.repo.split("/"), source.commit, *source.path.split("/"))
 
 
 def mirror_dirs() -> list[Path]:
-    """The folders in QABENCH_MIRROR (joined with os.pathsep), as absolute paths, whether they exist or not."""
+    """Return the folders in QABENCH_MIRROR (joined with os.pathsep), as absolute paths, whether they exist or not."""
     named = os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)
     return [Path(folder).expanduser().absolute() for folder in named if folder]
 
 
 def offline_variable() -> str | None:
-    """The environment variable that forbids network access (set to 1, on, yes or true), or None."""
+    """Return the environment variable that forbids network access (set to 1, on, yes or true), or None."""
     for name in _OFFLINE_VARIABLES:
         if os.environ.get(name, "").strip().lower() in {"1", "on", "yes", "true"}:
             return name
@@ -43,7 +43,7 @@ def offline_variable() -> str | None:
 
 
 def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tuple[Where, Path] | None:
-    """The local file that ``local_path`` would use, as (where, path), or None. It is not verified.
+    """Return the local file that ``local_path`` would use, as (where, path), or None. It is not verified.
 
     Does not use the network. ``ignore_mirror`` is a mirror folder to skip.
     """
@@ -57,13 +57,13 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tupl
 
 
 def available(source: SourceFile) -> Where | None:
-    """Where ``source`` is available locally: "mirror", "cache" or None. Its content is not verified."""
-    found = find_local(source)
-    return found[0] if found else None
+    """Return where ``source`` is available locally: "mirror", "cache" or None. Its content is not verified."""
+    local = find_local(source)
+    return local[0] if local else None
 
 
 def damage_advice(source: SourceFile, where: Where) -> str:
-    """How to fix a local file whose content is not the pinned one."""
+    """Return how to fix a local file whose content is not the pinned one."""
     if where == "mirror":
         return (
             f"A damaged mirror is never skipped silently: replace its file by {source.url}, "
@@ -73,7 +73,7 @@ def damage_advice(source: SourceFile, where: Where) -> str:
 
 
 def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None) -> Path:
-    """The absolute path of a local file with the pinned content of ``source``.
+    """Return the absolute path of a local file with the pinned content of ``source``.
 
     The file is searched in the folders of QABENCH_MIRROR and in the cache, and otherwise downloaded to the cache (not
     with QABENCH_OFFLINE or HF_HUB_OFFLINE). It is verified in all cases.
@@ -88,10 +88,10 @@ def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_m
         DigestMismatch: a mirror, the server or (offline) the cache has different content.
         SourceError: a file cannot be read or written.
     """
-    found = find_local(source, ignore_mirror=ignore_mirror)
+    local = find_local(source, ignore_mirror=ignore_mirror)
     forbidden = offline_variable()
-    if found is not None:
-        where, path = found
+    if local is not None:
+        where, path = local
         try:
             wrong = find_mismatch(path, source)
         except OSError as error:

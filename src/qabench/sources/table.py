@@ -59,13 +59,13 @@ class SourceFile:
 
     @property
     def url(self) -> str:
-        """The URL of the published content: GitHub's raw files, or its media server for Git LFS."""
+        """Return the URL of the published content: GitHub's raw files, or its media server for Git LFS."""
         base = "https://media.githubusercontent.com/media" if self.lfs else "https://raw.githubusercontent.com"
         return f"{base}/{self.repo}/{self.commit}/{quote(self.path)}"
 
     @property
     def mirror_path(self) -> PurePosixPath:
-        """The path of the file in a mirror folder or on a mirror server: OWNER/REPO/PATH."""
+        """Return the path of the file in a mirror folder or on a mirror server: OWNER/REPO/PATH."""
         return PurePosixPath(self.repo, self.path)
 
     def __str__(self) -> str:
@@ -98,19 +98,19 @@ class SourceTable:
         return path in self._by_path
 
     def __getitem__(self, path: str) -> SourceFile:
-        """The file at ``path`` (relative to the repository). Raises InputError, which lists similar paths."""
+        """Return the file at ``path`` (relative to the repository). Raises InputError, which lists similar paths."""
         try:
             return self._by_path[path]
         except KeyError:
             name = PurePosixPath(path).name
-            near = [known for known in self._by_path if PurePosixPath(known).name == name]
+            near = [other for other in self._by_path if PurePosixPath(other).name == name]
             near += difflib.get_close_matches(path, self._by_path, n=5, cutoff=0.5)
             hint = f"Similar paths: {', '.join(dict.fromkeys(near))}" if near else "It has no similar paths"
             raise InputError(f"{self.benchmark} has no source file {path!r}. {hint}.") from None
 
 
 def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
-    """Reads a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
+    """Read a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
 
     A file can have its own "commit", which replaces that of the table.
 
