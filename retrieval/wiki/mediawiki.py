@@ -89,7 +89,7 @@ class MediaWiki:
         return text
 
     def cached(self, page: WikiPage) -> str | None:
-        """Return a page's Markdown from the cache, or None. Without an id, the title must have been looked up before."""
+        """Return a page's Markdown from the cache, or None. Without an id, its title is looked up in the cache."""
         pageid = self.cache.pageid_of(page.title) if page.pageid is None else page.pageid
         return None if pageid is None else self.cache.read(pageid)
 
