@@ -30,7 +30,7 @@ class Config:
 
     @property
     def files(self) -> list[str]:
-        """The upstream files of all splits, in order, without duplicates; none if they ship with qabench."""
+        """Return the upstream files of all splits, in order, without duplicates; none if they ship with qabench."""
         paths = dict.fromkeys(path for files in self.splits.values() for path in files)
         return [path for path in paths if not path.startswith(SHIPPED)]
 
@@ -49,7 +49,7 @@ class DatasetTable:
     restriction: str | None = None
 
     def config(self, name: str | None) -> Config:
-        """The config of that name, or the default one. Raises InputError that lists the allowed names."""
+        """Return the config of that name, or the default one. Raises InputError that lists the allowed names."""
         try:
             return self.configs[name or self.default]
         except KeyError:
@@ -57,13 +57,13 @@ class DatasetTable:
 
 
 def benchmark_names() -> list[str]:
-    """The names of all benchmarks, sorted."""
+    """Return the names of all benchmarks, sorted."""
     return sorted(path.parent.name for path in FOLDER.glob("*/sources.json"))
 
 
 @functools.cache
 def dataset_table(name: str) -> DatasetTable:
-    """A benchmark's title and configs.
+    """Return a benchmark's title and configs.
 
     Args:
         name: "fanoutqa", or its Hub name "qabench/fanoutqa".
@@ -85,23 +85,23 @@ def dataset_table(name: str) -> DatasetTable:
 
 
 def citation(name: str) -> str:
-    """How to cite a benchmark, in BibTeX."""
+    """Return how to cite a benchmark, in BibTeX."""
     return (FOLDER / name / "citation.bib").read_text(encoding="utf-8")
 
 
 @functools.cache
 def source_table(name: str) -> SourceTable:
-    """The table of a benchmark's upstream files."""
+    """Return the table of a benchmark's upstream files."""
     return load_table(FOLDER / name / "sources.json", name)
 
 
 def config_files(name: str, config: str) -> list[str]:
-    """The upstream files of a config. Raises InputError for an unknown config."""
+    """Return the upstream files of a config. Raises InputError for an unknown config."""
     return dataset_table(name).config(config).files
 
 
 def open_path(name: str, path: str) -> Path:
-    """A verified local path of a file of ``configs.json``.
+    """Return a verified local path of a file of ``configs.json``.
 
     Raises:
         SourceError: an upstream file is not available, or is not the pinned one.

@@ -26,7 +26,7 @@ PUBLISHED = {
 
 
 def configs_of(name: str) -> list[datasets.BuilderConfig]:
-    """The ``BUILDER_CONFIGS`` of a benchmark, from its ``configs.json``."""
+    """Return the ``BUILDER_CONFIGS`` of a benchmark, from its ``configs.json``."""
     return [
         datasets.BuilderConfig(name=config.name, version=datasets.Version("1.0.0"), description=config.description)
         for config in dataset_table(name).configs.values()
@@ -62,7 +62,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         super().__init__(*args, **kwargs)
 
     def split_names(self) -> list[str]:
-        """The names of the splits."""
+        """Return the names of the splits."""
         return list(self._files())
 
     def _files(self) -> Mapping[str, Sequence[Any]]:
@@ -94,7 +94,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
-    """The 40 hex digits that name a config's folder in the cache of ``datasets``.
+    """Return the 40 hex digits that name a config's folder in the cache of ``datasets``.
 
     They depend on the digests of its files and of the code that reads them. The hash of ``datasets`` depends only on
     the version, so its cache would return rows of other data or of older code.

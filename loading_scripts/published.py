@@ -38,7 +38,7 @@ class PublishedScore:
 
 
 def parse_published(row: Row) -> PublishedScore:
-    """A row of a ``leaderboard.json``. Raises DataError that names file, row and field."""
+    """Return a row of a ``leaderboard.json``. Raises DataError that names file, row and field."""
     row.only("system", "setting", "config", "metric", "value", "source")
     return PublishedScore(
         row.get("system", str),
@@ -59,17 +59,17 @@ def published_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def shipped_scores(name: str) -> list[PublishedScore]:
-    """The scores in the ``leaderboard.json`` of a benchmark; none if it has no such config."""
+    """Return the scores in the ``leaderboard.json`` of a benchmark; none if it has no such config."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     files = [file for of_split in config.splits.values() for file in of_split] if config else []
     return [parse_published(row) for file in files for row in read_json_list(open_path(name, file))]
 
 
 def published_table(scores: Iterable[PublishedScore]) -> Table:
-    """One row per system and setting, one column per metric."""
+    """Return one row per system and setting, one column per metric."""
     rows: dict[tuple[str, str | None, str], dict[str, float]] = {}
-    for one in scores:
-        rows.setdefault((one.system, one.setting, one.config), {})[one.metric] = one.value
+    for score in scores:
+        rows.setdefault((score.system, score.setting, score.config), {})[score.metric] = score.value
     metrics = list(dict.fromkeys(name for row in rows.values() for name in row))
     return Table(
         "Published scores",

@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def metric_names() -> list[str]:
-    """The names of all metrics, sorted: the folders that hold a module of their own name."""
+    """Return the names of all metrics, sorted: the folders that hold a module of their own name."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*/*.py") if path.stem == path.parent.name)

@@ -86,7 +86,7 @@ class Fastbook(BenchmarkBuilder):
 
     @property
     def _kind(self) -> str:
-        """The schema of the config: "sample_corpus" has that of "corpus", "sample" that of "questions"."""
+        """Return the schema of the config: "sample_corpus" has that of "corpus", "sample" that of "questions"."""
         name = str(self.config.name)
         return "questions" if name == "sample" else name.removeprefix("sample_")
 

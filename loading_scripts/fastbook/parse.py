@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 
 
 def parse_question(row: Row) -> dict[str, Any]:
-    """A question: an object of the list in ``fastbook-benchmark.json``.
+    """Return a question: an object of the list in ``fastbook-benchmark.json``.
 
     Returns:
         id (derived: "chapter-question_number") and the source's fields; in answer_context, the flags are booleans and
@@ -51,7 +51,9 @@ def parse_question(row: Row) -> dict[str, Any]:
 
 
 def parse_qrels(row: Row) -> list[dict[str, Any]]:
-    """The relevant passages of a question, in order; indexes count from 0. A component without passages has none.
+    """Return the relevant passages of a question, in order; indexes count from 0.
+
+    A component without passages has none.
 
     Raises:
         DataError: as ``parse_question``.
@@ -74,7 +76,7 @@ def parse_qrels(row: Row) -> list[dict[str, Any]]:
 
 
 def parse_keywords(row: Row) -> dict[str, Any]:
-    """A keyword query: a row of ``fts_keywords.csv``, with the id of its question.
+    """Return a keyword query: a row of ``fts_keywords.csv``, with the id of its question.
 
     Raises:
         DataError: names file, line, field and what was expected.
@@ -91,7 +93,7 @@ def parse_keywords(row: Row) -> dict[str, Any]:
 
 
 def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
-    """A chapter: a notebook of nbformat 4 and its file name, whose leading digits are the chapter's number.
+    """Return a chapter: a notebook of nbformat 4 and its file name, whose leading digits are the chapter's number.
 
     Returns:
         chapter, title (the first top-level heading of a markdown cell), file, text (see ``chapter_text``), and cells:
@@ -115,17 +117,17 @@ def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
 
 
 def chapter_text(cells: Iterable[Mapping[str, Any]]) -> str:
-    """The text that is searched: the sources of the chapter's markdown and code cells, a newline after each."""
+    """Return the text that is searched: the sources of the chapter's markdown and code cells, a newline after each."""
     return "".join(f"{cell['source']}\n" for cell in chapter_cells(cells) if cell["cell_type"] != "raw")
 
 
 def chapter_cells(cells: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The cells before the first markdown cell with "## Questionnaire" in a line; all cells if there is none."""
+    """Return the cells before the first markdown cell with "## Questionnaire" in a line; all cells if there is none."""
     return takewhile(lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells)
 
 
 def question_id(chapter: int, number: int) -> str:
-    """The id of a question in all configs, such as "13-4"."""
+    """Return the id of a question in all configs, such as "13-4"."""
     return f"{chapter}-{number}"
 
 

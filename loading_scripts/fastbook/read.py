@@ -12,7 +12,7 @@ from qabench.errors import DataError
 
 
 def read_questions(path: Path) -> Iterator[Row]:
-    """The questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0.
+    """Yield the questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0.
 
     Raises:
         DataError: not UTF-8, not JSON (with line and column), or not an object whose only field is a list of objects.
@@ -22,7 +22,7 @@ def read_questions(path: Path) -> Iterator[Row]:
 
 
 def read_object(path: Path) -> Row:
-    """A file that is one JSON object, such as a notebook.
+    """Return a file that is one JSON object, such as a notebook.
 
     Raises:
         DataError: not UTF-8, not JSON (with line and column), or not an object.
@@ -31,7 +31,7 @@ def read_object(path: Path) -> Row:
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """The rows of a CSV file whose header is ``columns``, all fields strings; ``where`` is a row's first line, from 1.
+    """Yield the rows of a CSV file whose header is ``columns``, all fields strings.
 
     Blank lines are skipped.
 

@@ -38,7 +38,7 @@ Counts = Mapping[int, int]
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-    """The source's six tables and further counts of a config.
+    """Return the source's six tables and further counts of a config.
 
     Args:
         config: a config of the dataset; those of the sample have no published numbers.
@@ -61,12 +61,12 @@ def _questions(rows: Rows, official: bool) -> list[Table]:
         counts["empty"][chapter] += sum(not item["context"] for item in components)
         counts["implicit"][chapter] += sum(not item["explicit_context"] for item in components)
         counts["extraneous"][chapter] += sum(item["extraneous_answer"] for item in components)
-    made = [
+    tables = [
         _by_chapter(TITLES[name], counts[name], _published(name) if official else {}, NOTES.get(name))
         for name in TITLES
     ]
-    made.insert(2, _means(counts["questions"], counts["components"], official))
-    return [*made, _contexts(rows), _others(rows)]
+    tables.insert(2, _means(counts["questions"], counts["components"], official))
+    return [*tables, _contexts(rows), _others(rows)]
 
 
 def _means(questions: Counter[int], components: Counter[int], official: bool) -> Table:

@@ -29,7 +29,7 @@ FIELDS = (
 
 
 def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a config's file as rows of the dataset, in order; for a domain's config, those of the domain.
+    """Return the rows of a config's file as rows of the dataset, in order; for a domain's config, those of the domain.
 
     Raises:
         DataError: a row of any domain is invalid; see ``parse_row``.
@@ -39,7 +39,7 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 
 
 def parse_row(row: Row) -> dict[str, Any]:
-    """A response with its annotation: a row of ``eval/all.jsonl``.
+    """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
     Returns:
         The source's fields, in its order: ``response`` is a string or None; ``segmented_response``, ``labels`` (true =
@@ -69,7 +69,7 @@ def parse_row(row: Row) -> dict[str, Any]:
 
 
 def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the dataset as it is in the source: the inverse of ``parse_row``.
+    """Return a row of the dataset as it is in the source: the inverse of ``parse_row``.
 
     Args:
         row: a row of ``parse_row`` or of the dataset.
@@ -119,7 +119,7 @@ def _types(row: Row, segments: list[str], *, empty_text: bool) -> list[str | Non
     for i, name in enumerate(types):
         # A list or an object cannot be compared with the allowed values.
         if not isinstance(name, str | None) or name not in ERROR_TYPES:
-            allowed = ", ".join("null" if known is None else repr(known) for known in ERROR_TYPES)
+            allowed = ", ".join("null" if kind is None else repr(kind) for kind in ERROR_TYPES)
             raise DataError(f"{row.where}, field 'type'[{i}]: expected one of {allowed}, got {name!r:.60}")
     return _aligned(row, "type", list(types), segments) if types else []
 
@@ -137,7 +137,7 @@ def _texts(row: Row, key: str, *, empty_text: bool) -> list[str]:
 
 
 def _no_list(row: Row, key: str) -> list[Any]:
-    """An empty list for the empty string that the source has instead of the list ``key``."""
+    """Return an empty list for the empty string that the source has instead of the list ``key``."""
     text = row.get(key, str)
     if text:
         why = f"the domain is {TEXT_FOR_LIST!r}" if key != "ref_contents" else "the row has no references"

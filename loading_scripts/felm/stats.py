@@ -79,7 +79,7 @@ SOURCE_FORMS = (
 
 
 def _countables(row: Mapping[str, Any]) -> Iterator[Any]:
-    """The names of everything in a row that is counted, repeated as often as it occurs."""
+    """Yield the names of everything in a row that is counted, repeated as often as it occurs."""
     labels, types = row["labels"], row["type"] or [_NO_LIST] * len(row["labels"])
     yield "responses"
     yield "all true" if all(labels) else "with an error"
@@ -117,7 +117,7 @@ def _segments(columns: Tally, *, published: bool) -> Table:
         responses = PUBLISHED_RESPONSES if published and name == ALL else None
         pairs = list(zip(("segments", "true", "errors"), ours, theirs, strict=True))
         rows.append([name, tally["responses"], responses, *(cell for _, *pair in pairs for cell in pair)])
-        if differences := [f"{got} {what} (README: {given})" for what, got, given in pairs if given not in (None, got)]:
+        if differences := [f"{got} {what} (README: {value})" for what, got, value in pairs if value not in (None, got)]:
             notes.append(f"{name}: the data file has {', '.join(differences)}.")
     if notes:
         notes.append("Scores are computed on the data file, so its numbers are the relevant ones.")

@@ -33,7 +33,7 @@ UNANSWERED: Literal[Unanswered.UNANSWERED] = Unanswered.UNANSWERED
 
 
 def dumps(answer: Answer) -> str:
-    """The JSON text of an answer. ``loads`` returns an equal answer with the same types.
+    """Return the JSON text of an answer. ``loads`` returns an equal answer with the same types.
 
     Raises:
         InputError: the answer, or something in it, has another type than these six, is nested too deeply, contains
@@ -65,7 +65,7 @@ def dumps(answer: Answer) -> str:
 
 
 def loads(text: str) -> Any:
-    """The answer (or the decomposition) of a row's JSON text.
+    """Return the answer (or the decomposition) of a row's JSON text.
 
     Raises:
         InputError: the text is not JSON, or is nested too deeply.
@@ -105,8 +105,9 @@ def _key(key: Any, where: str) -> str:
 
 
 def strings_of(answer: Any) -> Iterator[str]:
-    """The strings that the official scorer looks for: the keys, then the values of a dict, the items of a list, or the
-    single value. Booleans are "yes" and "no".
+    """Yield the strings that the official scorer looks for.
+
+    They are the keys, then the values of a dict, the items of a list, or the single value. Booleans are "yes" and "no".
     """
     if isinstance(answer, dict | list):
         for part in parts_of(answer):
@@ -116,12 +117,12 @@ def strings_of(answer: Any) -> Iterator[str]:
 
 
 def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
-    """The parts over which a container's score is averaged: a list's items, or a dict's keys and then its values."""
+    """Return the parts over which a container's score is averaged: a list's items, or a dict's keys, then values."""
     return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
 
 
 def text_of(answer: Any) -> str:
-    """An answer as a single string, for metrics that compare strings (the official ``str_answer``).
+    """Return an answer as a single string, for metrics that compare strings (the official ``str_answer``).
 
     A list has one line per item, and a dict one line "key - value" per entry. Booleans are "yes" and "no"; None and
     ``UNANSWERED`` are "".
@@ -136,12 +137,12 @@ def text_of(answer: Any) -> str:
 
 
 def type_name(answer: Any) -> str:
-    """The name of an answer's type in tables: dict, list, str, int, float, bool or null."""
+    """Return the name of an answer's type in tables: dict, list, str, int, float, bool or null."""
     return "null" if answer is None else type(answer).__name__
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two answers have equal values, types and order (1 differs from 1.0, and True from 1)."""
+    """Return whether two answers have equal values, types and order (1 differs from 1.0, and True from 1)."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -152,19 +153,19 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The sub-questions of a decomposition as (depth, sub-question), in preorder: each node before its children."""
+    """Yield the sub-questions of a decomposition as (depth, sub-question), each node before its children."""
     for node in decomposition:
         yield depth, node
         yield from subquestions(node["decomposition"], depth + 1)
 
 
 def evidence_of(decomposition: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The evidence pages of a decomposition's sub-questions in preorder: the question's necessary evidence."""
+    """Return the evidence pages of a decomposition's sub-questions in preorder: the question's necessary evidence."""
     return [node["evidence"] for _, node in subquestions(decomposition) if node["evidence"] is not None]
 
 
 def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
-    """Raises InputError unless there is one prediction for each reference, and at least one."""
+    """Raise InputError unless there is one prediction for each reference, and at least one."""
     if len(references) != len(predictions):
         raise InputError(f"{len(predictions)} predictions for {len(references)} references; expected one for each")
     if not references:

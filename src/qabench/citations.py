@@ -51,7 +51,7 @@ def _entries(name: str) -> Iterator[str]:
 
 
 def metric_class(name: str) -> type[MetricModule]:
-    """The class of a metric, by its name."""
+    """Return the class of a metric, by its name."""
     module = importlib.import_module(f"qabench.metrics.{name}.{name}")
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, MetricModule)]
     return next(kind for kind in kinds if kind is not MetricModule)

@@ -47,7 +47,7 @@ _SPLIT = re.compile(r"[^\[+]+")  # the name in "validation[:10]", "train" and "t
 
 @contextmanager
 def _cache_errors() -> Iterator[None]:
-    """Turns an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says which folder to change."""
+    """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says which folder to change."""
     try:
         yield
     except OSError as error:
@@ -65,7 +65,7 @@ def builder(
     only_splits: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> BenchmarkBuilder:
-    """The dataset builder of a benchmark, with a cache key from the digests of its data and code.
+    """Return the dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
     Args:
         name: "fanoutqa" or "qabench/fanoutqa".
@@ -148,7 +148,7 @@ def load_dataset(
     verification_mode: VerificationMode | str | None = None,
     keep_in_memory: bool = False,
 ) -> Any:
-    """Loads a benchmark from verified source files, with the arguments of ``datasets.load_dataset``.
+    """Load a benchmark from verified source files, with the arguments of ``datasets.load_dataset``.
 
     Args:
         path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
@@ -179,28 +179,30 @@ def load_dataset(
     from datasets.exceptions import DatasetGenerationError
 
     folder = None if cache_dir is None else str(cache_dir)
-    made = builder(path, name, data_files=data_files, cache_dir=folder)
-    names = _split_names(made, split)
-    if data_files is None and not streaming and names and _others_missing(made, names):
-        made = builder(path, name, only_splits=names, cache_dir=folder)
+    dataset_builder = builder(path, name, data_files=data_files, cache_dir=folder)
+    names = _split_names(dataset_builder, split)
+    if data_files is None and not streaming and names and _others_missing(dataset_builder, names):
+        dataset_builder = builder(path, name, only_splits=names, cache_dir=folder)
     if streaming:
-        return made.as_streaming_dataset(split=_whole_split(made, split))
+        return dataset_builder.as_streaming_dataset(split=_whole_split(dataset_builder, split))
     try:
-        made.download_and_prepare(num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode)
+        dataset_builder.download_and_prepare(
+            num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
+        )
     except DatasetGenerationError as error:
         # datasets raises its own exception, with the exception for the row, or of the disk, as its cause.
         if error.__cause__ is not None:
             raise error.__cause__ from None
         raise
     try:
-        return made.as_dataset(split=split, in_memory=keep_in_memory)
+        return dataset_builder.as_dataset(split=split, in_memory=keep_in_memory)
     except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
-        raise InputError(f"split {split!r} of {path} {made.config.name}: {error}") from None
+        raise InputError(f"split {split!r} of {path} {dataset_builder.config.name}: {error}") from None
 
 
 @_cache_errors()
 def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
-    """Loads a metric of this package as an ``evaluate`` module, without network access.
+    """Load a metric of this package as an ``evaluate`` module, without network access.
 
     Args:
         path: the metric, "fanout_acc" or "qabench/fanout_acc".
@@ -221,61 +223,61 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
     return evaluate.load(str(folder), **kwargs)
 
 
-def _split_names(made: BenchmarkBuilder, split: Any) -> list[str] | None:
+def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:
     """Return the names in a split, in the config's order; None for all splits or a ``ReadInstruction``.
 
     Raises:
         InputError: an unknown name, before anything is downloaded or prepared.
     """
     if isinstance(split, list | tuple):
-        parts = [_split_names(made, part) for part in split]
+        parts = [_split_names(dataset_builder, part) for part in split]
         return (
             None
             if None in parts
-            else [name for name in made.split_names() if any(name in (part or ()) for part in parts)]
+            else [name for name in dataset_builder.split_names() if any(name in (part or ()) for part in parts)]
         )
     if split is None or not (isinstance(split, str) or type(split).__name__ == "NamedSplit"):
         return None
-    allowed = made.split_names()
+    allowed = dataset_builder.split_names()
     names = {name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]}
     if not names or names - {*allowed, "all"}:
-        where = f"{made.BENCHMARK} {made.config.name}"
+        where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
         raise InputError(f"{where} has no split {str(split)!r}; allowed: {', '.join(allowed)}, or a slice")
     return None if "all" in names else [name for name in allowed if name in names]
 
 
-def _others_missing(made: BenchmarkBuilder, names: Sequence[str]) -> bool:
+def _others_missing(dataset_builder: BenchmarkBuilder, names: Sequence[str]) -> bool:
     """Return whether a file of another split is neither in a mirror nor in the cache."""
     from qabench.loading_scripts import dataset_table, source_table
     from qabench.sources import available
 
-    table, sources = dataset_table(made.BENCHMARK), source_table(made.BENCHMARK)
-    splits = table.config(made.config.name).splits
+    table, sources = dataset_table(dataset_builder.BENCHMARK), source_table(dataset_builder.BENCHMARK)
+    splits = table.config(dataset_builder.config.name).splits
     files = [file for split, files in splits.items() if split not in names for file in files]
     return any(file in sources and not available(sources[file]) for file in files)
 
 
-def _whole_split(made: BenchmarkBuilder, split: Any) -> str | None:
-    if split is None or str(split) in made.split_names():
+def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
+    if split is None or str(split) in dataset_builder.split_names():
         return None if split is None else str(split)
     raise InputError(
-        f"split {split!r} cannot be streamed; allowed: {', '.join(made.split_names())}. "
+        f"split {split!r} cannot be streamed; allowed: {', '.join(dataset_builder.split_names())}. "
         "Use .take(n) and .skip(n) of the streamed split"
     )
 
 
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
-    found = {
+    keys = {
         name: [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
         for name, files in by_split.items()
     }
-    every = [file for files in found.values() for file in files]
+    every = [file for files in keys.values() for file in files]
     if missing := [file for file in every if not file.is_file()]:
         raise InputError(f"data_files: the file {missing[0]} does not exist")
-    if not every or not all(found.values()):
+    if not every or not all(keys.values()):
         raise InputError("data_files is empty; allowed: a path, a list of paths, or {split: paths}")
-    return found
+    return keys
 
 
 def _with_files(key: str, own_files: Mapping[str, Sequence[Path]]) -> str:

@@ -60,7 +60,7 @@ class MetricModule:
         )
 
     def provenance(self, references: Iterable[Any], **fields: object) -> dict[str, Any]:
-        """The part of a result that describes what the scores depend on.
+        """Return the part of a result that describes what the scores depend on.
 
         Args:
             references: the decoded references, or the part of them that is scored.
@@ -79,7 +79,7 @@ class MetricModule:
         return {"signature": line, "deviations": deviations(line, benchmark(self.BENCHMARK).declaration(score))}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
-        """Adds a list of predictions and the list of their references.
+        """Add a list of predictions and the list of their references.
 
         Raises:
             InputError: one list is missing, they differ in length, or an item cannot be an answer.
@@ -96,12 +96,12 @@ class MetricModule:
         super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
-        """Adds one prediction (None: unanswered) and its reference."""
+        """Add one prediction (None: unanswered) and its reference."""
         encoded = {"prediction": _text(prediction, "prediction"), "reference": _text(reference, "reference")}
         super().add(**encoded, **kwargs)  # type: ignore[misc]
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
-        """Computes the scores of the given lists, or of the items added before."""
+        """Compute the scores of the given lists, or of the items added before."""
         if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
             raise InputError("nothing to score: pass predictions and references, or add some before compute()")
         return super().compute(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
@@ -121,14 +121,14 @@ def _features() -> Any:
 
 
 def at_cutoffs(score: Callable[[int], float], cutoffs: Iterable[int], name: str) -> dict[str, float]:
-    """A score at each cutoff, such as {"mrr@5": 0.4, "mrr@10": 0.5}."""
+    """Return a score at each cutoff, such as {"mrr@5": 0.4, "mrr@10": 0.5}."""
     return {f"{name}@{k}": score(k) for k in cutoffs}
 
 
 def rows_at_cutoffs(
     score: Callable[[int], Sequence[float | None]], cutoffs: Iterable[int], name: str
 ) -> list[dict[str, float | None]]:
-    """The scores of each question at each cutoff: one dict per question, such as {"mrr@5": 0.0, "mrr@10": 0.5}."""
+    """Return one dict per question with its scores at each cutoff, such as {"mrr@5": 0.0, "mrr@10": 0.5}."""
     columns = {f"{name}@{k}": score(k) for k in cutoffs}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -141,18 +141,18 @@ def decoded(
     Returns:
         The predictions, with ``UNANSWERED`` for None, and the references.
     """
-    given = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
-    return given, decode_references(references, references_format)
+    answers = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
+    return answers, decode_references(references, references_format)
 
 
 def decoded_strings(
     predictions: Iterable[str], references: Iterable[str], references_format: str = "auto"
 ) -> tuple[list[Any], list[Any]]:
-    """As ``decoded``, for metrics whose references are strings: "42" is JSON only by chance."""
-    given, found = decoded(predictions, references := list(references), references_format)
-    if references_format == "auto" and not all(isinstance(reference, str) for reference in found):
-        found = decode_references(references, "python")
-    return given, found
+    """Decode as ``decoded``, for metrics whose references are strings: "42" is JSON only by chance."""
+    answers, targets = decoded(predictions, references := list(references), references_format)
+    if references_format == "auto" and not all(isinstance(reference, str) for reference in targets):
+        targets = decode_references(references, "python")
+    return answers, targets
 
 
 def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
@@ -207,5 +207,5 @@ def _text(item: Any, where: str) -> str:
 
 
 def _loaded(column: Iterable[str]) -> list[Any]:
-    found: list[Any] = json.loads(f"[{','.join(column)}]")  # one call, because a call takes longer than a short text
-    return found
+    items: list[Any] = json.loads(f"[{','.join(column)}]")  # one call, because a call takes longer than a short text
+    return items

@@ -79,7 +79,7 @@ def test_per_item_files_compare_as_their_predictions(metric: str, tmp_path: Path
 
 
 def test_felm_systems_compare_by_f1(tmp_path: Path) -> None:
-    from qabench.benchmarks.felm.predictions import load_responses
+    from qabench.benchmarks.felm.evaluate import load_responses
 
     rows = load_responses("sample").rows
     for name, verdict in (("right", lambda labels: labels), ("all_wrong", lambda labels: [False] * len(labels))):

@@ -17,7 +17,7 @@ from qabench.benchmarks.expertqa.prompts import split_answer, verdict
 from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
 from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
-from qabench.benchmarks.felm.claims import read_claims
+from qabench.benchmarks.felm.replies import read_claims
 from qabench.benchmarks.felm.replies import read_reply as read_felm_reply
 from qabench.cli.run_parts import limited, pairs
 from qabench.data.predictions import parse_predictions

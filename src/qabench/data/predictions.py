@@ -59,7 +59,7 @@ class Predictions:
 
     @property
     def system(self) -> str:
-        """The file's name without its extensions: the name of the system that made the predictions."""
+        """Return the file's name without its extensions: the name of the system that made the predictions."""
         return Path(self.path.removesuffix(".gz")).stem
 
     @property
@@ -93,18 +93,18 @@ class Joined:
     bad_lines: tuple[BadLine, ...] = ()
 
     def problems(self) -> list[str]:
-        """One sentence for each kind of problem; empty if there are none."""
-        said = [
+        """Return one sentence for each kind of problem; empty if there are none."""
+        sentences = [
             (WITHOUT_PREDICTION, list(self.missing)),
             ("predictions for unknown questions", [f"{p.id} (line {p.line})" for p in self.unknown]),
             ("predictions replaced by a later line", [f"{p.id} (line {p.line})" for p in self.repeated]),
             ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),
         ]
-        return [f"{kind}: {len(items)} ({some(items)})" for kind, items in said if items]
+        return [f"{kind}: {len(items)} ({some(items)})" for kind, items in sentences if items]
 
 
 def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Sequence[str] = ()) -> Predictions:
-    """The predictions of a file, of standard input, or of a list in memory.
+    """Return the predictions of a file, of standard input, or of a list in memory.
 
     Args:
         source: a path (``.jsonl``, a JSON list, either with ``.gz``), "-" for standard input, or a list of objects.
@@ -119,12 +119,12 @@ def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Se
 
 
 def source_name(source: str | Path) -> str:
-    """The name of a file in messages."""
+    """Return the name of a file in messages."""
     return "standard input" if str(source) == STDIN else str(source)
 
 
 def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Predictions:
-    """The predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
+    """Return the predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs)
     return _collected(name, numbered_lines(data), needs)
@@ -136,9 +136,9 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     Raises:
         InputError: no prediction belongs to a question, so the file is for another config or benchmark.
     """
-    known = set(question_ids)
+    expected_ids = set(question_ids)
     last = {row.id: row for row in predictions.rows}
-    unknown = tuple(row for row in predictions.rows if row.id not in known)
+    unknown = tuple(row for row in predictions.rows if row.id not in expected_ids)
     if len(unknown) == len(predictions.rows):
         raise InputError(
             f"none of the {len(unknown)} predictions of {predictions.path} belongs to a question of this config "
@@ -149,20 +149,20 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
         rows=tuple(last.get(id) for id in question_ids),
         missing=tuple(id for id in question_ids if id not in last),
         unknown=unknown,
-        repeated=tuple(row for row in predictions.rows if last[row.id] is not row and row.id in known),
+        repeated=tuple(row for row in predictions.rows if last[row.id] is not row and row.id in expected_ids),
         bad_lines=predictions.bad_lines,
     )
 
 
 def some(items: Iterable[str]) -> str:
-    """The first items, and the number of the others."""
+    """Return the first items, and the number of the others."""
     items = list(items)
     more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
     return ", ".join(items[:NAMED]) + more
 
 
 def read_bytes(source: str | Path) -> bytes:
-    """The content of a file or of standard input, decompressed, without a byte order mark.
+    """Return the content of a file or of standard input, decompressed, without a byte order mark.
 
     Raises:
         InputError: it cannot be read.
@@ -187,8 +187,8 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
     rows: list[Prediction] = []
     bad: list[BadLine] = []
     for number, item in items:
-        found = _parse(number, item, needs)
-        (rows if isinstance(found, Prediction) else bad).append(found)  # type: ignore[arg-type]
+        parsed = _parse(number, item, needs)
+        (rows if isinstance(parsed, Prediction) else bad).append(parsed)  # type: ignore[arg-type]
     if not rows:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         example = {"id": "7d...", needs[0] if needs else "answer": "..."}

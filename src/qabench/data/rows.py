@@ -28,13 +28,13 @@ class Row:
         return cls(value, where)
 
     def only(self, *keys: str) -> Row:
-        """Returns the row. Raises DataError if it has a field that is not in ``keys``, because it would be lost."""
+        """Return the row. Raises DataError if it has a field that is not in ``keys``, because it would be lost."""
         if unknown := [key for key in self.fields if key not in keys]:
             raise DataError(f"{self.where}: unknown field {unknown[0]!r}; the fields are {', '.join(keys)}")
         return self
 
     def get(self, key: str, *types: type | None) -> Any:
-        """The field ``key``. Raises DataError unless it has one of ``types`` (None allows null)."""
+        """Return the field ``key``. Raises DataError unless it has one of ``types`` (None allows null)."""
         if key not in self.fields:
             raise DataError(f"{self.where}: the field {key!r} is missing")
         value = self.fields[key]
@@ -46,7 +46,7 @@ class Row:
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
 
     def texts(self, key: str) -> list[str]:
-        """The field ``key``, a list of strings."""
+        """Return the field ``key``, a list of strings."""
         items = self.get(key, list)
         for i, item in enumerate(items):
             if not isinstance(item, str):
@@ -55,12 +55,12 @@ class Row:
         return list(items)
 
     def rows(self, key: str) -> Iterator[Row]:
-        """The field ``key``, a list of objects, as rows."""
+        """Yield the field ``key``, a list of objects, as rows."""
         for i, item in enumerate(self.get(key, list)):
             yield Row.of(item, f"{self.where}, field {key!r}[{i}]")
 
     def storable(self, key: str, value: Any) -> Any:
-        """Returns ``value``. Raises DataError for a string that Arrow cannot store (with a lone surrogate)."""
+        """Return ``value``. Raises DataError for a string that Arrow cannot store (with a lone surrogate)."""
         if isinstance(value, str):
             try:
                 value.encode("utf-8")
@@ -72,7 +72,7 @@ class Row:
 
 
 def read_json_list(path: Path) -> Iterator[Row]:
-    """The rows of a file with a JSON list of objects, in order; ``where`` counts them from 0.
+    """Yield the rows of a file with a JSON list of objects, in order; ``where`` counts them from 0.
 
     Raises:
         DataError: the file is not UTF-8, not JSON (with line and column), or not a list of objects.
@@ -85,7 +85,7 @@ def read_json_list(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, with or without a byte order mark.
+    """Return the content of a JSON file, with or without a byte order mark.
 
     Raises:
         DataError: the file is not UTF-8, or not JSON (with line and column).
@@ -94,7 +94,9 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL file, one object per line, in order. ``where`` counts lines from 1. Blank lines are skipped.
+    """Yield the rows of a JSONL file, one object per line, in order.
+
+    ``where`` counts lines from 1. Blank lines are skipped.
 
     NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is allowed.
 

@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def significant(self) -> bool:
-        """Whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
+        """Return whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
         return self.corrected_p < 1 - self.difference.interval.confidence
 
     def as_dict(self) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class Evaluation(Displayed):
 
     @property
     def answered(self) -> bool:
-        """Whether at least one question was answered; otherwise there are no scores."""
+        """Return whether at least one question was answered; otherwise there are no scores."""
         return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
 
     def scores(self, records: Sequence[Record] | None = None) -> dict[str, Score]:

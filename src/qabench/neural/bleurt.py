@@ -88,7 +88,7 @@ def load_bleurt(
     batch_size: int = 32,
     device: str | None = None,
 ) -> Scorer:
-    """Loads a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
+    """Load a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
         backend: "torch": the converted weights in transformers; "bleurt": the original package on TensorFlow, with the
@@ -132,7 +132,7 @@ def resolve_backend(backend: str, model: str) -> str:
 
 
 def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:
-    """The model's input for a pair of tokenized strings: token ids and segment ids.
+    """Return the model's input for a pair of tokenized strings: token ids and segment ids.
 
     Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the candidate on a tie.
     """
@@ -143,7 +143,7 @@ def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: 
 
 
 def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
-    """The number of tokens to keep of each string, so that their sum is at most ``limit``."""
+    """Return the number of tokens to keep of each string, so that their sum is at most ``limit``."""
     if reference + candidate <= limit:
         return reference, candidate
     # The longer one is shortened to the length of the other; then both are shortened in turn, the candidate first.
@@ -194,7 +194,7 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
 
 
 def _scorer_of(source: ModelSource) -> Callable[[dict[str, list[list[int]]]], list[float]]:
-    """The function from a padded batch to its scores."""
+    """Return the function from a padded batch to its scores."""
     import torch
 
     network = _network(source)
@@ -225,7 +225,7 @@ def _network(source: ModelSource) -> Any:
     settings.setdefault("input_embedding_size", settings.get("embedding_size"))
     if settings["input_embedding_size"] is None:
         raise cannot_load(source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20"))
-    known = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
-    known |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
-    config = RemBertConfig.from_dict({name: value for name, value in known.items() if value is not None})
+    config = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
+    config |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
+    config = RemBertConfig.from_dict({name: value for name, value in config.items() if value is not None})
     return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

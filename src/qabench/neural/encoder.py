@@ -40,17 +40,17 @@ class SentenceEncoder:
         self._lock = threading.Lock()
 
     def queries(self, texts: Sequence[str]) -> Any:
-        """The vectors of queries, with the prompt for queries that the model's configuration names."""
+        """Return the vectors of queries, with the prompt for queries that the model's configuration names."""
         with self._lock:
             return self._network.encode_query(list(texts), normalize_embeddings=True, show_progress_bar=False)
 
     def passages(self, texts: Sequence[str]) -> Any:
-        """The vectors of passages."""
+        """Return the vectors of passages."""
         with self._lock:
             return self._network.encode_document(list(texts), normalize_embeddings=True, show_progress_bar=False)
 
 
 @lru_cache(maxsize=2)
 def load_encoder(model: str = MODEL, device: str | None = None) -> SentenceEncoder:
-    """The encoder of these arguments; loaded once."""
+    """Return the encoder of these arguments; loaded once."""
     return SentenceEncoder(model, device)

@@ -56,7 +56,7 @@ class ModelSource:
         return f"{self.label}, {self.dtype} on {self.device}"
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of every ``from_pretrained`` of transformers that say where files come from."""
+        """Return the arguments of every ``from_pretrained`` of transformers that say where files come from."""
         return {
             "revision": self.commit,
             "trust_remote_code": self.remote_code,
@@ -64,7 +64,7 @@ class ModelSource:
         }
 
     def tokenizer(self, **options: Any) -> Any:
-        """The model's tokenizer.
+        """Return the model's tokenizer.
 
         Raises:
             QabenchError: the tokenizer cannot be loaded.
@@ -74,7 +74,7 @@ class ModelSource:
         return self._read(lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options))
 
     def config(self) -> Any:
-        """The model's configuration in transformers.
+        """Return the model's configuration in transformers.
 
         Raises:
             QabenchError: the configuration cannot be loaded.
@@ -84,7 +84,7 @@ class ModelSource:
         return self._read(lambda: AutoConfig.from_pretrained(self.name, **self.arguments()))
 
     def network(self, architecture: Any, **options: Any) -> Any:
-        """The network, in evaluation mode on its device.
+        """Return the network, in evaluation mode on its device.
 
         Args:
             architecture: a class of transformers with ``from_pretrained``, such as AutoModelForSeq2SeqLM.
@@ -97,15 +97,15 @@ class ModelSource:
         import torch
 
         # None: safetensors if there are any, else pickles, which transformers reads without executing code in them.
-        given = self.arguments() | {"dtype": getattr(torch, self.dtype), "output_loading_info": True} | options
-        given["use_safetensors"] = None if self.pickled else True
-        network, report = self._read(lambda: architecture.from_pretrained(self.name, **given))
+        arguments = self.arguments() | {"dtype": getattr(torch, self.dtype), "output_loading_info": True} | options
+        arguments["use_safetensors"] = None if self.pickled else True
+        network, report = self._read(lambda: architecture.from_pretrained(self.name, **arguments))
         if absent := sorted(report["missing_keys"]):
             raise cannot_load(self.name, ValueError(f"its weights lack {', '.join(absent[:3])}"))
         return network.to(self.device).eval()
 
     def sentence_encoder(self, kind: Callable[..., Any], **options: Any) -> Any:
-        """An encoder of sentence-transformers, in evaluation mode on its device.
+        """Return an encoder of sentence-transformers, in evaluation mode on its device.
 
         Args:
             kind: SentenceTransformer, MultiVectorEncoder or CrossEncoder.
@@ -115,11 +115,11 @@ class ModelSource:
             QabenchError: as of ``network``.
         """
         weights = {"dtype": self.dtype} | ({} if self.pickled else {"use_safetensors": True})
-        given = self.arguments() | {"device": self.device, "model_kwargs": weights} | options
-        return self._read(lambda: kind(self.name, **given))
+        arguments = self.arguments() | {"device": self.device, "model_kwargs": weights} | options
+        return self._read(lambda: kind(self.name, **arguments))
 
     def file(self, name: str) -> Path:
-        """The path of one of the model's files: in its folder, in the Hub's cache, or downloaded.
+        """Return the path of one of the model's files: in its folder, in the Hub's cache, or downloaded.
 
         Raises:
             QabenchError: the file is not available.
@@ -147,7 +147,7 @@ def locate(
     pickled: bool | None = None,
     remote_code: bool = False,
 ) -> ModelSource:
-    """Where a model's files are, and how to load them. Downloads its configuration, and no weights.
+    """Return where a model's files are, and how to load them. Downloads its configuration, and no weights.
 
     Args:
         model: a name on the Hub, or a folder.
@@ -170,7 +170,7 @@ def locate(
 
 
 def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
-    """The source with bfloat16 for a large model (over 2 billion parameters) on a GPU, otherwise with float32.
+    """Return the source with bfloat16 for a large model (over 2 billion parameters) on a GPU, otherwise with float32.
 
     Args:
         source: the model.
@@ -196,7 +196,7 @@ def default_device() -> str:
 
 
 def devices_of(names: str | None) -> list[str]:
-    """The devices that an option names: "cuda:0,cuda:1", "all" (every GPU), or None for the default one.
+    """Return the devices that an option names: "cuda:0,cuda:1", "all" (every GPU), or None for the default one.
 
     A device may be named twice: two processes then share it.
 
@@ -213,7 +213,7 @@ def devices_of(names: str | None) -> list[str]:
 
 
 def cannot_load(model: str, error: Exception) -> QabenchError:
-    """The error for a model that is not available or has another architecture."""
+    """Return the error for a model that is not available or has another architecture."""
     return QabenchError(
         f"the model {model} cannot be loaded ({error}); give the name of a model on the Hub, or a folder"
     )
@@ -232,7 +232,7 @@ def _checked(device: str) -> str:
 
 
 def _pinned(model: str, revision: str | None) -> tuple[str | None, str]:
-    """The commit, and its short form; of a folder, which has no commit, None and a digest of its weights."""
+    """Return the commit, and its short form; of a folder, which has no commit, None and a digest of its weights."""
     if not (folder := Path(model)).is_dir():
         commit = _commit_of(model, revision)
         return commit, commit[:12]
@@ -247,7 +247,7 @@ def _pinned(model: str, revision: str | None) -> tuple[str | None, str]:
 
 
 def _module_folders(folder: Path) -> Iterator[Path]:
-    """The folder itself, and those of the modules of a model of sentence-transformers."""
+    """Yield the folder itself, and those of the modules of a model of sentence-transformers."""
     yield folder
     listed = folder / "modules.json"
     for module in json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else ():

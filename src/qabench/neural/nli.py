@@ -44,10 +44,10 @@ class Entailment(Protocol):
     def name(self) -> str: ...
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """The number of tokens of each prompt, before truncation."""
+        """Return the number of tokens of each prompt, before truncation."""
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """One judgment per prompt, in order; prompts are truncated to 512 tokens."""
+        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
 
 
 Splitter = Callable[[str], Sequence[str]]
@@ -55,7 +55,7 @@ Splitter = Callable[[str], Sequence[str]]
 
 
 def prompt_of(evidence: str, claim: str) -> str:
-    """The model's prompt."""
+    """Return the model's prompt."""
     return f"premise: {evidence} hypothesis: {claim}"
 
 
@@ -70,7 +70,7 @@ def clean(text: str) -> str:
 
 
 def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, official_quirks: bool = True) -> str:
-    """The two most and the two least entailed sentences, joined in this order.
+    """Return the two most and the two least entailed sentences, joined in this order.
 
     With fewer than four sentences some appear twice, as upstream.
 
@@ -82,14 +82,14 @@ def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, officia
             ties by position.
     """
     if official_quirks:
-        order = np.argsort(np.array([_neutral(one) for one in judgments], dtype=np.float32)).tolist()
+        order = np.argsort(np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)).tolist()
     else:
         order = sorted(range(len(sentences)), key=lambda i: judgments[i].zero - judgments[i].one)
     return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
 
 
 def _neutral(judgment: Judgment) -> np.float32:
-    """The probability of "0" against "1", as upstream computes it."""
+    """Return the probability of "0" against "1", as upstream computes it."""
     logits = np.array([judgment.one, judgment.zero], dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         shares = np.exp(logits) / np.sum(np.exp(logits), axis=0)
@@ -131,7 +131,7 @@ def label_claims(
 
 
 def punkt(text: str) -> list[str]:
-    """The sentences of an English text, according to NLTK's Punkt.
+    """Return the sentences of an English text, according to NLTK's Punkt.
 
     Raises:
         MissingExtra: NLTK is not installed.

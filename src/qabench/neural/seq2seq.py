@@ -50,18 +50,18 @@ class Seq2SeqEntailment:
         self.close()
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """The number of tokens of each prompt, including the end token, before truncation."""
+        """Return the number of tokens of each prompt, including the end token, before truncation."""
         return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """One judgment per prompt, in order; prompts are truncated to 512 tokens. Decoding is greedy."""
+        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens. Decoding is greedy."""
         if not prompts:
             return []
         encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
         batches = buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH)
         judged: dict[int, Judgment] = {}
-        for batch, found in zip(batches, self.run([[encoded[i] for i in batch] for batch in batches]), strict=True):
-            judged |= zip(batch, found, strict=True)
+        for batch, outputs in zip(batches, self.run([[encoded[i] for i in batch] for batch in batches]), strict=True):
+            judged |= zip(batch, outputs, strict=True)
         return [judged[i] for i in range(len(prompts))]
 
 
@@ -81,7 +81,7 @@ class Judge:
         self.unpadded = _unpadded(self.network)
 
     def __call__(self, encoded: Encoded) -> list[Judgment]:
-        """One judgment per prompt of a batch, in order."""
+        """Return one judgment per prompt of a batch, in order."""
         start = self.network.generation_config.decoder_start_token_id
         if start is None:
             start = self.network.config.decoder_start_token_id
@@ -94,7 +94,7 @@ class Judge:
         return [Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)]
 
     def _logits(self, encoded: Encoded, starts: list[int]) -> Any:
-        """The logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
+        """Return the logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
         import torch
 
         decoder_ids = torch.tensor([starts] * len(encoded), device=self.network.device)
@@ -102,7 +102,7 @@ class Judge:
             return self.network(**self._padded(encoded), decoder_input_ids=decoder_ids, use_cache=False).logits
 
     def _entailed(self, first: int, second: int) -> bool | None:
-        """Whether an answer that begins with these two tokens is "1"; None if they do not decide."""
+        """Return whether an answer that begins with these two tokens is "1"; None if they do not decide."""
         if first in self.ends or self._text(first) not in ("", "1"):
             return False
         if first == self.expected:
@@ -141,7 +141,7 @@ def load_entailment(
     device: str | None = None,
     dtype: str | None = None,
 ) -> Seq2SeqEntailment:
-    """A model that judges whether evidence entails a claim.
+    """Return a model that judges whether evidence entails a claim.
 
     Args:
         model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from TRUE, which has 11
@@ -189,12 +189,12 @@ def load_entailment(
 def shared_entailment(
     model: str | None = None, revision: str | None = None, device: str | None = None, dtype: str | None = None
 ) -> Seq2SeqEntailment:
-    """As ``load_entailment``, loaded once per process: for metrics and scorers, which are called many times."""
+    """Return ``load_entailment``'s model, loaded once per process."""
     return load_entailment(model, revision, device=device, dtype=dtype)
 
 
 def _fused(network: Any) -> Any:
-    """The network with PyTorch's GELU: transformers computes the same function in eight operations."""
+    """Return the network with PyTorch's GELU: transformers computes the same function in eight operations."""
     import torch
     from transformers.activations import NewGELUActivation
 
@@ -206,7 +206,7 @@ def _fused(network: Any) -> Any:
 
 
 def _unpadded(network: Any) -> Callable[[Encoded, list[int]], Any] | None:
-    """A faster function for a T5 on a CPU, else None. In float16, transformers clips large values of each layer."""
+    """Return a faster function for a T5 on a CPU, else None."""
     import torch
     from transformers import MT5ForConditionalGeneration, T5ForConditionalGeneration
 
@@ -220,8 +220,8 @@ def _unpadded(network: Any) -> Callable[[Encoded, list[int]], Any] | None:
 
 
 def _verdicts(source: ModelSource, tokenizer: Any) -> tuple[int, int]:
-    """The ids of the bare digits "1" and "0", as upstream (not those that begin a word)."""
-    one, zero = tokenizer.convert_tokens_to_ids(["1", "0"])
-    if tokenizer.unk_token_id in (one, zero) or None in (one, zero):
+    """Return the ids of the bare digits "1" and "0", as upstream (not those that begin a word)."""
+    one_id, zero_id = tokenizer.convert_tokens_to_ids(["1", "0"])
+    if tokenizer.unk_token_id in (one_id, zero_id) or None in (one_id, zero_id):
         raise cannot_load(source.name, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
-    return one, zero
+    return one_id, zero_id

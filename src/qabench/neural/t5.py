@@ -31,12 +31,12 @@ class UnpaddedT5:
             self.bias = _bias(network.encoder, longest)
 
     def logits(self, prompts: Sequence[Sequence[int]], starts: Sequence[int]) -> Any:
-        """The logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
+        """Return the logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
         with torch.inference_mode():
             return self._decoded(self._encoded(prompts), starts)
 
     def _encoded(self, prompts: Sequence[Sequence[int]]) -> list[Any]:
-        """The encoder's states of each prompt: tokens x d_model."""
+        """Return the encoder's states of each prompt: tokens x d_model."""
         encoder, sizes = self.network.encoder, [len(prompt) for prompt in prompts]
         hidden = encoder.embed_tokens(torch.tensor([token for prompt in prompts for token in prompt]))
         for block in encoder.block:
@@ -79,7 +79,7 @@ def _attended(query: Any, key: Any, value: Any, bias: Any) -> Any:
 
 
 def _fed(layer: Any, hidden: Any) -> Any:
-    """The feed-forward layer; T5 1.1's GELU in one pass instead of eight, equal up to the last digit of 32 bits."""
+    """Return the feed-forward layer; with T5 1.1's GELU in one pass instead of eight."""
     dense = layer.DenseReluDense
     if not (hasattr(dense, "wi_0") and isinstance(dense.act, NewGELUActivation) and hidden.dtype == torch.float32):
         return layer(hidden)
@@ -98,5 +98,5 @@ def _read(attention: Any, hidden: Any, states: Any, absent: Any) -> Any:
 
 
 def _bias(stack: Any, size: int) -> Any:
-    """The bias of relative positions: heads x size x size."""
+    """Return the bias of relative positions: heads x size x size."""
     return stack.block[0].layer[0].SelfAttention.compute_bias(size, size)[0].contiguous()

@@ -34,7 +34,7 @@ class Workers:
         self._executor = ProcessPoolExecutor(len(devices), context, _start, (load, source, queue, shared))
 
     def map(self, batches: Sequence[Any]) -> Iterator[Any]:
-        """The results of the batches, in order.
+        """Yield the results of the batches, in order.
 
         Raises:
             QabenchError: a process ended, for example for lack of memory.
@@ -48,7 +48,7 @@ class Workers:
             ) from error
 
     def close(self) -> None:
-        """Ends the processes, after the batches that they work on."""
+        """End the processes, after the batches that they work on."""
         self._executor.shutdown(cancel_futures=True)
 
 

@@ -78,7 +78,7 @@ class Cluster:
         self._closing.close()
 
     def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
-        """As ``qabench.io.workers.map_loaded``: the results in the order of the inputs, each once.
+        """Map like ``qabench.io.workers.map_loaded``: the results in the order of the inputs, each once.
 
         Args:
             load: a picklable function that returns the function to apply; called once in each process.
@@ -89,17 +89,17 @@ class Cluster:
             QabenchError: raised by the function; processes were killed repeatedly; or a machine of the cluster has
                 other versions of packages.
         """
-        given = list(inputs)
+        items = list(inputs)
         early: dict[int, Out] = {}
         following = 0
-        for number, result in self._unordered(load, given, gpu):
+        for number, result in self._unordered(load, items, gpu):
             if number >= following:  # otherwise Ray has computed it twice
                 early[number] = result
             while following in early:
                 yield early.pop(following)
                 following += 1
-        if following < len(given):
-            raise QabenchError(f"the Ray cluster returned {following} of {len(given)} results; run the command again")
+        if following < len(items):
+            raise QabenchError(f"the Ray cluster returned {following} of {len(items)} results; run the command again")
 
     def _unordered(self, load: Load[In, Out], inputs: Sequence[In], gpu: bool) -> Iterator[tuple[int, Out]]:
         import pyarrow
@@ -108,8 +108,8 @@ class Cluster:
         from ray.exceptions import RayError
 
         tables = [
-            pyarrow.table({"number": [number], "data": pyarrow.array([pickle.dumps(one)], pyarrow.large_binary())})
-            for number, one in enumerate(inputs)
+            pyarrow.table({"number": [number], "data": pyarrow.array([pickle.dumps(item)], pyarrow.large_binary())})
+            for number, item in enumerate(inputs)
         ]
         if not tables:
             return
@@ -145,26 +145,26 @@ class Cluster:
         # Ray reports errors as exceptions; its log says of each worker of Ray Data that it might not restart.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # announced default; silences a warning
-        given: dict[str, Any] = {"address": self.address or "local"}
+        options: dict[str, Any] = {"address": self.address or "local"}
         if self.address is None:
             # Ray's sockets need a short path.
             folder = tempfile.mkdtemp(prefix="qabench-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)
             closing.callback(shutil.rmtree, folder, ignore_errors=True)
-            given |= {"num_cpus": self._given[0] or most_workers(), "include_dashboard": False, "_temp_dir": folder}
-            given |= {"_system_config": {"worker_niceness": 0}}  # the priority of this process instead of the lowest
+            options |= {"num_cpus": self._given[0] or most_workers(), "include_dashboard": False, "_temp_dir": folder}
+            options |= {"_system_config": {"worker_niceness": 0}}  # the priority of this process instead of the lowest
         closing.callback(ray.shutdown)
         try:
             if self.address:
                 _check_answers(self.address)
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **given)
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise QabenchError(
-                f"the Ray cluster {given['address']} cannot be {'reached' if self.address else 'started'}: {error}"
+                f"the Ray cluster {options['address']} cannot be {'reached' if self.address else 'started'}: {error}"
             ) from error
 
 
 def _check_answers(address: str) -> None:
-    """Raises OSError if nothing answers at HOST:PORT; Ray would try for ten minutes."""
+    """Raise OSError if nothing answers at HOST:PORT; Ray would try for ten minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
@@ -180,7 +180,7 @@ def _start_attempts() -> Any:
 
 
 def _quiet() -> None:
-    """Turns off the messages of Ray Data that are not warnings; qabench shows progress itself."""
+    """Turn off the messages of Ray Data that are not warnings; qabench shows progress itself."""
     import ray.data
 
     context = ray.data.DataContext.get_current()

@@ -29,7 +29,7 @@ def label(
     rows_per_part: int = ROWS_PER_PART,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Writes "Y" for each claim that its evidence entails, else "N", as the column "label".
+    """Write "Y" for each claim that its evidence entails, else "N", as the column "label".
 
     Args:
         source: a ``datasets.Dataset``, or the path of a .jsonl or .parquet file.
@@ -54,14 +54,14 @@ def label(
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded.
     """
-    found = locate(model, revision)
-    load = partial(_load, found, batch_size, dtype, partial(_labels, claim, evidence, split, official_quirks))
+    location = locate(model, revision)
+    load = partial(_load, location, batch_size, dtype, partial(_labels, claim, evidence, split, official_quirks))
     what = {
         "job": "label",
         "claim": claim,
         "evidence": evidence,
-        "model": found.label,
-        "device": found.device,
+        "model": location.label,
+        "device": location.device,
         "dtype": dtype or "default",
         "batch_size": batch_size or "default",
         "split": getattr(split, "__name__", repr(split)),

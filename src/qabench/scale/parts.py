@@ -45,7 +45,7 @@ class Source:
 
 
 def open_source(source: Any, columns: Sequence[str]) -> Source:
-    """The rows of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
+    """Return the rows of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
 
     Args:
         source: the dataset or the path. On a cluster, all machines must see the file, or the dataset's Arrow files, at
@@ -77,7 +77,7 @@ def run(
     progress: Progress | None = None,
     gpu: bool = False,
 ) -> list[Path]:
-    """Computes columns for all rows, and returns the Parquet files in the order of the rows.
+    """Compute columns for all rows, and returns the Parquet files in the order of the rows.
 
     Args:
         source: the rows.
@@ -113,8 +113,8 @@ def _begin(folder: Path, job: Mapping[str, Any]) -> None:
     if not path.exists():
         write_json(path, job)
         return
-    found = json_of(path.read_bytes())
-    if differing := [name for name in {**job, **found} if job.get(name) != found.get(name)]:
+    state = json_of(path.read_bytes())
+    if differing := [name for name in {**job, **state} if job.get(name) != state.get(name)]:
         raise InputError(
             f"{folder} has the results of another job, which differs in {', '.join(differing)}: use another folder, or "
             "delete this one"
@@ -131,7 +131,7 @@ def _load(
 def _compute(
     source: Source, function: Callable[[Rows], Columns], types: Mapping[str, str], task: tuple[Path, int, int]
 ) -> int:
-    """Computes a part and writes its file; returns the number of rows."""
+    """Compute a part and writes its file; returns the number of rows."""
     import pyarrow
     import pyarrow.parquet
 
@@ -145,7 +145,7 @@ def _compute(
 
 
 def cells(rows: Rows, column: str) -> Iterator[Any]:
-    """A column of rows. Raises InputError for a row without it."""
+    """Yield a column of rows. Raises InputError for a row without it."""
     for row in rows:
         if column not in row:
             raise InputError(f"a row has no field {column!r}; its fields are {', '.join(row) or '(none)'}")

@@ -42,7 +42,7 @@ def score(
     rows_per_part: int = ROWS_PER_PART,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Writes FanOutQA's scores of each answer as columns: loose, strict, rouge1.precision, ..., bleurt.
+    """Write FanOutQA's scores of each answer as columns: loose, strict, rouge1.precision, ..., bleurt.
 
     The scores are those of ``fanoutqa.accuracy``, ``text.rouge`` and ``neural.bleurt``,
     fractions in [0, 1] except BLEURT. Their means are those of the benchmark.
@@ -106,7 +106,7 @@ class _Scorer:
     model: ModelSource | None
 
     def load(self) -> Callable[[Rows], Columns]:
-        """The function from rows to scores."""
+        """Return the function from rows to scores."""
         functions: list[Callable[[list[Any], list[Any]], Columns]] = []
         if self.lemmatizer:
             functions.append(partial(_accuracy, Normalizer(self.lemmatizer)))
@@ -120,7 +120,7 @@ class _Scorer:
     def _scores(self, functions: list[Callable[[list[Any], list[Any]], Columns]], rows: Rows) -> Columns:
         references = list(map(loads, cells(rows, self.reference)) if self.json else cells(rows, self.reference))
         predictions = [UNANSWERED if cell is None else cell for cell in cells(rows, self.prediction)]
-        return {name: values for one in functions for name, values in one(references, predictions).items()}
+        return {name: values for function in functions for name, values in function(references, predictions).items()}
 
 
 def _load(scorer: _Scorer, key: str | None) -> Callable[[Rows], Columns]:
@@ -134,14 +134,16 @@ def _bleurt_source(model: str | None) -> ModelSource:
 
 
 def _accuracy(normalizer: Normalizer, references: list[Any], predictions: list[Any]) -> Columns:
-    found = accuracy(references, predictions, normalizer.batch).per_question
-    return {"loose": [float(one.loose) for one in found], "strict": [one.strict for one in found]}
+    per_question = accuracy(references, predictions, normalizer.batch).per_question
+    return {"loose": [float(score.loose) for score in per_question], "strict": [score.strict for score in per_question]}
 
 
 def _rouge(references: list[Any], predictions: list[Any]) -> Columns:
-    found = rouge(references, predictions).per_question
+    per_question = rouge(references, predictions).per_question
     return {
-        f"{kind}.{part}": [float(getattr(one[kind], part)) for one in found] for kind in ROUGE_TYPES for part in PARTS
+        f"{kind}.{part}": [float(getattr(score[kind], part)) for score in per_question]
+        for kind in ROUGE_TYPES
+        for part in PARTS
     }
 
 

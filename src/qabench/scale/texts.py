@@ -21,7 +21,7 @@ def normalize(
     rows_per_part: int = ROWS_PER_PART,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Writes the official FanOutQA normal form of each text as the column "normalized".
+    """Write the official FanOutQA normal form of each text as the column "normalized".
 
     Args:
         source: a ``datasets.Dataset``, or the path of a .jsonl or .parquet file.

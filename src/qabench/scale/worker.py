@@ -31,14 +31,14 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """The installed versions of packages that results depend on, and of Python."""
-    found = {"python": sys.version.split()[0]}
+    """Return the installed versions of packages that results depend on, and of Python."""
+    versions = {"python": sys.version.split()[0]}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 class Worker:

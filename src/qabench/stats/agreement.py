@@ -37,7 +37,7 @@ def cohens_kappa(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Kappa:
-    """The agreement of two judges on the same items beyond chance; nominal labels, no weights.
+    """Return the agreement of two judges on the same items beyond chance; nominal labels, no weights.
 
     A label is any hashable value, including None: leave out items that a judge did not label, and report their number.
 

@@ -104,7 +104,7 @@ def bootstrap_mean(
     seed: int = 0,
     method: str = "percentile",
 ) -> Interval:
-    """The mean of per-item scores with a bootstrap interval over items, or over questions (``clusters``).
+    """Return the mean of per-item scores with a bootstrap interval over items, or over questions (``clusters``).
 
     With clusters it is still the mean over items: a question with more items has more weight.
 
@@ -154,7 +154,7 @@ def interval(observed: float, values: Array, confidence: float, levels: tuple[fl
 
 
 def _bca_levels(levels: tuple[float, float], observed: float, values: Array, left_out: Array) -> tuple[float, float]:
-    """The quantiles to use instead of ``levels``."""
+    """Return the quantiles to use instead of ``levels``."""
     normal = NormalDist()
     # A resample equal to the sample counts half as below it. At shares of 0 and 1 the bias would be infinite.
     below = np.count_nonzero(values < observed) + np.count_nonzero(values == observed) / 2

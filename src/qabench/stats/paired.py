@@ -49,7 +49,7 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether p is below 1 - confidence."""
+        """Return whether p is below 1 - confidence."""
         return self.p_value < 1 - self.interval.confidence
 
 
@@ -63,7 +63,7 @@ def paired_bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
-    """Whether two systems differ on the same items, by drawing items with replacement.
+    """Return whether two systems differ on the same items, by drawing items with replacement.
 
     The p-value is the share of resampled differences whose distance from the observed difference is at least that of
     the observed difference from zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small
@@ -82,8 +82,8 @@ def paired_bootstrap(
         InputError: the lists differ in length or are empty; and as ``bootstrap``.
     """
     rows, function = aligned([first, second], function, clusters)
-    (found,) = paired_tests(rows, [(0, 1)], function, "bootstrap", confidence, resamples, seed)
-    return found
+    (difference,) = paired_tests(rows, [(0, 1)], function, "bootstrap", confidence, resamples, seed)
+    return difference
 
 
 def paired_randomization(
@@ -96,7 +96,7 @@ def paired_randomization(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
-    """Whether two systems differ, by swapping their results on items (or whole questions) at random.
+    """Return whether two systems differ, by swapping their results on items (or whole questions) at random.
 
     For a mean this is the sign-flip permutation test. The p-value is the share of swapped differences that are at
     least as far from zero as the observed one: exact if there are at most ``resamples`` ways to swap the items that
@@ -116,8 +116,8 @@ def paired_randomization(
         InputError: as ``paired_bootstrap``.
     """
     rows, function = aligned([first, second], function, clusters)
-    (found,) = paired_tests(rows, [(0, 1)], function, "randomization", confidence, resamples, seed)
-    return found
+    (difference,) = paired_tests(rows, [(0, 1)], function, "randomization", confidence, resamples, seed)
+    return difference
 
 
 def aligned(
@@ -125,7 +125,7 @@ def aligned(
     function: Function | None,
     clusters: Sequence[Hashable] | None,
 ) -> tuple[list[Array], Function]:
-    """The statistics of the systems to compare, and the function of their sums (by default the mean).
+    """Return the statistics of the systems to compare, and the function of their sums (by default the mean).
 
     Raises:
         InputError: they differ in length or in their number of columns, or are empty.
@@ -152,7 +152,7 @@ def paired_tests(
     resamples: int,
     seed: int,
 ) -> list[Difference]:
-    """The differences of pairs of systems. All pairs use the same draws, so many systems take little longer than two.
+    """Return the differences of pairs of systems. All pairs use the same draws.
 
     Args:
         systems: one array (units, columns) per system, aligned.
@@ -170,7 +170,7 @@ def paired_tests(
     observed = [float(defined(scores(function, rows.sum(axis=0, keepdims=True)), "samples")[0]) for rows in systems]
     drawn = [scores(function, drawn_sums(rows, resamples, seed)) for rows in systems]
     swapped = _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
-    found = []
+    differences = []
     for first, second in pairs:
         difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
         # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
@@ -178,8 +178,8 @@ def paired_tests(
         null = null[np.isfinite(null)]
         extreme = _extreme(null, difference)
         p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
-        found.append(Difference(interval(difference, values, confidence), p_value))
-    return found
+        differences.append(Difference(interval(difference, values, confidence), p_value))
+    return differences
 
 
 def _swapped(
@@ -191,8 +191,8 @@ def _swapped(
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = pairs[start : start + PAIRS_AT_ONCE]
         changes = [systems[first] - systems[second] for first, second in some]
-        differing = [of[of.any(axis=1)] for of in changes]
-        random = [i for i, of in enumerate(differing) if 2 ** len(of) > resamples]
+        differing = [changed[changed.any(axis=1)] for changed in changes]
+        random = [i for i, changed in enumerate(differing) if 2 ** len(changed) > resamples]
         sums = halved_sums(np.hstack([changes[i] for i in random]), resamples, seed) if random else np.empty(0)
         places = {i: place * width for place, i in enumerate(random)}
         for i, (first, second) in enumerate(some):

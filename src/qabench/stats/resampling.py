@@ -25,12 +25,12 @@ _kept: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
 
 
 def mean(total: Array, count: Array) -> Array:
-    """The function whose statistics are an item's value and 1."""
+    """Return the function whose statistics are an item's value and 1."""
     return total / count
 
 
 def table(values: Sequence[float] | Statistics) -> Array:
-    """Scores as the statistics of ``mean``: one row (value, 1) per item."""
+    """Score as the statistics of ``mean``: one row (value, 1) per item."""
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1:
         raise InputError(f"scores must be one number per item; got an array of shape {column.shape}")
@@ -38,7 +38,7 @@ def table(values: Sequence[float] | Statistics) -> Array:
 
 
 def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable] | None) -> Array:
-    """The units of resampling: the items' statistics, or their sums by cluster in the order of first appearance.
+    """Return the units of resampling: the items' statistics, or their sums by cluster in the order of first appearance.
 
     Raises:
         InputError: no items, not a table, a value that is not finite, or not one cluster per item.
@@ -61,7 +61,7 @@ def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable]
 
 
 def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
-    """Sums over as many rows as there are, drawn with replacement: an array (resamples, columns).
+    """Sum over as many rows as there are, drawn with replacement: an array (resamples, columns).
 
     The sums are the matrix product of the number of draws of each row and the values of the rows. They are computed
     column by column, so that the last digit of a score does not depend on the other columns.
@@ -79,7 +79,7 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
 
 
 def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
-    """The number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
+    """Yield the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
     if key in _kept:
         _kept.move_to_end(key)
@@ -102,14 +102,14 @@ def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
 
 
 def subset_sums(rows: Array) -> Array:
-    """Sums over all subsets of the rows: an array (2 ** rows, columns)."""
+    """Sum over all subsets of the rows: an array (2 ** rows, columns)."""
     size = len(rows)
     bits = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.float64)
     return np.asarray(bits @ rows)
 
 
 def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
-    """Sums over random subsets of the rows, each row with probability 1/2: an array (resamples, columns)."""
+    """Sum over random subsets of the rows, each row with probability 1/2: an array (resamples, columns)."""
     size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
@@ -122,7 +122,7 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
 
 
 def scores(function: Function, sums: Array) -> Array:
-    """The function's value for each row of sums; nan or infinite if it is undefined.
+    """Return the function's value for each row of sums; nan or infinite if it is undefined.
 
     Raises:
         InputError: the function does not return one score per row.
@@ -148,7 +148,7 @@ def defined(values: Array, what: str) -> Array:
 
 
 def check(confidence: float, resamples: int) -> None:
-    """Raises InputError for an impossible confidence level or number of resamples."""
+    """Raise InputError for an impossible confidence level or number of resamples."""
     if not 0 < confidence < 1:
         raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
     if resamples < 2:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from felm_oracle import Call, Script
 
+from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.benchmarks.felm.method import felm_method
-from qabench.benchmarks.felm.predictions import load_responses
 
 METHODS = ("raw", "cot", "link", "content")
 

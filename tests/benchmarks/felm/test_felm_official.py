@@ -9,9 +9,9 @@ import pytest
 
 import qabench
 from qabench.benchmarks.felm import BENCHMARK
+from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.benchmarks.felm.method import felm_method
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
-from qabench.benchmarks.felm.predictions import load_responses
 from qabench.benchmarks.felm.prompts import felm_prompts
 from qabench.data.predictions import read_predictions
 from qabench.evaluation.official import deviations

@@ -11,7 +11,7 @@ import pytest
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm import BENCHMARK
-from qabench.benchmarks.felm.predictions import load_responses
+from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
 from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
-from qabench.benchmarks.felm.official_prompts import CLAIM_FILES, SEGMENT_FILES
-from qabench.benchmarks.felm.prompts import DOMAINS, KINDS, felm_prompts, numbered
-from qabench.benchmarks.felm.replies import Reading, as_reply, read_reply
+from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, KINDS, SEGMENT_FILES, felm_prompts, numbered
+from qabench.benchmarks.felm.replies import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.caller import Answered
 

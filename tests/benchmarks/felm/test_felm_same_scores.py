@@ -14,7 +14,7 @@ from felm_oracle import Call, Script
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm import BENCHMARK
-from qabench.benchmarks.felm.predictions import load_responses
+from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, REFUSED, Evaluation
 from qabench.evaluation.results import as_dict

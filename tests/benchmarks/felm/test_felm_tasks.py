@@ -17,10 +17,9 @@ from inspect_ai.log import EvalLog, EvalSample
 from scripted_model import SCRIPTS, Reply, in_order, run, text
 
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.benchmarks.felm.method import felm_method
-from qabench.benchmarks.felm.predictions import load_responses
-from qabench.benchmarks.felm.scorer import felm_scorer
-from qabench.benchmarks.felm.tasks import felm
+from qabench.benchmarks.felm.tasks import felm, felm_scorer
 from qabench.errors import InputError
 from qabench.runs.log import read_run
 from qabench.tasks.reply_cache import caching_replies

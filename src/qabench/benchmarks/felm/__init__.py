@@ -57,8 +57,8 @@ class Felm(Benchmark):
         return DECLARATIONS
 
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.felm.predictions.evaluate``."""
-        from qabench.benchmarks.felm.predictions import evaluate
+        """Score predictions; see ``qabench.benchmarks.felm.evaluate.evaluate``."""
+        from qabench.benchmarks.felm.evaluate import evaluate
 
         return evaluate(self, config, predictions, **options)
 
@@ -69,19 +69,19 @@ class Felm(Benchmark):
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores."""
-        from qabench.benchmarks.felm.prediction import prediction
+        from qabench.benchmarks.felm.evaluate import prediction
 
         return prediction(record)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
-        from qabench.benchmarks.felm.reproduce import reproduce
+        from qabench.benchmarks.felm.official import reproduce
 
         return reproduce()
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the recall of errors by type of error, for labels and evaluations on one config."""
-        from qabench.benchmarks.felm.sections import sections
+        from qabench.benchmarks.felm.evaluate import sections
 
         return sections(evaluations)
 

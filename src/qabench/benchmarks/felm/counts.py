@@ -14,17 +14,17 @@ COUNTS = ("tp", "tn", "fp", "fn")
 
 
 def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The share of the segments judged wrong that are wrong."""
+    """Return the share of the segments judged wrong that are wrong."""
     return tn / (tn + fn)
 
 
 def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The share of the wrong segments that were judged wrong."""
+    """Return the share of the wrong segments that were judged wrong."""
     return tn / (tn + fp)
 
 
 def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
+    """Return the harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
     import numpy as np  # imported on use: descriptors of benchmarks must be cheap to import
 
     p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
@@ -38,7 +38,7 @@ def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
 
 
 def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """The mean of the recall of factual segments and the recall of wrong ones."""
+    """Return the mean of the recall of factual segments and the recall of wrong ones."""
     return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.felm.claims import FelmClaim, on_segments, read_claims
 from qabench.benchmarks.felm.prompts import (
     AUTO,
     CLAIM_DOMAINS,
@@ -22,7 +21,7 @@ from qabench.benchmarks.felm.prompts import (
     kind_of,
     numbered,
 )
-from qabench.benchmarks.felm.replies import REPLY_FORMATS, read_reply
+from qabench.benchmarks.felm.replies import REPLY_FORMATS, FelmClaim, on_segments, read_claims, read_reply
 from qabench.benchmarks.felm.scores import ResponseScore, of_readings
 from qabench.errors import InputError
 from qabench.llm.caller import Answered
@@ -79,16 +78,16 @@ class FelmMethod:
         return {names.get(name, name): value for name, value in options.items()}
 
     def by_claims(self, row: Mapping[str, Any]) -> bool:
-        """Whether this response is judged by its claims."""
+        """Return whether this response is judged by its claims."""
         return self.claims and row["domain"] in CLAIM_DOMAINS
 
     def extraction_messages(self, row: Mapping[str, Any]) -> Messages:
-        """The messages that ask for a response's claims."""
+        """Return the messages that ask for a response's claims."""
         texts = {"question": row["prompt"], "segments": numbered(row["segmented_response"])}
         return self.prompts.extraction[row["domain"]].messages(**texts)
 
     def messages(self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None = None) -> Messages:
-        """The messages that ask for verdicts on a response, or on its claims; for cot-cons, those of each sample."""
+        """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
         kind = kind_of(self.method, row["domain"], self.official_quirks or bool(references))
@@ -127,7 +126,7 @@ def felm_method(
     official_quirks: bool = False,
     reply_format: str = "answer",
 ) -> FelmMethod:
-    """The method given by arguments.
+    """Return the method given by arguments.
 
     Args:
         method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9 (0 with
@@ -175,7 +174,7 @@ def felm_method(
 
 
 def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
-    """The claims of a response in a reply; or (), and the reason."""
+    """Return the claims of a response in a reply; or (), and the reason."""
     if reply.text is None:
         return (), f"its claims: {reply.reason}"
     if reply.cut_off:  # the claims of the last segments would be missing
@@ -190,7 +189,7 @@ def judged(
     reply_format: str = "answer",
     claims: Sequence[FelmClaim] | None = None,
 ) -> Judged:
-    """The score of one response from its replies, one per sample.
+    """Return the score of one response from its replies, one per sample.
 
     Args:
         row: the response, a row of the dataset.

@@ -15,17 +15,17 @@ RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metri
 
 
 def columns(score: ResponseScore) -> dict[str, float]:
-    """The columns of ``Record.scores`` of one response.
+    """Return the columns of ``Record.scores`` of one response.
 
     Returns:
         ``tp``, ``tn``, ``fp``, ``fn``: the official counts of segments; with the prefix ``responses_`` the counts of
         the whole response (one of the four is 1); with the prefix ``readable_`` the counts of segments by the readable
         replies, absent if no reply is readable.
     """
-    found = asdict(score.segments) | {RESPONSES + name: n for name, n in asdict(score.response).items()}
+    counts = asdict(score.segments) | {RESPONSES + name: n for name, n in asdict(score.response).items()}
     if score.readable_segments is not None:
-        found |= {READABLE + name: n for name, n in asdict(score.readable_segments).items()}
-    return {name: float(n) for name, n in found.items()}
+        counts |= {READABLE + name: n for name, n in asdict(score.readable_segments).items()}
+    return {name: float(n) for name, n in counts.items()}
 
 
 def _size(tp: float, tn: float, fp: float, fn: float) -> float:
@@ -60,6 +60,7 @@ def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official
             item_title=f"{unit} judged right",
             readable=READABLE + name if official else "",
             official=official,
+            main=official and (not prefix or name in ("f1", "balanced_accuracy")),
         )
         for name, (title, about) in _SHOWN.items()
     ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qabench.benchmarks.felm.replies import REPLY_FORMATS
+from qabench.benchmarks.published import published
+from qabench.benchmarks.reproduction import Known, Reproduction, data_checks
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.evaluation.signature import signature
 
@@ -46,7 +48,7 @@ PROMPTS = {  # see FelmPrompts.label
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
-    """The signatures of an evaluation by family: of the official scores, and of those of readable replies only.
+    """Return the signatures of an evaluation by family: of the official scores, and of those of readable replies only.
 
     Args:
         fields: everything that the scores depend on.
@@ -68,7 +70,7 @@ def _is(number: float) -> Field:
 
 
 def _never(says: str) -> Field:
-    """A field that official scores do not have."""
+    """Return a field that official scores do not have."""
     return Field((), says, absent=True)
 
 
@@ -110,3 +112,35 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "system_message": _never("a system message was added"),
     }
 }
+
+
+README = "the table of the authors' README differs from the data file that their script scores"
+_VALUES = {
+    "science, segments": 684,
+    "science, errors": 102,
+    "math, true": 474,
+    "math, errors": 125,
+    "reasoning, true": 879,
+    "reasoning, errors": 146,
+    "writing_rec, segments": 1586,
+    "writing_rec, true": 1319,
+    "all, segments": 4426,
+    "all, true": 3639,
+    "all, errors": 787,
+}
+
+
+def known() -> Known:
+    """Return the differences between the README's table and the data file."""
+    return {f"all: Segments by domain: {what}": (value, README) for what, value in _VALUES.items()}
+
+
+def reproduce() -> Reproduction:
+    """Compare the statistics of the data. The scores of evaluators need their replies, which are not public."""
+    reproduction = data_checks("felm", known())
+    systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
+    reproduction.notes.append(
+        f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "
+        "model with the authors' prompts."
+    )
+    return reproduction

@@ -11,11 +11,13 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from qabench.benchmarks.felm.official_prompts import OfficialPrompts
 from qabench.errors import InputError, SourceUnavailable
+from qabench.loading_scripts import open_path
+from qabench.prompts.source import PromptSource
 from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt, check_fields, read_prompt
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
@@ -55,9 +57,9 @@ _FIRST_LETTER = re.compile("[A-Za-z]")
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """One line per text, numbered from 1; each text is shown from its first ASCII letter on (it may have none)."""
-    found = [(text, _FIRST_LETTER.search(text)) for text in texts]
-    return "\n".join(f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(found, start=1))
+    """Return one line per text, numbered from 1; each is shown from its first ASCII letter on, if any."""
+    starts = [(text, _FIRST_LETTER.search(text)) for text in texts]
+    return "\n".join(f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(starts, start=1))
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class FelmPrompts:
 
     @property
     def label(self) -> str:
-        """The name, and twelve hex digits of the digest of all prompts, for signatures."""
+        """Return the name, and twelve hex digits of the digest of all prompts, for signatures."""
         parts = [
             f"{part} {key} {prompt.digest}"
             for part in ("verdicts", "claim_verdicts", "extraction")
@@ -95,7 +97,7 @@ def felm_prompts(
     shows_references: bool = True,
     for_vicuna: bool = False,
 ) -> FelmPrompts:
-    """The prompts that a method needs.
+    """Return the prompts that a method needs.
 
     Args:
         method: raw, cot, cot-cons, link or content.
@@ -136,7 +138,7 @@ def felm_prompts(
 
 
 def kind_of(method: str, domain: str, has_references: bool) -> str:
-    """The kind of prompt for a response: link and content become raw if there are no references to show."""
+    """Return the kind of prompt for a response: link and content become raw if there are no references to show."""
     kind = KINDS[method]
     return "raw" if kind in REFERENCES and not (domain in CLAIM_DOMAINS and has_references) else kind
 
@@ -208,12 +210,113 @@ class _UsersPrompt:
     """The prompt of a user's file, for everything except the extraction of claims."""
 
     def __init__(self, path: Path, fields: set[str]) -> None:
-        given = check_fields(read_prompt(path), fields)
-        self.prompt = Prompt(given.name, given.user, given.system or SYSTEM)
-        self.name = given.name
+        prompt = check_fields(read_prompt(path), fields)
+        self.prompt = Prompt(prompt.name, prompt.user, prompt.system or SYSTEM)
+        self.name = prompt.name
 
     def verdicts(self, domain: str, kind: str, unit: str) -> Prompt:
         return self.prompt
 
     def extraction(self, domain: str) -> Prompt:
         return EXTRACT
+
+
+SCRIPT = "eval/eval.py"
+# Below eval/prompt; writing_rec has the files of wk.
+SEGMENT_FILES: Mapping[str, Mapping[str, str]] = {
+    "math": {"raw": "segment/math/raw.txt", "cot": "segment/math/cot.txt"},
+    "reasoning": {"raw": "segment/reasoning/raw.txt", "cot": "segment/reasoning/cot.txt"},
+    "science": {
+        "raw": "segment/sci/prompt_sci_raw.txt",
+        "cot": "segment/sci/prompt_sci_cot.txt",
+        "link": "segment/sci/prompt_sci_ret_link.txt",
+        "content": "segment/sci/prompt_sci_ret_content.txt",
+    },
+    "wk": {
+        "raw": "segment/wk/prompt_wk_raw.txt",
+        "cot": "segment/wk/prompt_wk_cot.txt",
+        "link": "segment/wk/prompt_wk_ret_link.txt",
+        "content": "segment/wk/prompt_wk_ret_content.txt",
+    },
+}
+CLAIM_FILES: Mapping[str, Mapping[str, str]] = {
+    "science": {
+        "raw": "claim/sci/claim_science.txt",
+        "cot": "claim/sci/claim_science_cot.txt",
+        "link": "claim/sci/claim_sci_link.txt",
+        "content": "claim/sci/claim_sci_content.txt",
+        "extract": "claim/sci/claim_extract_sci.txt",
+    },
+    "wk": {
+        "raw": "claim/wk/claim_wk.txt",
+        "cot": "claim/wk/claim_wk_cot.txt",
+        "link": "claim/wk/claim_wk_link.txt",
+        "content": "claim/wk/claim_wk_content.txt",
+        "extract": "claim/wk/claim_extract_wk.txt",
+    },
+}
+
+
+class OfficialPrompts:
+    """Builds the authors' prompts: the text of a file, then question and segments in the format of their script.
+
+    Args:
+        shows_references: whether link and content prompts show references. The authors' script has the strings for it,
+            but compares the method with wrong names, and so never shows any.
+        for_vicuna: whether the prompt is for Vicuna: plain text with two more lines at the end, no system message.
+
+    Raises:
+        InputError: a file does not have the expected form.
+        SourceError: a file is not available.
+    """
+
+    name = "official"
+
+    def __init__(self, shows_references: bool, for_vicuna: bool) -> None:
+        self.shows_references = shows_references
+        self.for_vicuna = for_vicuna
+
+    def verdicts(self, domain: str, kind: str, unit: str) -> Prompt:
+        """Return the prompt for verdicts on "segments" or "claims", of one kind: "raw", "cot", "link" or "content"."""
+        files = SEGMENT_FILES if unit == "segments" else CLAIM_FILES
+        tail = self._references(kind) if self.shows_references and kind in ("link", "content") else ""
+        return self._filled(files[_as_wk(domain)][kind], unit, tail)
+
+    def extraction(self, domain: str) -> Prompt:
+        """Return the prompt for the claims of a response."""
+        return self._filled(CLAIM_FILES[_as_wk(domain)]["extract"], "segments", "")
+
+    def _filled(self, path: str, unit: str, tail: str) -> Prompt:
+        text = open_path("felm", f"eval/prompt/{path}").read_text(encoding="utf-8")
+        question, segments = self._strings[:2]
+        if unit == "claims":  # the script asks only about segments
+            segments = segments.replace("Segments", "Claims")
+        end = "".join(self._source.appended("eval_prompt", "gene")) if self.for_vicuna else ""
+        user = f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}"
+        prompt = Prompt(self.name, user, None if self.for_vicuna else self._system)
+        return check_fields(prompt, {"question", "segments"} | ({"references"} if tail else set()))
+
+    def _references(self, kind: str) -> str:
+        _, _, links, documents = self._strings
+        return f"{links if kind == 'link' else documents}{{references}}\n"
+
+    @cached_property
+    def _source(self) -> PromptSource:
+        return PromptSource(open_path("felm", SCRIPT))
+
+    @cached_property
+    def _strings(self) -> list[str]:
+        """Return the script's strings before the question, the segments, the links and the documents."""
+        names = {"prompt": "question", "b": "segments"}
+        parts = self._source.appended("eval_prompt", "run", fields=names)
+        if len(parts) != 6 or parts[1:4:2] != ["{question}", "{segments}"]:
+            raise InputError(f"{SCRIPT} of FELM's authors does not build its prompt as expected")
+        return [parts[0], parts[2], *parts[4:]]
+
+    @cached_property
+    def _system(self) -> str:
+        return self._source.constants("prefix", "gene")[-1]
+
+
+def _as_wk(domain: str) -> str:
+    return "wk" if domain == "writing_rec" else domain

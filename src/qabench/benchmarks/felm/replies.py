@@ -38,7 +38,7 @@ class Reading:
 
 
 def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer") -> Reading:
-    r"""The verdicts of an evaluator's reply.
+    r"""Return the verdicts of an evaluator's reply.
 
     In the format "answer", the integers after the first "Answer: " are the ids (from 1) of the segments with errors,
     unless the reply contains ALL_CORRECT. In the format "vicuna", the ids may be anywhere in the reply.
@@ -68,7 +68,7 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
 
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
-    """The most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons).
+    """Return the most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons).
 
     Args:
         samples: the verdicts of each sampled reply, in order.
@@ -83,16 +83,55 @@ def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
 
 
 def as_reply(verdicts: Verdicts) -> str:
-    """The shortest reply that ``read_reply`` reads as these verdicts."""
+    """Return the shortest reply that ``read_reply`` reads as these verdicts."""
     wrong = [str(number) for number, factual in enumerate(verdicts, start=1) if not factual]
     return f"{ANSWER}{', '.join(wrong)}" if wrong else ALL_CORRECT
 
 
 def _ids(text: str, n_segments: int) -> set[int]:
-    digits = [found.lstrip("0") or "0" for found in re.findall(r"\d+", text)]
-    return {number for found in digits if len(found) <= LONGEST_ID and (number := int(found)) <= n_segments}
+    ids = [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
+    return {number for digits in ids if len(digits) <= LONGEST_ID and (number := int(digits)) <= n_segments}
 
 
 def _verdicts(errors: Iterable[int], n_segments: int) -> Verdicts:
     wrong = set(errors)
     return tuple(number not in wrong for number in range(1, n_segments + 1))
+
+
+HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
+CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FelmClaim:
+    """A claim and the number, from 1, of the segment that makes it."""
+
+    segment: int
+    text: str
+
+
+def read_claims(reply: str, n_segments: int) -> tuple[FelmClaim, ...]:
+    """Return the claims of a reply with a heading "Segment 1:" and lines "Claim 1. ..." for each segment.
+
+    Claims under the heading of an unknown segment are ignored. Without headings, all claims belong to the segment if
+    there is only one.
+    """
+    segment = 1 if n_segments == 1 else 0
+    claims = []
+    for line in reply.splitlines():
+        if heading := HEADING.match(line):
+            segment = int(heading[1])
+        elif (claim := CLAIM.match(line)) and 1 <= segment <= n_segments:
+            claims.append(FelmClaim(segment, claim[1].strip()))
+    return tuple(claims)
+
+
+def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) -> Reading:
+    """Return the verdicts on segments from those on their claims: a segment is wrong if one of its claims is wrong."""
+
+    def judged(verdicts: Verdicts) -> Verdicts:
+        wrong = {claim.segment for claim, factual in zip(claims, verdicts, strict=True) if not factual}
+        return tuple(number not in wrong for number in range(1, n_segments + 1))
+
+    readable = None if reading.readable is None else judged(reading.readable)
+    return Reading(judged(reading.official), readable, reading.missing)

@@ -28,19 +28,19 @@ class Confusion:
 
     @classmethod
     def of(cls, verdicts: Iterable[bool], labels: Iterable[bool]) -> Confusion:
-        """The counts of aligned verdicts and labels, True = factual."""
+        """Return the counts of aligned verdicts and labels, True = factual."""
         pairs = list(zip(verdicts, labels, strict=True))
         return cls(*(pairs.count(cell) for cell in ((True, True), (False, False), (True, False), (False, True))))
 
     @classmethod
     def total(cls, parts: Iterable[Confusion]) -> Confusion:
-        """The sum of counts."""
+        """Return the sum of counts."""
         rows = list(parts)
         return cls(*(sum(getattr(row, name) for row in rows) for name in COUNTS))
 
     @property
     def n(self) -> int:
-        """The number of segments (or responses) counted."""
+        """Return the number of segments (or responses) counted."""
         return sum(astuple(self))
 
     def scores(self) -> dict[str, float | None]:
@@ -53,7 +53,7 @@ class Confusion:
         return {name: value if isfinite(value) else None for name, value in values.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores and the four counts."""
+        """Return the scores and the four counts."""
         return self.scores() | asdict(self)
 
 
@@ -77,17 +77,17 @@ class ResponseScore:
 
     @property
     def segments(self) -> Confusion:
-        """The official counts of segments."""
+        """Return the official counts of segments."""
         return Confusion.of(self.verdicts, self.labels)
 
     @property
     def response(self) -> Confusion:
-        """The official count of the whole response, which is factual if all its segments are."""
+        """Return the official count of the whole response, which is factual if all its segments are."""
         return Confusion.of([all(self.verdicts)], [all(self.labels)])
 
     @property
     def readable_segments(self) -> Confusion | None:
-        """The counts of segments by the readable replies; None if there are none."""
+        """Return the counts of segments by the readable replies; None if there are none."""
         return None if self.readable is None else Confusion.of(self.readable, self.labels)
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,10 +113,11 @@ class FelmScore:
     domains: tuple[str, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The official scores and counts of segments; ``responses``: the same for whole responses; ``readable``: the
-        same for the segments of responses with a readable reply, and ``left_out``, the number of other responses;
-        ``unparsed`` and ``unanswered``: the number of replies without a verdict, and of missing replies;
-        ``by_domain``: all except these two by domain.
+        """Return the official scores and counts of segments.
+
+        ``responses``: the same for whole responses. ``readable``: the same for the segments of responses with a
+        readable reply, and ``left_out``, the number of other responses. ``unparsed`` and ``unanswered``: the number of
+        replies without a verdict, and of missing replies. ``by_domain``: all except these two by domain.
         """
         result = _summary(self.per_question)
         for name in ("unparsed", "unanswered"):
@@ -136,7 +137,7 @@ def felm_scores(
     domains: Sequence[str] | None = None,
     reply_format: str = "answer",
 ) -> FelmScore:
-    """Scores verdicts on the segments of responses against human labels.
+    """Score verdicts on the segments of responses against human labels.
 
     Args:
         references: for each response its labels, True = factual, one per segment and at least one.
@@ -163,7 +164,7 @@ def felm_scores(
 
 
 def response_score(labels: Sequence[bool], prediction: Any, reply_format: str = "answer") -> ResponseScore:
-    """The score of one response; see ``felm_scores`` for the arguments.
+    """Return the score of one response; see ``felm_scores`` for the arguments.
 
     Raises:
         InputError: the prediction is of another type, or does not have one verdict per segment.
@@ -186,7 +187,7 @@ def response_score(labels: Sequence[bool], prediction: Any, reply_format: str = 
 
 
 def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> ResponseScore:
-    """The score of one response from its replies, at least one; of several, the majority counts."""
+    """Return the score of one response from its replies, at least one; of several, the majority counts."""
     readable = [reading.readable for reading in readings if reading.readable is not None]
     missing = sum(reading.missing for reading in readings)
     return ResponseScore(
@@ -211,17 +212,16 @@ def _labels(labels: Any, i: int) -> Sequence[bool]:
         raise InputError(
             f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
         )
-    given: Sequence[bool] = labels
-    return given
+    return tuple(labels)
 
 
 def _domains(domains: Any, n_responses: int) -> tuple[str, ...] | None:
     if domains is None:
         return None
-    given = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
-    if len(given) != n_responses or not _all_of(given, str):
+    names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
+    if len(names) != n_responses or not _all_of(names, str):
         raise InputError(f"domains is {domains!r:.80}; allowed: a list of {n_responses} strings, one per response")
-    return given
+    return names
 
 
 def _all_of(value: Any, kind: type) -> bool:

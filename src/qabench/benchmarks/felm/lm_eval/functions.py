@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from qabench.benchmarks.felm.counts import FUNCTIONS
+from qabench.benchmarks.felm.evaluate import reference
 from qabench.benchmarks.felm.method import FelmMethod, felm_method
 from qabench.benchmarks.felm.official import DECLARATIONS, signatures
-from qabench.benchmarks.felm.responses import reference
 from qabench.benchmarks.felm.scores import Confusion, response_score
 from qabench.lm_eval.task import QabenchTask
 
@@ -28,16 +28,16 @@ class FelmTask(QabenchTask):
     DECLARATIONS = DECLARATIONS
 
     def signatures(self) -> dict[str, str]:
-        """The signature of the official scores."""
+        """Return the signature of the official scores."""
         fields = {name: value for name, value in self.data_fields().items() if name != "benchmark"}
         return {"felm": signatures(fields | self.asking.fields() | self.generation_fields())["felm"]}
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
-        """The user message."""
+        """Return the user message."""
         return dict(self.asking.messages(doc))["user"]
 
     def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-        """The whole context with the system message: as a message in a chat, else before the prompt."""
+        """Return the whole context with the system message: as a message in a chat, else before the prompt."""
         # Without a chat template, the harness joins both without a separator. The YAML's description is this field.
         end = "" if options.get("apply_chat_template") else "\n\n"
         system = dict(self.asking.messages(doc)).get("system", "") + end
@@ -45,19 +45,20 @@ class FelmTask(QabenchTask):
 
     @cached_property
     def asking(self) -> FelmMethod:
-        """How a model is prompted."""
+        """Return how a model is prompted."""
         about = self.config.metadata
         return felm_method(about["felm_method"], prompt=about["felm_prompt"])
 
 
 def target(doc: Mapping[str, Any]) -> str:
-    """The reply that states the labels, for the log."""
+    """Return the reply that states the labels, for the log."""
     return reference(doc)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
-    """The counts of a response, for each score that the aggregations below compute from their sums; and whether the
-    reply is ``unparsed`` (without a verdict) or ``unanswered`` (missing).
+    """Return the counts of a response, for each score that the aggregations below compute from their sums.
+
+    Also whether the reply is ``unparsed`` (without a verdict) or ``unanswered`` (missing).
     """
     score = response_score(doc["labels"], results[0])
     segments, response = asdict(score.segments), asdict(score.response)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.felm.claims import FelmClaim, on_segments
 from qabench.benchmarks.felm.metrics import columns
 from qabench.benchmarks.felm.official import signatures
-from qabench.benchmarks.felm.replies import REPLY_FORMATS, read_reply
-from qabench.benchmarks.felm.responses import detail, groups, reference, scored_reply
+from qabench.benchmarks.felm.replies import REPLY_FORMATS, FelmClaim, as_reply, on_segments, read_reply
 from qabench.benchmarks.felm.scores import ResponseScore, of_readings, response_score
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
+from qabench.evaluation.section import ExtraSection, SectionRow
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
+from qabench.stats import bootstrap_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Responses:
 
 
 def load_responses(config: str | None, questions: Path | None = None) -> Responses:
-    """The responses of a config.
+    """Return the responses of a config.
 
     Args:
         benchmark: the instance for the evaluation.
@@ -68,7 +68,7 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
     reply_format: str = "answer",
 ) -> Evaluation:
-    """The evaluation of a file of predictions.
+    """Return the evaluation of a file of predictions.
 
     A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
     replies, whose majority counts; with ``claims`` ({"segment", "text"}), the reply is about these claims.
@@ -130,19 +130,19 @@ def _read_as(joined: Joined, reply_format: str) -> str:
 
 
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:
-    """The record of a response, and why its prediction cannot be used, or None."""
+    """Return the record of a response, and why its prediction cannot be used, or None."""
     unusable = None
-    given = None
+    value = None
     try:
-        given = None if prediction is None else _given(prediction.fields)
+        value = None if prediction is None else _given(prediction.fields)
         claims = _claims(prediction.fields) if prediction else ()
-        score = _score(row, given, claims, reply_format)
+        score = _score(row, value, claims, reply_format)
     except InputError as error:
-        given, unusable = None, str(error)
+        value, unusable = None, str(error)
         score = response_score(row["labels"], None)
-    replies = given if isinstance(given, list) else [given]
+    replies = value if isinstance(value, list) else [value]
     texts = [reply for reply in replies if isinstance(reply, str)]
-    answered = _are_verdicts(given) or any(text.strip() for text in texts)
+    answered = _are_verdicts(value) or any(text.strip() for text in texts)
     status = ANSWERED if answered else EMPTY if texts else MISSING
     problem = unusable or _problem(prediction, status, score, len(replies))
     answer = None if status == MISSING else scored_reply(score, texts, reply_format)
@@ -162,13 +162,14 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
     return record, unusable
 
 
-def _score(row: Mapping[str, Any], given: Any, claims: Sequence[FelmClaim], reply_format: str) -> ResponseScore:
+def _score(row: Mapping[str, Any], verdicts: Any, claims: Sequence[FelmClaim], reply_format: str) -> ResponseScore:
     """Return the score of verdicts, or of replies; replies about claims are read into verdicts on segments."""
     if not claims:
-        return response_score(row["labels"], given, reply_format)
-    replies, read_as = (given, "answer") if isinstance(given, list) else ([given], reply_format)
+        return response_score(row["labels"], verdicts, reply_format)
+    sampled = isinstance(verdicts, list)
+    replies, read_as = (verdicts, "answer") if sampled else ([verdicts], reply_format)
     readings = [read_reply(reply, len(claims), read_as) for reply in replies]
-    return of_readings(row["labels"], [on_segments(one, claims, len(row["labels"])) for one in readings])
+    return of_readings(row["labels"], [on_segments(reading, claims, len(row["labels"])) for reading in readings])
 
 
 def _claims(fields: Mapping[str, Any]) -> list[FelmClaim]:
@@ -184,14 +185,14 @@ def _given(fields: Mapping[str, Any]) -> Any:
         if not _are_verdicts(fields["labels"]):
             raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
         return fields["labels"]
-    given = fields.get("reply", fields.get("answer"))
-    if given == [] or (given and _are_verdicts(given)):
-        raise InputError(f"the reply is {given!r:.80}; allowed: a string, a list of strings, or null")
-    return given
+    reply = fields.get("reply", fields.get("answer"))
+    if reply == [] or (reply and _are_verdicts(reply)):
+        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
+    return reply
 
 
-def _are_verdicts(given: Any) -> bool:
-    return isinstance(given, list) and all(isinstance(item, bool) for item in given)
+def _are_verdicts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, bool) for item in value)
 
 
 def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n_replies: int) -> str | None:
@@ -204,3 +205,105 @@ def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n
     if not score.unparsed:
         return None
     return "the reply has no verdict" if n_replies == 1 else f"{score.unparsed} of {n_replies} replies have no verdict"
+
+
+def groups(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the groups of a response: its domain, and the types of its errors."""
+    return {"domain": [row["domain"]], "error type": sorted({kind for kind in row["type"] if kind})}
+
+
+def reference(row: Mapping[str, Any]) -> str:
+    """Return the reply that states the human labels."""
+    return as_reply(tuple(row["labels"]))
+
+
+def scored_reply(
+    score: ResponseScore, replies: Sequence[str], reply_format: str = "answer", by_claims: bool = False
+) -> str:
+    """Return a reply in the format "answer" that gives the same official score, for display and for exports.
+
+    Args:
+        score: the score of the response.
+        replies: the available replies.
+        reply_format: the format of the replies.
+        by_claims: whether the replies judge claims instead of segments.
+    """
+    if len(replies) == 1 and reply_format == "answer" and not by_claims:
+        return replies[0]
+    if score.readable is None and all(score.verdicts) and replies:
+        return replies[0]
+    return as_reply(score.verdicts)
+
+
+def detail(
+    row: Mapping[str, Any],
+    score: ResponseScore,
+    replies: Sequence[str | None],
+    reasons: Sequence[str],
+    claims: Sequence[FelmClaim] | None = None,
+) -> dict[str, Any]:
+    """Return the ``Record.detail`` of a response.
+
+    Returns:
+        ``segments``: for each segment text, label, verdict (True = factual; None if no reply has a verdict, which
+        counts as factual), type and comment; ``replies``: the replies, None for a missing one; ``reasons``: for each
+        reply without a verdict, the reason; ``claims``: the claims judged, absent if segments were judged.
+    """
+    n = len(score.labels)
+    # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
+    stated = score.readable is not None or not all(score.verdicts)
+    columns: dict[str, Sequence[Any]] = {
+        "text": row["segmented_response"],
+        "label": score.labels,
+        "verdict": score.verdicts if stated else (None,) * n,
+        "type": row["type"] or (None,) * n,
+        "comment": row["comment"],
+    }
+    segments = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    details: dict[str, Any] = {"segments": segments, "replies": list(replies), "reasons": list(reasons)}
+    if claims is not None:
+        details["claims"] = [asdict(claim) for claim in claims]
+    return details
+
+
+def prediction(record: Record) -> dict[str, Any]:
+    """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""
+    replies = list(record.detail.get("replies") or [record.answer])
+    claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
+    return {"reply": replies[0] if len(replies) == 1 else replies} | claims
+
+
+NOT_GIVEN = "type not given"
+NOTE = (
+    "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
+    "not found."
+)
+
+
+def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+    """Return the recall of errors by type, the most frequent type first.
+
+    Args:
+        evaluations: label -> evaluation. Records without segments in their ``detail`` are ignored.
+    """
+    rows = [row for label, evaluation in evaluations.items() for row in _rows(label, evaluation)]
+    return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
+
+
+def _rows(label: str, evaluation: Evaluation) -> list[SectionRow]:
+    hits_by_kind: dict[str, list[tuple[str, float]]] = {}
+    for record in evaluation.records:
+        for segment in record.detail.get("segments", ()):
+            if not segment["label"]:
+                kind = (segment["type"] or NOT_GIVEN).replace("_", " ")
+                hits_by_kind.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
+    return [
+        SectionRow(
+            label,
+            "Recall of errors",
+            kind,
+            bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits]),
+            len(hits),
+        )
+        for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
