@@ -8,8 +8,8 @@ import lzma
 import re
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -89,50 +89,36 @@ def import_cache(
         file = tarball.open("rb")
     except OSError as error:
         raise InputError(f"cannot read the tarball {tarball}: {error.strerror or error}") from error
-    with file, _opened(file, tarball) as tar:
-        for member in _members(tar, tarball, done):
-            unpacked += member.size
-            if unpacked > LARGEST_IN_ALL:
-                raise InputError(f"{tarball} unpacks to more than {LARGEST_IN_ALL >> 30} GiB: it is not a page cache")
-            try:
+    with file, ExitStack() as stack:
+        tar = _opened(file, tarball, stack)
+        try:
+            for member in tar:
+                tar.members = []  # type: ignore[attr-defined]  # otherwise all headers stay in memory
+                unpacked += member.size
+                if unpacked > LARGEST_IN_ALL:
+                    limit = f"{LARGEST_IN_ALL >> 30} GiB"
+                    raise InputError(f"{tarball} unpacks to more than {limit}: it is not a page cache")
                 _take(tar, member, cache, done)
-            except DAMAGED as error:
-                raise _damaged(tarball, error, done) from error
-            if progress:
-                progress(file.tell(), size)
+                if progress:
+                    progress(file.tell(), size)
+        except QabenchError:
+            raise
+        except DAMAGED as error:
+            raise _damaged(tarball, error, done) from error
     return done
 
 
-@contextmanager
-def _opened(file: BinaryIO, tarball: Path) -> Iterator[tarfile.TarFile]:
-    """Provide the tarball as a stream. The decompression of tarfile itself does not detect truncated streams."""
+def _opened(file: BinaryIO, tarball: Path, stack: ExitStack) -> tarfile.TarFile:
+    """Open the tarball as a stream. The decompression of tarfile itself does not detect truncated streams."""
     begin = file.read(6)
     file.seek(0)
+    plain = next((stack.enter_context(opener(file)) for magic, opener in OPENERS if begin.startswith(magic)), file)
     try:
-        with ExitStack() as stack:
-            plain = next(
-                (stack.enter_context(opener(file)) for magic, opener in OPENERS if begin.startswith(magic)), file
-            )
-            tar = stack.enter_context(tarfile.open(fileobj=plain, mode="r|", tarinfo=_Header))
-            stack = stack.pop_all()
+        return stack.enter_context(tarfile.open(fileobj=plain, mode="r|", tarinfo=_Header))
     except EOFError as error:  # compressed, and truncated in its first block
         raise _damaged(tarball, error, Imported()) from error
     except DAMAGED as error:
         raise InputError(f"{tarball} is not a tarball (plain, gzip, bzip2 or xz): {error}") from error
-    with stack:
-        yield tar
-
-
-def _members(tar: tarfile.TarFile, tarball: Path, done: Imported) -> Iterator[tarfile.TarInfo]:
-    while True:
-        try:
-            member = tar.next()
-        except DAMAGED as error:
-            raise _damaged(tarball, error, done) from error
-        if member is None:
-            return
-        yield member
-        tar.members = []  # type: ignore[attr-defined]  # otherwise all headers stay in memory
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done: Imported) -> None:

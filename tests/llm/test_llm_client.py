@@ -16,9 +16,10 @@ import pytest
 from openai_server import Fault, OpenAIServer, completion
 
 from qabench.benchmarks.fanoutqa.judge import judge_from
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import ChatClient
+from qabench.llm.embeddings import ApiEncoder
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.llm.running import run_sync
@@ -264,6 +265,21 @@ def test_openai_variables_are_not_used(server: OpenAIServer, tmp_path: Path, mon
         "temperature": 0,
         "seed": 31415,
     }
+
+
+def test_openai_variables_are_not_sent_with_embeddings(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "secret")
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "do-not-send-this")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer do-not-send-this")
+    server.reply = lambda body: ""
+    server.fault = lambda number, body: Fault(400, body={"detail": "no embeddings here"})
+    pytest.importorskip("numpy")
+    with pytest.raises(QabenchError, match="HTTP 400: no embeddings here"):
+        ApiEncoder().queries(["q"])
+    (call,) = server.calls
+    assert "do-not-send-this" not in str(call.headers) and call.headers["authorization"] == "Bearer secret"
 
 
 def test_lone_surrogates_can_be_sent(server: OpenAIServer, tmp_path: Path) -> None:

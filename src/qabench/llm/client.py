@@ -175,22 +175,8 @@ class ChatClient:
         http: Any = DefaultAsyncHttpx2Client()
         # With a custom transport, httpx2 would ignore the environment's proxies.
         http.send = _Calls(self, limited(http.send, self.max_bytes)).send
-        key = self.endpoint.api_key
-        # The package replaces None with OPENAI_... variables; "" prevents sending those to other servers.
-        client = AsyncOpenAI(
-            api_key=key,
-            admin_api_key="",
-            organization="",
-            project="",
-            webhook_secret="",
-            base_url=self.endpoint.base_url,
-            max_retries=self.retries,
-            timeout=self.timeout,
-            http_client=http,
-            default_headers={"Authorization": f"Bearer {key}"},
-        )
-        client.organization = client.project = None
-        return client
+        options = {"max_retries": self.retries, "timeout": self.timeout, "http_client": http}
+        return self.endpoint.openai_client(AsyncOpenAI, **options)
 
 
 class _Calls:

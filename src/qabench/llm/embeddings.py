@@ -39,9 +39,7 @@ class ApiEncoder:
         if endpoint.why_unusable:
             raise QabenchError(f"the encoder {model} cannot be used: {endpoint.why_unusable}")
         self.name = model
-        self._client = openai.OpenAI(
-            base_url=endpoint.base_url, api_key=endpoint.api_key, max_retries=6, timeout=SECONDS
-        )
+        self._client = endpoint.openai_client(openai.OpenAI, max_retries=6, timeout=SECONDS)
 
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries. Raises QabenchError if the API fails."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError
@@ -31,6 +32,24 @@ class Endpoint:
     api_key: str = field(repr=False)
     why_unusable: str | None = None
     withheld: str | None = None
+
+    def openai_client(self, kind: type[Any], **options: Any) -> Any:
+        """Return a client of the openai package that sends this key, and nothing of OPENAI_... variables.
+
+        Args:
+            kind: ``openai.OpenAI`` or ``openai.AsyncOpenAI``.
+            **options: passed to it.
+        """
+        client = kind(
+            base_url=self.base_url,
+            api_key=self.api_key,
+            # The package replaces None with OPENAI_... variables.
+            **dict.fromkeys(("admin_api_key", "organization", "project", "webhook_secret"), ""),
+            default_headers={"Authorization": f"Bearer {self.api_key}"},
+            **options,
+        )
+        client.organization = client.project = None
+        return client
 
 
 def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
