@@ -17,7 +17,7 @@ from qabench import sources
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
 from qabench.loading_scripts import dataset_table
 from qabench.sources import SourceFile, SourceTable
-from qabench.sources import digest as digest_module
+from qabench.sources import table as digest_module
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ("expertqa", "fanoutqa", "fastbook", "felm")

@@ -14,18 +14,20 @@ Environment variables:
 from __future__ import annotations
 
 from qabench.io.files import cache_dir
-from qabench.sources.digest import Digests, compute_digests, find_mismatch, verify
 from qabench.sources.download import Progress, request_url
-from qabench.sources.mirror import FileResult, check, fetch, write_mirror
 from qabench.sources.resolve import (
+    FileResult,
     available,
     cache_path,
+    check,
+    fetch,
     find_local,
     local_path,
     mirror_dirs,
     offline_variable,
+    write_mirror,
 )
-from qabench.sources.table import SourceFile, SourceTable, load_table
+from qabench.sources.table import Digests, SourceFile, SourceTable, compute_digests, find_mismatch, load_table, verify
 
 __all__ = [
     "Digests",

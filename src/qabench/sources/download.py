@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from qabench.errors import DigestMismatch, SourceError
 from qabench.io.http import HttpClient, HttpError, Retry, check_status
-from qabench.sources.digest import find_mismatch, verify
-from qabench.sources.table import SourceFile
+from qabench.sources.table import SourceFile, find_mismatch, verify
 
 if TYPE_CHECKING:
     import httpx2
