@@ -64,20 +64,6 @@ def test_a_task_names_what_the_dataset_has(name: str, task: dict[str, Any]) -> N
     assert task["id"].startswith(f"{config.name}_")
 
 
-def test_every_task_is_named_once() -> None:
-    assert len({(name, task["id"]) for name, task in TASKS}) == len(TASKS)
-
-
-@pytest.mark.parametrize("path", FILES, ids=[path.parent.name for path in FILES])
-def test_the_reader_accepts_all_files(path: Path) -> None:
-    hf = pytest.importorskip("inspect_ai._eval.task.hf", reason="needs the extra run")
-    document = hf._load_eval_yaml(path)
-    assert document["evaluation_framework"] == "inspect-ai"
-    assert {"name", "description", "tasks"} <= document.keys()
-    for task in document["tasks"]:
-        hf.HFTask.model_validate(task)
-
-
 def evaluated(folder: Path, home: Path) -> Any:
     """Inspect's task for a dataset repository on a local Hub."""
     with Hub() as hub:
@@ -114,16 +100,6 @@ def check(log: Any, rows: Any) -> None:
         assert metadata == {"id": row["id"], "categories": row["categories"]}
         assert answer == "In 1998"
         assert scores == {"model_graded_qa": "C"}
-
-
-@pytest.mark.slow
-def test_inspect_runs_the_task_from_a_hub(tmp_path: Path, online: None) -> None:
-    pytest.importorskip("inspect_ai", reason="needs the extra run")
-    build(tmp_path / "built", ["fanoutqa"], ["sample"])
-    folder = tmp_path / "built/fanoutqa"
-    text = (FOLDER / "fanoutqa/eval.yaml").read_text(encoding="utf-8")
-    (folder / "eval.yaml").write_text(text.replace("config: dev", "config: sample"), encoding="utf-8")
-    check(evaluated(folder, tmp_path), datasets.load_dataset(str(folder), "sample", split="validation"))
 
 
 @pytest.mark.slow

@@ -379,7 +379,7 @@ def test_publishing_is_resumed(home: Path, tmp_path: Path, monkeypatch: pytest.M
     """Short faults are retried; after longer ones the next call continues; a further call sends nothing."""
     with Hub() as hub:
         hub.used_here(monkeypatch)
-        hub.faults.add("POST .*/(xorbs|batch)", drop_request_after=100)
+        hub.faults.add("PUT /upload/", drop_request_after=100)
         hub.faults.add("POST .*/expertqa/preupload", status=429, headers={"Retry-After": "0"})
         left = {"fanoutqa": "published", "felm": "tagged", "fanout_acc": "published", "fanout_rouge": "tagged"}
         hub.faults.add("POST .*/fanoutqa/commit", status=500)

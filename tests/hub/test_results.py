@@ -159,21 +159,6 @@ def test_scores_without_recorded_deviations_are_refused() -> None:
         entries(REPORT | {"deviations": {}}, CLOSED)
 
 
-def test_additional_scores_only_on_request() -> None:
-    scores = {"mrr@10": 0.1, "rouge1.fscore": 0.2}  # ROUGE is not a score of fastbook's authors
-    report = changed(benchmark="fastbook", signatures={}) | {"scores": scores, "n": dict.fromkeys(scores, 191)}
-    report["deviations"] = {"mrr@10": [], "rouge1.fscore": ["not a score of the benchmark's authors"]}
-    assert [entry.value for entry in entries(report, CLOSED)] == [0.1]
-    with pytest.raises(InputError, match=r"rouge1\.fscore: not a score of the benchmark's authors"):
-        entries(report, CLOSED, ["rouge1.fscore"])
-
-
-def test_nothing_answered_is_not_published(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.json", REPORT | {"scores": {}, "unscored": "none of the 310 questions was answered"})
-    message = failed(path, "--setting=x", "--allow-unofficial")
-    assert message == "answers.jsonl has no scores: none of the 310 questions was answered"
-
-
 @pytest.mark.parametrize(
     ("change", "about", "said"),
     [
@@ -238,11 +223,6 @@ def test_a_report_is_printed(report: Path) -> None:
         name.replace(".", "_"): value for name, value in SCORES.items()
     }
     assert {row.dataset_revision for row in rows} == {"v1"}
-
-
-def test_several_reports_in_one_file(tmp_path: Path) -> None:
-    both = write(tmp_path / "both.json", [REPORT | {"setting": "closed-book"}, REPORT | {"setting": "open-book"}])
-    assert list(as_json(both)["files"]) == [f".eval_results/fanoutqa_dev_{how}_book.yaml" for how in ("closed", "open")]
 
 
 def test_files_are_written_and_extended(report: Path, tmp_path: Path) -> None:
@@ -335,11 +315,6 @@ def test_files_that_are_not_reports(tmp_path: Path, content: str, said: str) -> 
     assert said in failed(path)
 
 
-def test_paths_without_reports(tmp_path: Path) -> None:
-    assert "cannot read the report" in failed(tmp_path / "nowhere.json")
-    assert "has no logs" in failed(tmp_path)
-
-
 def test_the_same_score_twice_is_refused(report: Path) -> None:
     assert "dev_x_acc_loose" in failed(report, report, "--setting=x")
 
@@ -366,11 +341,6 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     second = api.hf_hub_download(MODEL, name, revision="refs/pr/2", cache_dir=tmp_path / "seen")
     rows = parse_eval_result_entries(yaml.safe_load(Path(second).read_text(encoding="utf-8")))
     assert [row.date == "2026-02-01" for row in rows] == [True, False, False]
-
-
-def test_another_model_than_the_report_names(hub: Hub, tmp_path: Path) -> None:
-    path = write(tmp_path / "r.json", REPORT | {"model": "openai/other", "setting": "closed-book"})
-    assert f"is about the model openai/other, not {MODEL}" in command(path, "--push", MODEL).stderr
 
 
 def test_errors_of_the_hub(hub: Hub, report: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,11 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
 
 MAIN = "refs/heads/main"
+LARGE_PATTERNS = ("*.parquet", "*.arrow", "*.bin", "*.gz", "*.npy", "*.pt", "*.safetensors", "*.zip")
 # The file in new repositories that says which files go to large file storage, abbreviated.
-GIT_ATTRIBUTES = "".join(
-    f"{pattern} filter=lfs diff=lfs merge=lfs -text\n"
-    for pattern in ("*.7z", "*.arrow", "*.bin", "*.bz2", "*.gz", "*.npy", "*.parquet", "*.pt", "*.safetensors", "*.zip")
-)
+GIT_ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in LARGE_PATTERNS)
 
 
 def now() -> str:
@@ -37,10 +34,6 @@ class Blob:
         return self.sha256 or self.oid
 
 
-def pointer(sha256: str, size: int) -> bytes:
-    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n".encode()
-
-
 @dataclass(frozen=True)
 class Commit:
     """A commit. Its id depends on its content, parent and message, not on the time."""
@@ -48,14 +41,12 @@ class Commit:
     tree: dict[str, Blob]
     parent: str | None
     title: str
-    description: str = ""
-    author: str = "tester"
     date: str = field(default_factory=now, compare=False)
 
     @property
     def id(self) -> str:
         content = [sorted((path, blob.oid) for path, blob in self.tree.items()), self.parent, self.title]
-        return hashlib.sha1(json.dumps([*content, self.description]).encode()).hexdigest()
+        return hashlib.sha1(json.dumps(content).encode()).hexdigest()
 
 
 @dataclass
@@ -73,45 +64,31 @@ class Repo:
 
     @property
     def path(self) -> str:
-        """Its path on the Hub."""
+        """Return its path on the Hub."""
         return self.id if self.kind == "model" else f"{self.kind}s/{self.id}"
 
     @property
     def tip(self) -> Commit:
-        """The last commit of main."""
+        """Return the last commit of main."""
         return self.commits[self.refs[MAIN]]
 
     def resolve(self, revision: str) -> Commit | None:
-        """The commit that a branch, tag, full ref or (part of a) commit id names."""
+        """Return the commit that a branch, tag, full ref or commit id names."""
         for ref in (revision, f"refs/heads/{revision}", f"refs/tags/{revision}"):
             if ref in self.refs:
                 return self.commits[self.refs[ref]]
-        found = [commit for id_, commit in self.commits.items() if len(revision) >= 7 and id_.startswith(revision)]
-        return found[0] if len(found) == 1 else None
+        return self.commits.get(revision)
 
-    def add(self, ref: str, commit: Commit) -> Commit:
+    def add(self, ref: str, commit: Commit) -> None:
         self.commits[commit.id] = commit
         self.refs[ref] = commit.id
-        return commit
 
     def history(self, commit: Commit) -> list[Commit]:
-        """The commit and its ancestors, latest first."""
-        found = [commit]
-        while (parent := found[-1].parent) is not None:
-            found.append(self.commits[parent])
-        return found
-
-    def last_change(self, commit: Commit, path: str) -> Commit:
-        """The latest commit that changed a file or something below a folder."""
-        *_, earliest = history = self.history(commit)
-        for newer, older in pairwise(history):
-            if _part(newer, path) != _part(older, path):
-                return newer
-        return earliest
-
-
-def _part(commit: Commit, path: str) -> dict[str, Blob]:
-    return {name: blob for name, blob in commit.tree.items() if name == path or name.startswith(f"{path}/")}
+        """Return the commit and its ancestors, latest first."""
+        history = [commit]
+        while (parent := history[-1].parent) is not None:
+            history.append(self.commits[parent])
+        return history
 
 
 class Store:
@@ -121,11 +98,11 @@ class Store:
         self.repos: dict[tuple[str, str], Repo] = {}
         self.contents: dict[str, bytes] = {}  # git object id, or SHA-256 of a large file
 
-    def create(self, kind: str, id_: str, private: bool, sdk: str | None) -> Repo:
-        repo = self.repos[kind, id_] = Repo(kind, id_, private, sdk)
+    def create(self, kind: str, id: str, private: bool, sdk: str | None) -> Repo:
+        repo = self.repos[kind, id] = Repo(kind, id, private, sdk)
         files = {".gitattributes": GIT_ATTRIBUTES}
         if sdk:
-            files["README.md"] = f"---\ntitle: {id_.split('/')[1]}\nsdk: {sdk}\n---\n"
+            files["README.md"] = f"---\ntitle: {id.split('/')[1]}\nsdk: {sdk}\n---\n"
         tree = {path: self.regular(text.encode()) for path, text in files.items()}
         repo.add(MAIN, Commit(tree, None, "initial commit"))
         return repo
@@ -136,7 +113,8 @@ class Store:
         return Blob(oid, len(content))
 
     def large(self, sha256: str) -> Blob | None:
-        """The file of a large content; None if it was not uploaded."""
+        """Return the file of a large content; None if it was not uploaded."""
         if (content := self.contents.get(sha256)) is None:
             return None
-        return Blob(git_oid(pointer(sha256, len(content))), len(content), sha256)
+        pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(content)}\n"
+        return Blob(git_oid(pointer.encode()), len(content), sha256)
