@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,8 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
 from qabench.evaluation.comparison import compare
 from qabench.report import build_report
-from qabench.report.analysis import analyze
+from qabench.report.analysis import analyze, outcome
 from qabench.report.finding import finding
-from qabench.report.outcomes import outcome
 from qabench.report.records import LONGEST_TEXT, shortened
 from qabench.report.sections import sections_of
 from qabench.stats import bootstrap_mean, paired_randomization
@@ -92,7 +90,7 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     metric = Metric("acc.loose", "Loose accuracy", "", "acc")
     compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, metric)
     said = finding(compared)
-    assert said.startswith("a leads by 0.300 (95% CI 0.300 to 0.300, paired test, p < 0.001, n = 200) in loose")
+    assert said.startswith("a leads by 0.300 (95% CI 0.300 to 0.300, paired test, corrected p < 0.001, n = 200) in")
     assert said.endswith("in loose accuracy; the other systems do not differ significantly.")
     two = {name: scored(name, list(runs[name])) for name in "bc"}
     assert "does not differ significantly: the difference is" in finding(compare(two, metric))
@@ -104,7 +102,7 @@ def test_a_leader_without_a_significant_lead() -> None:
     values = {"a": base + 0.1, "b": base + 0.09 + rng.normal(0, 0.4, 100), "c": base - 0.5}
     metric = Metric("acc.loose", "Loose accuracy", "", "acc")
     said = finding(compare({name: scored(name, list(of)) for name, of in values.items()}, metric))
-    assert said.startswith("a has the best loose accuracy, but b does not differ significantly; it is 0.0")
+    assert said.startswith("a has the best loose accuracy, but b does not differ significantly; a is 0.0")
     assert said.endswith("ahead of b.")
 
 
@@ -120,9 +118,7 @@ def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monk
     row = SectionRow("large", "Recall", "some type", bootstrap_mean([0.0, 1.0]), 2)
     extra = [ExtraSection("Type of error", "errors", [row], note="A note."), ExtraSection("Empty", "errors", [])]
     (section,) = sections_of(three)
-    monkeypatch.setitem(sys.modules, "added_sections", types.SimpleNamespace(sections=lambda evaluations: extra))
-    descriptor = replace(section.benchmark, sections_with="added_sections:sections")
-    monkeypatch.setattr("qabench.report.sections.benchmark", lambda name: descriptor)
+    monkeypatch.setattr(type(section.benchmark), "report_sections", lambda self, evaluations: extra)
     page = build_report(three, tmp_path).read_text(encoding="utf-8")
     assert "Type of error</h3>" in page and "Empty" not in page
     (found,) = written(tmp_path / "index.html")["sections"][0]["sections"]
@@ -244,3 +240,17 @@ def test_conversations_are_bounded(three: list[Evaluation], tmp_path: Path) -> N
     chatter = [Message("tool", "x" * 50_000) for _ in range(200)]
     run = replace(three[0], records=[replace(record, messages=chatter) for record in three[0].records])
     assert build_report([run], tmp_path).stat().st_size < 2_000_000
+
+
+def test_many_problems_are_folded(tmp_path: Path) -> None:
+    runs = [replace(scored(f"m{i}", [0.0, 1.0]), problems=[f"problem {i}"]) for i in range(5)]
+    page = build_report(runs, tmp_path).read_text(encoding="utf-8")
+    assert '<details class="problems"><summary>5 problems of the runs</summary>' in page
+    assert '<details class="problems">' not in build_report(runs[:4], tmp_path).read_text(encoding="utf-8")
+
+
+def test_the_overview_has_short_names_and_n(tmp_path: Path) -> None:
+    runs = [replace(scored("one/m", [0.0, 1.0]), config=config) for config in ("dev", "test")]
+    page = build_report(runs, tmp_path).read_text(encoding="utf-8")
+    assert '<bdi title="org/one/m">m</bdi>' in page
+    assert "closed-book, n = 2 " in page

@@ -152,7 +152,7 @@ def test_a_table_is_copied(browser: Browser, everything: Path, three: list[Evalu
         tools = page.locator("#fanoutqa-sample .table", has=page.locator("table.scores")).locator(".table-tools")
         texts = {}
         for name in ("CSV", "Markdown", "LaTeX"):
-            tools.get_by_role("button", name=f'Copy the table "Scores" as {name}').click()
+            tools.get_by_role("button", name=f'Copy {name}: the table "Scores"').click()
             page.locator(".toast").first.wait_for()
             texts[name] = page.evaluate("navigator.clipboard.readText()")
     rows = list(csv.DictReader(io.StringIO(texts["CSV"])))

@@ -8,15 +8,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabench.benchmarks.published import ranks
-from qabench.evaluation import Evaluation, ExtraSection, Record
+from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
 from qabench.evaluation.comparison import Comparison, compare
-from qabench.evaluation.scores import Score, scores_of
-from qabench.report.outcomes import MISSING, NAMES, outcome
+from qabench.evaluation.scores import Score, item_score, scores_of
 from qabench.report.sections import Section
 
 Row = dict[str, Any]
 SMALL = 10  # smaller groups are binned
 MOST_GROUPS = 15  # groups of a grouping; the smallest others are binned
+
+# The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is no score.
+RIGHT, PARTLY, WRONG, SCORED, UNSCORED = "right", "partly", "wrong", "scored", "unscored"
+OUTCOMES = {
+    RIGHT: "right",
+    PARTLY: "partly right",
+    WRONG: "wrong",
+    SCORED: "scored",
+    EMPTY: "empty",
+    REFUSED: "refused",
+    FAILED: "failed",
+    UNSCORED: "no score",
+    MISSING: "missing",
+}
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +178,7 @@ def _outcomes(section: Section) -> dict[str, dict[str, int]]:
     found = {}
     for label, run in section.runs.items():
         names = [outcome(headline, record) for record in run.records]
-        counts = {name: names.count(name) for name in NAMES}
+        counts = {name: names.count(name) for name in OUTCOMES}
         counts[MISSING] += max(0, run.expected - len(names))
         found[label] = {name: n for name, n in counts.items() if n}
     return found
@@ -217,3 +231,18 @@ def evaluation_facts(run: Evaluation) -> Row:
     seconds = known["seconds"]
     sums = {name: sum(values) if values else None for name, values in known.items()}
     return sums | {"seconds_each": sum(seconds) / len(seconds) if seconds else None}
+
+
+def outcome(metric: Metric | None, record: Record) -> str:
+    """Return the outcome of an answer, a key of ``OUTCOMES``.
+
+    A refused, failed, missing or empty answer has that outcome instead of "wrong", regardless of its official score.
+    """
+    if record.status in (EMPTY, REFUSED, FAILED, MISSING):
+        return record.status
+    score = item_score(metric, record) if metric else None
+    if metric is None or score is None:
+        return UNSCORED
+    if not metric.graded:
+        return SCORED
+    return RIGHT if score > 1 - _ROUNDING else PARTLY if score > _ROUNDING else WRONG

@@ -11,7 +11,7 @@ NAMED = 3  # systems that a sentence names; the others are counted
 
 
 def finding(comparison: Comparison) -> str:
-    """The finding of a comparison with at least one pair."""
+    """Return the finding of a comparison with at least one pair."""
     leader, *others = comparison.systems
     of_leader = {
         (pair.second if pair.first == leader else pair.first): pair
@@ -30,26 +30,26 @@ def finding(comparison: Comparison) -> str:
 
 
 def single(label: str, score: Score) -> str:
-    """The finding for one system."""
-    found = score.interval
+    """Return the finding for one system."""
+    interval = score.interval
     return (
-        f"{label}: {_lowered(score.metric.title)} {found.mean:.3f} "
-        f"(95% CI {found.low:.3f} to {found.high:.3f}, n = {score.size})."
+        f"{label}: {_lowered(score.metric.title)} {interval.mean:.3f} "
+        f"(95% CI {interval.low:.3f} to {interval.high:.3f}, n = {score.size})."
     )
 
 
 def _leads(leader: str, others: Sequence[str], second: Pair, comparison: Comparison) -> str:
     whom = f" {others[0]}" if len(others) == 1 else ""
-    said = f"{leader} leads{whom} by {_test(second)} in {_lowered(comparison.metric.title)}"
+    sentence = f"{leader} leads{whom} by {_test(second, comparison)} in {_lowered(comparison.metric.title)}"
     if len(others) == 1:
-        return f"{said}."
+        return f"{sentence}."
     rest = [pair for pair in comparison.pairs if leader not in (pair.first, pair.second)]
     significant = sum(pair.significant for pair in rest)
     if not significant:
-        return f"{said}; the other systems do not differ significantly."
+        return f"{sentence}; the other systems do not differ significantly."
     if significant == len(rest):
-        return f"{said}; all other systems differ significantly, too."
-    return f"{said}; of the other {len(rest)} pairs, {significant} differ significantly."
+        return f"{sentence}; all other systems differ significantly, too."
+    return f"{sentence}; of the other {len(rest)} pairs, {significant} differ significantly."
 
 
 def _does_not_lead(
@@ -57,17 +57,20 @@ def _does_not_lead(
 ) -> str:
     best = f"{leader} has the best {_lowered(comparison.metric.title)}"
     if len(others) == 1:
-        return f"{best}, but {others[0]} does not differ significantly: the difference is {_test(second)}."
+        return f"{best}, but {others[0]} does not differ significantly: the difference is {_test(second, comparison)}."
     who = "no other system differs" if len(tied) == len(others) else f"{_named(tied)} do not differ"
     if len(tied) == 1:
         who = f"{tied[0]} does not differ"
-    return f"{best}, but {who} significantly; it is {_test(second)} ahead of {others[0]}."
+    return f"{best}, but {who} significantly; {leader} is {_test(second, comparison)} ahead of {others[0]}."
 
 
-def _test(pair: Pair) -> str:
-    found = pair.difference.interval
+def _test(pair: Pair, comparison: Comparison) -> str:
+    interval = pair.difference.interval
     p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
-    return f"{found.mean:.3f} (95% CI {_number(found.low)} to {_number(found.high)}, paired test, {p}, n = {pair.n:,})"
+    if len(comparison.pairs) > 1:
+        p = f"corrected {p}"
+    low, high = _number(interval.low), _number(interval.high)
+    return f"{interval.mean:.3f} (95% CI {low} to {high}, paired test, {p}, n = {pair.n:,})"
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,6 @@ from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.report import view
 from qabench.report.analysis import Analysis, analyze
-from qabench.report.overview import overview
 from qabench.report.records import bounded, records_of
 from qabench.report.sections import Section, sections_of
 
@@ -30,7 +29,7 @@ SCRIPTS = (
 
 
 def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None) -> Path:
-    """Writes a report of evaluations as a web page, and its numbers as report.json next to it.
+    """Write a report of evaluations as a web page, and its numbers as report.json next to it.
 
     Evaluations on the same config are compared with each other; each config has a section. Runs that were resumed by
     another run are left out. The output is reproducible. Strings of more than about ten thousand characters are
@@ -73,7 +72,7 @@ def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis],
         title=title,
         version=version(),
         sections=shown,
-        overview=overview(sections, analyses),
+        overview=view.overview(sections, analyses),
         data=_json(data),
         numbers=_packed(numbers),
         style=_static("page.css"),
@@ -84,7 +83,7 @@ def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis],
 
 
 def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
-    """The data of a section for the template; the page's script adds the rest."""
+    """Return the data of a section for the template; the page's script adds the rest."""
     metrics = view.scored_metrics(section, analysis)
     return {
         "section": section,
@@ -110,7 +109,7 @@ _UNFIT = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
 
 def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any]:
-    """report.json: for each section its runs and its numbers."""
+    """Return report.json: for each section its runs and its numbers."""
     names = ("path", "task", "setting", "model", "created", "status", "expected", "available")
     return {
         "title": title,
@@ -143,7 +142,7 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
 
 
 def _json(value: Any) -> str:
-    """JSON that is safe in a script element: ASCII only, and without the characters of tags."""
+    """Return JSON that is safe in a script element: ASCII only, and without the characters of tags."""
     text = json.dumps(value, separators=(",", ":"), default=str)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -163,7 +162,7 @@ def _app() -> str:
 
 
 def _policy(script: str) -> str:
-    """A content security policy that allows only this script, and nothing from other sources."""
+    """Return a content security policy that allows only this script, and nothing from other sources."""
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"

@@ -18,7 +18,7 @@ SHORTEST_SHARE = 400
 
 
 def questions_of(section: Section) -> list[dict[str, Any]]:
-    """The questions of all runs in order: id, question and groups."""
+    """Return the questions of all runs in order: id, question and groups."""
     return [
         {
             "id": id,
@@ -30,18 +30,18 @@ def questions_of(section: Section) -> list[dict[str, Any]]:
 
 
 def references_of(section: Section) -> list[str]:
-    """The references of the questions, in their order."""
+    """Return the references of the questions, in their order."""
     return [shortened(record.reference) for record in _questions(section).values()]
 
 
 def marks_of(section: Section, metric: Metric | None) -> list[list[Any]]:
-    """For each question and run the record's own score by a metric: None if there is none, a list for epochs."""
+    """Return for each question and run the record's own score by a metric: None if there is none, a list for epochs."""
     by_run = [run.by_id() for run in section.runs.values()]
     return [[_mark(metric, records.get(id, ())) for records in by_run] for id in _questions(section)]
 
 
 def statuses_of(section: Section) -> list[dict[int, Any]]:
-    """For each question the runs that did not simply answer: "missing", or the statuses of the epochs."""
+    """Return for each question the runs that did not simply answer: "missing", or the statuses of the epochs."""
     found = []
     by_run = [run.by_id() for run in section.runs.values()]
     for id in _questions(section):
@@ -51,7 +51,7 @@ def statuses_of(section: Section) -> list[dict[int, Any]]:
 
 
 def _questions(section: Section) -> dict[str, Record]:
-    """A record of each question."""
+    """Return a record of each question."""
     found: dict[str, Record] = {}
     for run in section.runs.values():
         for record in run.records:
@@ -66,7 +66,7 @@ def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
 
 
 def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
-    """The records of each run by question id, one per epoch."""
+    """Return the records of each run by question id, one per epoch."""
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
     return [
@@ -92,7 +92,7 @@ def _record(record: Record, share: int) -> dict[str, Any]:
 
 
 def bounded(value: Any) -> Any:
-    """JSON data with long strings shortened, and None for numbers that JSON does not have (nan, infinite)."""
+    """Return JSON data with long strings shortened, and None for numbers that JSON does not have (nan, infinite)."""
     if isinstance(value, str):
         return shortened(value)
     if isinstance(value, float):
@@ -105,7 +105,7 @@ def bounded(value: Any) -> Any:
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """The text; for a longer text, its beginning and its end, with a note on the number of characters left out."""
+    """Return the text; of a longer text, its beginning and its end, with a note on what is left out."""
     if len(text) <= longest:
         return text
     head, tail = longest * 3 // 4, longest // 4

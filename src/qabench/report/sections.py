@@ -38,19 +38,19 @@ class Section:
 
     @property
     def groupings(self) -> list[str]:
-        """The groupings that at least one run has, in the benchmark's order; others follow."""
+        """Return the groupings that at least one run has, in the benchmark's order; others follow."""
         found = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
         return [name for name in self.benchmark.groupings if name in found] + [
             name for name in found if name not in self.benchmark.groupings
         ]
 
     def grouping_title(self, grouping: str) -> str:
-        """The grouping in words, such as "type of answer"."""
+        """Return the grouping in words, such as "type of answer"."""
         return self.benchmark.groupings.get(grouping, grouping.replace("_", " "))
 
 
 def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
-    """The evaluations by benchmark and config, in the order of first appearance.
+    """Return the evaluations by benchmark and config, in the order of first appearance.
 
     Runs that were resumed by another run are left out.
 

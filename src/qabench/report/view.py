@@ -12,9 +12,8 @@ from qabench.evaluation.official import signature_name
 from qabench.evaluation.results import cached_note, undefined_note, unscored
 from qabench.evaluation.scores import Score
 from qabench.evaluation.signature import parse
-from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
+from qabench.report.analysis import OUTCOMES, Analysis, Breakdown, evaluation_facts, extra_dict
 from qabench.report.finding import finding, single
-from qabench.report.outcomes import NAMES
 from qabench.report.records import marks_of, questions_of, references_of, statuses_of
 from qabench.report.sections import Section
 
@@ -24,7 +23,7 @@ SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
 
 
 def section_data(section: Section, analysis: Analysis) -> Row:
-    """What the page's script needs of a section at once: the numbers of its first metric, and the questions.
+    """Return what the page's script needs of a section at once: the numbers of its first metric, and the questions.
 
     The numbers of other metrics are in ``later_data``, the answers in ``records_of``.
     """
@@ -52,13 +51,13 @@ def section_data(section: Section, analysis: Analysis) -> Row:
 
 
 def later_data(section: Section, analysis: Analysis) -> Row:
-    """What is read when it is needed: references, and the numbers of all metrics but the first."""
+    """Return what is read when it is needed: references, and the numbers of all metrics but the first."""
     others = scored_metrics(section, analysis)[1:]
     return {"references": references_of(section), "byMetric": _by_metric(section, analysis, others)}
 
 
 def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
-    """By metric: comparisons of runs, scores of groups, and each record's own score."""
+    """Return by metric: comparisons of runs, scores of groups, and each record's own score."""
     labels = list(section.runs)
     metrics = {metric.name: metric for metric in section.metrics}
     return {
@@ -72,14 +71,14 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
 
 
 def scored_metrics(section: Section, analysis: Analysis) -> list[str]:
-    """The metrics for which at least one run has a score: the headline first, then in the benchmark's order."""
+    """Return the metrics for which at least one run has a score: the headline first, then in the benchmark's order."""
     found = [metric.name for metric in section.metrics if any(metric.name in of for of in analysis.scores.values())]
     headline = section.headline
     return sorted(found, key=lambda name: headline is None or name != headline.name)
 
 
 def metric_data(section: Section, name: str) -> Row:
-    """A metric for display."""
+    """Return a metric for display."""
     metric = section.benchmark.metric(name)
     return {
         "key": name,
@@ -94,22 +93,22 @@ def metric_data(section: Section, name: str) -> Row:
 
 
 def findings(section: Section, analysis: Analysis) -> dict[str, str]:
-    """The finding in one sentence, by metric; under "" if there is no score."""
-    said = {}
+    """Return the finding in one sentence, by metric; under "" if there is no score."""
+    sentences = {}
     for name in scored_metrics(section, analysis):
         if name in analysis.comparisons:
-            said[name] = finding(analysis.comparisons[name])
+            sentences[name] = finding(analysis.comparisons[name])
         else:
             label = next(label for label, of in analysis.scores.items() if name in of)
-            said[name] = single(label, analysis.scores[label][name])
-    if not said:
+            sentences[name] = single(label, analysis.scores[label][name])
+    if not sentences:
         reasons = {unscored(run, analysis.scores[label]) or "" for label, run in section.runs.items()}
-        said[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
-    return said
+        sentences[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
+    return sentences
 
 
 def score_table(section: Section, analysis: Analysis) -> list[Row]:
-    """One row per run, the best by the headline metric first; one cell per metric, the best of a column marked."""
+    """Return one row per run, the best by the headline metric first; a cell per metric, the best ones marked."""
     metrics = scored_metrics(section, analysis)
     best = {}
     for name in metrics:
@@ -154,7 +153,7 @@ def sizes(scores: Mapping[str, Score]) -> list[Row]:
 
 
 def run_rows(section: Section) -> list[Row]:
-    """The table of runs, with the number of answers and their cost."""
+    """Return the table of runs, with the number of answers and their cost."""
     rows = []
     for place, (label, run) in enumerate(section.runs.items()):
         counts = run.counts()
@@ -175,7 +174,7 @@ def run_rows(section: Section) -> list[Row]:
 
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
-    """The distinct deviations, with the metrics and the runs that they apply to."""
+    """Return the distinct deviations, with the metrics and the runs that they apply to."""
     found: dict[str, dict[str, dict[str, None]]] = {}
     for label, by_metric in analysis.deviations.items():
         for name, sentences in by_metric.items():
@@ -198,7 +197,7 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
 
 
 def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
-    """(run, sentence) on the rank of the main metric among published scores, for the runs that have one."""
+    """Return (run, sentence) on the rank of the main metric among published scores, for the runs that have one."""
     metric = section.benchmark.headline_metric(list(section.runs.values()))
     if metric is None:
         return []
@@ -206,7 +205,7 @@ def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
-    """The distinct problems, with the runs that have them."""
+    """Return the distinct problems, with the runs that have them."""
     found: dict[str, list[str]] = {}
     kinds: dict[str, dict[str, int]] = {}
     for label, run in section.runs.items():
@@ -235,7 +234,7 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
-    """By family of scores, the fields in which the runs' signatures differ, except those of the system."""
+    """Return by family of scores the fields in which the runs' signatures differ, except those of the system."""
     found = {}
     for family in dict.fromkeys(family for run in section.runs.values() for family in run.signatures):
         lines = [run.signatures[family] for run in section.runs.values() if family in run.signatures]
@@ -252,22 +251,22 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
 
 
 def outcome_names() -> dict[str, str]:
-    """The display names of outcomes."""
-    return dict(NAMES)
+    """Return the display names of outcomes."""
+    return dict(OUTCOMES)
 
 
 def _run_problems(run: Evaluation) -> list[str]:
-    said = []
+    problems = []
     missing = run.expected - len(run.records)
     if run.status != "success":
-        said.append(f"The run did not finish (status: {run.status}).")
+        problems.append(f"The run did not finish (status: {run.status}).")
     if missing > 0:
-        said.append(
+        problems.append(
             f"{missing:,} of {run.expected:,} answers are missing; continue with `qabench run --resume {run.path}`."
         )
     if run.unscored:
-        said.append(f"Nothing is scored: {run.unscored}.")
-    return [*said, *run.problems]
+        problems.append(f"Nothing is scored: {run.unscored}.")
+    return [*problems, *run.problems]
 
 
 def _cell(score: Score | None) -> list[float] | None:
@@ -277,7 +276,7 @@ def _cell(score: Score | None) -> list[float] | None:
 
 
 def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
-    """Pairs as compact rows of numbers, because a page can have hundreds of them."""
+    """Return pairs as compact rows of numbers, because a page can have hundreds of them."""
     place = {label: i for i, label in enumerate(labels)}
     rows = []
     for pair in comparison.pairs:
@@ -296,6 +295,58 @@ def _breakdown(breakdown: Breakdown) -> Row:
 
 
 def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> list[list[list[float] | None]]:
-    """For each run and group the score by a metric."""
+    """Return for each run and group the score by a metric."""
     found = [breakdown.scores.get(label, {}) for label in labels]
     return [[_cell(by_group.get(group.name, {}).get(metric)) for group in breakdown.groups] for by_group in found]
+
+
+def overview(sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any] | None:
+    """Return the table of headline scores by model and config; None for a single section.
+
+    Returns:
+        {"columns": [{"key", "title", "config", "metric"}], "rows": [{"model", "name", "cells"}]}; "name" is the short
+        name of the model; a cell is a list with one {"label", "setting", "score", "best"} per run of the model on the
+        config.
+    """
+    if len(sections) < 2:
+        return None
+    models = dict.fromkeys(run.model for section in sections for run in section.runs.values())
+    names = _short_names(list(models))
+    columns = [
+        {
+            "key": section.key,
+            "title": section.benchmark.title,
+            "config": section.config,
+            "metric": section.headline.title if section.headline else "",
+        }
+        for section in sections
+    ]
+    rows = [
+        {
+            "model": model,
+            "name": names[model],
+            "cells": [_overview_cell(*pair, model) for pair in zip(sections, analyses, strict=True)],
+        }
+        for model in models
+    ]
+    return {"columns": columns, "rows": rows}
+
+
+def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dict[str, Any]]:
+    headline = section.headline
+    name = headline.name if headline else ""
+    values = [scores[name].interval.mean for scores in analysis.scores.values() if name in scores]
+    best = max(values, default=None) if headline and headline.higher_is_better else min(values, default=None)
+    cell = []
+    for label, run in section.runs.items():
+        if run.model == model:
+            score = analysis.scores[label].get(name)
+            is_best = score is not None and len(values) > 1 and score.interval.mean == best
+            cell.append({"label": label, "setting": run.setting, "score": score, "best": is_best})
+    return cell
+
+
+def _short_names(models: Sequence[str]) -> dict[str, str]:
+    """Return each model's name without its provider and organization, if no other model has the same."""
+    last = {model: model.rstrip("/").rpartition("/")[2] for model in models}
+    return {model: name if list(last.values()).count(name) == 1 else model for model, name in last.items()}

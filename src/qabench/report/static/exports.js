@@ -73,7 +73,7 @@ async function copy(text, what) {
 
 /** Buttons that copy a table. */
 function copyButtons(table, what) {
-  return Object.entries(FORMATS).map(([name, format]) => el("button", { type: "button", "aria-label": `Copy the table "${what}" as ${name}`, click: () => copy(format(rowsOfTable(table)), `Table as ${name}`) }, `Copy ${name}`));
+  return Object.entries(FORMATS).map(([name, format]) => el("button", { type: "button", "aria-label": `Copy ${name}: the table "${what}"`, click: () => copy(format(rowsOfTable(table)), `Table as ${name}`) }, `Copy ${name}`));
 }
 
 /** A table with a heading, in a box that scrolls, with buttons to copy it. heads: texts or nodes; rows: lists of cells. */

@@ -7,7 +7,7 @@ function setTheme(theme) {
   else document.documentElement.dataset.theme = theme;
   const button = $("#theme");
   button.textContent = theme[0].toUpperCase() + theme.slice(1);
-  button.setAttribute("aria-label", `Colors: ${theme === "auto" ? "as the system" : theme}`);
+  button.setAttribute("aria-label", `${button.textContent}: colors${theme === "auto" ? " as the system" : ""}`);
 }
 
 function storedTheme() {

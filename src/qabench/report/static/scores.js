@@ -84,7 +84,7 @@ function startScores(section, root) {
   const draw = (width, colors) => dotChart({ title: heading(), rows: scoreRows().map((dot) => ({ label: dot.label, sub: `n = ${count(dot.n)}`, dots: [dot] })) }, width, colors);
   const data = () => scoreRows().map(({ label, mean, low, high, n }) => ({ run: label, metric: stateOf(section).metric, mean, low, high, n }));
   const name = () => fileName(section.key, "scores", stateOf(section).metric);
-  const buttons = ["svg", "png", "csv"].map((kind) => el("button", { type: "button", "aria-label": `Save the chart of scores as ${kind.toUpperCase()}`, click: () => saveChart(kind, name(), heading(), draw, data) }, `Chart ${kind.toUpperCase()}`));
+  const buttons = ["svg", "png", "csv"].map((kind) => el("button", { type: "button", "aria-label": `Chart ${kind.toUpperCase()}: save the chart of scores`, click: () => saveChart(kind, name(), heading(), draw, data) }, `Chart ${kind.toUpperCase()}`));
   $(".table-tools", table.closest(".table")).append(...buttons);
 }
 
