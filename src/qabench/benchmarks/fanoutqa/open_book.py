@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from inspect_ai.model import (
     ChatMessage,
@@ -16,20 +16,24 @@ from inspect_ai.model import (
     get_model,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import Tool, ToolDef
+from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import official_prompts, prompts
-from qabench.benchmarks.fanoutqa.evidence import retrieval_signature
+from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.official import PROMPTS
 from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
-from qabench.benchmarks.fanoutqa.official_search import OfficialSearch, converse
-from qabench.benchmarks.fanoutqa.wikipedia_tool import WikipediaTool
-from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, prompt_tokens
+from qabench.benchmarks.fanoutqa.official_search import QUERY_CHARACTERS, SIMILAR_TITLES, OfficialSearch, converse
+from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
 from qabench.errors import InputError
 from qabench.prompts.template import Prompt
-from qabench.retrieval.wiki.client import wikipedia
+from qabench.retrieval.wiki.client import Wikipedia, wikipedia
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import note_problem
+from qabench.tasks.daemon_thread import in_daemon_thread
 from qabench.tasks.replies import continue_conversation
+from qabench.text import Normalizer
 
 SEARCHES = ("auto", "tools", "text")
 TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
@@ -51,7 +55,7 @@ def open_book(
     lemmatizer: str = "auto",
     wiki: str | None = None,
 ) -> Solver:
-    """Lets the model search until it answers.
+    """Let the model search until it answers.
 
     The sample's metadata["searches"] lists the searches in order, with the number of fragments shown and of all.
 
@@ -95,33 +99,25 @@ def open_book(
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
             if official:
-                return await converse(state, official_search(state, counter, window), window, how == "text")
-            conversation, tool = await _prepared(state, model, counter, normalizer)
-            return await (_in_text if how == "text" else _with_tools)(conversation, tool, turns)
+                query = state.metadata["query"]
+                tool = OfficialSearch(official, query, window // 2, counter, normalizer, _seen(state), source)
+                return await converse(state, tool, window, how == "text")
+            room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
+            budget = min(window // 2, room - await counter(state.input_text) - CALL_TOKENS)
+            question = state.metadata["question"]
+            wikipedia_tool = WikipediaTool(question, budget, counter, normalizer, _seen(state), source)
+            conversation = _Conversation(state, room, counter)
+            return await (_in_text if how == "text" else _with_tools)(conversation, wikipedia_tool, turns)
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
             try:
                 return await attempt("tools")
             except Exception as error:
-                said_nothing = not any(isinstance(message, ChatMessageAssistant) for message in state.messages)
-                if search == "tools" or not said_nothing or "tool" not in str(error).lower():
+                replied = any(isinstance(message, ChatMessageAssistant) for message in state.messages)
+                if search == "tools" or replied or "tool" not in str(error).lower():
                     raise
                 refusing.add(str(model))
         return await attempt("text")
-
-    def official_search(state: TaskState, counter: TokenCounter, window: int) -> OfficialSearch:
-        assert official
-        query = state.metadata["query"]
-        return OfficialSearch(official, query, window // 2, counter, normalizer, _seen(state), source)
-
-    async def _prepared(
-        state: TaskState, model: Model, counter: TokenCounter, normalizer: Any
-    ) -> tuple[_Conversation, WikipediaTool]:
-        room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
-        half = context_window(model, context_length) // 2
-        budget = min(half, room - await counter(state.input_text) - CALL_TOKENS)
-        tool = WikipediaTool(state.metadata["question"], budget, counter, normalizer, _seen(state), source)
-        return _Conversation(state, room, counter), tool
 
     return solve
 
@@ -132,7 +128,10 @@ def is_gpt_35(model: Model) -> bool:
 
 
 def _seen(state: TaskState) -> Callable[[str, int, int], None]:
-    return lambda title, n, of: state.metadata["searches"].append({"title": title, "fragments": n, "of": of})
+    def seen(title: str, shown: int, fragments: int) -> None:
+        state.metadata["searches"].append({"title": title, "fragments": shown, "of": fragments})
+
+    return seen
 
 
 async def _with_tools(conversation: _Conversation, tool: WikipediaTool, turns: int) -> TaskState:
@@ -148,12 +147,12 @@ async def _in_text(conversation: _Conversation, tool: WikipediaTool, turns: int)
     conversation.state.tools = []
 
     async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
-        asked = _SEARCH.search(reply.text)
-        if asked is None:
+        tag = _SEARCH.search(reply.text)
+        if tag is None:
             return []
         # Models continue and invent the result.
-        reply.text = f"{reply.text[: asked.start()]}<search>{asked[1].strip()}</search>"
-        return [ChatMessageUser(content=await tool.search(asked[1]))]
+        reply.text = f"{reply.text[: tag.start()]}<search>{tag[1].strip()}</search>"
+        return [ChatMessageUser(content=await tool.search(tag[1]))]
 
     return await conversation.run(act, turns)
 
@@ -167,7 +166,7 @@ class _Conversation:
         self._counter = counter
 
     async def run(self, act: Act, turns: int) -> TaskState:
-        """Alternates replies and the messages that ``act`` returns for them; a reply without such messages ends it."""
+        """Alternate replies and the messages that ``act`` returns for them; a reply without such messages ends it."""
         for _ in range(turns):
             results = await act(await self._reply())
             if not results:
@@ -183,20 +182,20 @@ class _Conversation:
         await self._reply()
         return self.state
 
-    async def _reply(self) -> Any:
-        everything = list(self.state.messages)
+    async def _reply(self) -> ChatMessageAssistant:
+        history = list(self.state.messages)
         try:
-            self.state.messages = await self._fitting(everything)
+            self.state.messages = await self._fitting(history)
             await continue_conversation(self.state)
-            everything.append(self.state.messages[-1])
+            history.append(self.state.messages[-1])
         finally:
-            self.state.messages = everything
-        return everything[-1]
+            self.state.messages = history
+        return self.state.output.message
 
     async def _fitting(self, messages: list[ChatMessage]) -> list[ChatMessage]:
-        """The messages; if they are too long, the oldest results except the last are replaced by a note."""
-        of_others = (ChatMessageTool, ChatMessageUser)
-        results = [i for i, message in enumerate(messages[:-1]) if i > 0 and isinstance(message, of_others)]
+        """Return the messages; if they are too long, the oldest results except the last are replaced by a note."""
+        roles = (ChatMessageTool, ChatMessageUser)
+        results = [i for i, message in enumerate(messages[:-1]) if i > 0 and isinstance(message, roles)]
         fitting = list(messages)
         while await self._tokens(fitting) > self.room and results:
             i = results.pop(0)
@@ -206,3 +205,78 @@ class _Conversation:
     async def _tokens(self, messages: list[ChatMessage]) -> int:
         calls = [call for message in messages for call in getattr(message, "tool_calls", None) or ()]
         return await self._counter("\n".join([*(message.text for message in messages), *map(str, calls)]))
+
+
+@dataclass
+class WikipediaTool:
+    """The tools of one sample.
+
+    Args:
+        question: the query by which a page's fragments are ranked, unless the model gives another one.
+        budget: the maximum number of tokens of a result.
+        counter: counts tokens.
+        normalizer: the retriever's normalizer.
+        seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
+        wiki: the Wikipedia that is searched.
+    """
+
+    question: str
+    budget: int
+    counter: TokenCounter
+    normalizer: Normalizer
+    seen: Callable[[str, int, int], None]
+    wiki: Wikipedia
+
+    def tools(self) -> list[Tool]:
+        """Return ``search`` and ``page`` for Inspect, which does not truncate their results because they fit."""
+
+        async def search(query: str) -> str:
+            return await self.search(query)
+
+        async def page(title: str, about: str = "") -> str:
+            return await self._result(title, about.strip() or self.question)
+
+        about = {"query": "The page's title, or words to search for."}
+        search_tool = ToolDef(search, "search", prompts.SEARCH_TOOL, about, max_output=0)
+        about = {"title": "The page's title.", "about": "What to look for on the page."}
+        page_tool = ToolDef(page, "page", prompts.PAGE_TOOL, about, max_output=0)
+        return [search_tool.as_tool(), page_tool.as_tool()]
+
+    async def search(self, query: str) -> str:
+        """Return the best fragments of the page with this title, or titles like it."""
+        return await self._result(query, self.question)
+
+    async def _result(self, query: str, topic: str) -> str:
+        query = query.strip()[:QUERY_CHARACTERS]
+        if not query:
+            return prompts.NO_QUERY
+        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
+            title, texts, similar = await in_daemon_thread(self._find, query, topic)
+        if title is None:
+            self.seen(query, 0, 0)
+            return prompts.similar_titles(query, similar)
+
+        def render(n: int) -> str:
+            return prompts.page(title, texts[:n])
+
+        n, _ = await how_many_fit(texts, self.budget, self.counter, render)
+        self.seen(title, n, len(texts))
+        return render(n)
+
+    def _find(self, query: str, topic: str) -> tuple[str | None, list[str], list[str]]:
+        """Return a page's title and its fragments, best first; or None, [] and similar titles if there is no page."""
+        try:
+            return query, self._fragments(WikiPage(query), topic), []
+        except PageMissing:
+            similar = self.wiki.search(query, SIMILAR_TITLES)
+        for page in similar:
+            if page.title.casefold() == query.casefold():
+                try:
+                    return page.title, self._fragments(page, topic), []
+                except PageMissing:  # created after the dataset's epoch
+                    continue
+        return None, [], [page.title for page in similar]
+
+    def _fragments(self, page: WikiPage, topic: str) -> list[str]:
+        text = self.wiki.content(page)
+        return [fragment for _, fragment in rank(topic, [page], {page.key: text}, self.normalizer)]
