@@ -24,7 +24,7 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 
 
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
-    """One row per setting of the system in the file, in the order of the settings.
+    """Yield one row per setting of the system in the file, in the order of the settings.
 
     Raises:
         DataError: the file is not in the leaderboard's format; names file, field and what was expected.
@@ -52,13 +52,13 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def published_scores() -> list[PublishedScore]:
-    """All scores of all systems, by metric. Raises SourceError if a file is not available."""
+    """Return all scores of all systems, by metric. Raises SourceError if a file is not available."""
     files = dataset_table("fanoutqa").config(LEADERBOARD).files
     return scores_of_rows(row for file in files for row in read_results(open_path("fanoutqa", file)))
 
 
 def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
-    """The scores in rows of the dataset's config ``leaderboard``."""
+    """Return the scores in rows of the dataset's config ``leaderboard``."""
     urls = {file.path.rpartition("/")[2]: file.url for file in source_table("fanoutqa")}
     return [
         PublishedScore(
@@ -76,7 +76,7 @@ def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, float]:
-    """The scores of a row by the names of the benchmark's metrics."""
+    """Return the scores of a row by the names of the benchmark's metrics."""
     scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
     return {name: value for name, value in flattened(scores) if value is not None}
 

@@ -30,7 +30,7 @@ def published(name: str, config: str | None = None, setting: str | None = None) 
         InputError: the benchmark does not exist.
         SourceError: the files with the scores are not available.
     """
-    return [one for one in _all(name) if config in (None, one.config) and setting in (None, one.setting)]
+    return [entry for entry in _all(name) if config in (None, entry.config) and setting in (None, entry.setting)]
 
 
 @cache
@@ -39,8 +39,8 @@ def _all(name: str) -> list[PublishedScore]:
 
 
 def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]:
-    """Metric name -> the sentence of ``rank``, for the scores that have one."""
-    return {name: said for name, score in scores.items() if (said := rank(evaluation, score))}
+    """Return metric name -> the sentence of ``rank``, for the scores that have one."""
+    return {name: sentence for name, score in scores.items() if (sentence := rank(evaluation, score))}
 
 
 def rank(evaluation: Evaluation, score: Score) -> str | None:
@@ -55,20 +55,21 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
     if evaluation.deviations(score) or not _is_local(evaluation.benchmark):
         return None
     try:
-        scores = [one for one in published(evaluation.benchmark) if one.metric == score.metric.name]
+        scores = [entry for entry in published(evaluation.benchmark) if entry.metric == score.metric.name]
     except SourceError:  # a damaged file
         return None
     line = evaluation.signatures.get(score.metric.family)
     judge = parse(line)[1].get("judge") if line else None
-    scores = [one for one in scores if one.judge in (None, judge)]
+    scores = [entry for entry in scores if entry.judge in (None, judge)]
     if evaluation.setting != FROM_FILE:
-        scores = [one for one in scores if one.setting in (None, evaluation.setting)]
+        scores = [entry for entry in scores if entry.setting in (None, evaluation.setting)]
     if not scores:
         return None
     places = "; ".join(
-        _place(score, list(group), setting) for setting, group in groupby(_by_setting(scores), lambda one: one.setting)
+        _place(score, list(group), setting)
+        for setting, group in groupby(_by_setting(scores), lambda entry: entry.setting)
     )
-    configs = sorted({one.config for one in scores} - {evaluation.config})
+    configs = sorted({entry.config for entry in scores} - {evaluation.config})
     warning = (
         f". The published results are on {', '.join(configs)}, this one on {evaluation.config}: different questions"
         if configs
@@ -84,14 +85,14 @@ def _is_local(name: str) -> bool:
 
 
 def _by_setting(scores: Sequence[PublishedScore]) -> list[PublishedScore]:
-    order = list(dict.fromkeys(one.setting for one in scores))
-    return sorted(scores, key=lambda one: order.index(one.setting))
+    order = list(dict.fromkeys(entry.setting for entry in scores))
+    return sorted(scores, key=lambda entry: order.index(entry.setting))
 
 
 def _place(score: Score, scores: Sequence[PublishedScore], setting: str | None) -> str:
     sign = 1 if score.metric.higher_is_better else -1
-    better = [one for one in scores if sign * one.value > sign * score.interval.mean]
-    best = max(scores, key=lambda one: sign * one.value)
+    better = [entry for entry in scores if sign * entry.value > sign * score.interval.mean]
+    best = max(scores, key=lambda entry: sign * entry.value)
     where = f"{setting}, " if setting else ""
     where += f"judged by {best.judge}, " if best.judge else ""
     return f"{_ordinal(len(better) + 1)} of {len(scores) + 1} ({where}best published: {best.system} {best.value:.4f})"

@@ -47,7 +47,7 @@ def evidence_provided(
     lemmatizer: str = "auto",
     wiki: str | None = None,
 ) -> Solver:
-    """Fills the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
+    """Fill the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
 
     The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's tokens, the budget and
     how tokens were counted, the number of fragments of each page that were left out, and the missing pages. A page that
@@ -113,7 +113,7 @@ def evidence_provided(
 
 
 def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[tuple[str, str]]) -> str:
-    """The user message with these fragments, each a title and a text."""
+    """Return the user message with these fragments, each a title and a text."""
     if document is None:
         documents = prompts.fragments(fragments)
     else:
@@ -122,7 +122,7 @@ def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequ
 
 
 def retrieval_signature(counter: str, normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
-    """The fields of a signature for the retrieval."""
+    """Return the fields of a signature for the retrieval."""
     return {
         "tokenizer": counter,
         "retriever": normalizer.lemmatizer.name,
@@ -138,7 +138,7 @@ def rank_evidence(
     official: bool = False,
     wiki: str | None = None,
 ) -> Ranked:
-    """The fragments of a question's pages by BM25+. Blocks.
+    """Rank the fragments of a question's pages by BM25+. Blocks.
 
     Args:
         question: the query.
@@ -172,7 +172,7 @@ def rank(
     normalizer: Normalizer,
     official: bool = False,
 ) -> list[tuple[str, str]]:
-    """The fragments of pages, each a title and a text, the best for the question first; [] for no pages.
+    """Rank the fragments of pages, each a title and a text, the best for the question first; [] for no pages.
 
     Equal scores are in the order of the fragments, or with ``official`` in the order of the authors' retriever.
     """

@@ -14,7 +14,7 @@ from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 @functools.lru_cache(maxsize=1)
 def _thread(process: int) -> ThreadPoolExecutor:
-    """The thread of a process: a forked child has none of its parent's threads."""
+    """Return the thread of a process: a forked child has none of its parent's threads."""
     return ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
 
 
@@ -32,9 +32,9 @@ class InOneThread:
 
 
 def run_normalizer(lemmatizer: str) -> Normalizer:
-    """The normalizer with a lemmatizer and the user's cache. Raises the errors of ``resolve_lemmatizer``."""
-    found = resolve_lemmatizer(lemmatizer)
-    if isinstance(found, SpacyLemmatizer):
+    """Return the normalizer with a lemmatizer and the user's cache. Raises the errors of ``resolve_lemmatizer``."""
+    resolved = resolve_lemmatizer(lemmatizer)
+    if isinstance(resolved, SpacyLemmatizer):
         # Forked children would inherit the event loop and the connections of the run.
-        found = SpacyLemmatizer(found.model, workers=1)
-    return Normalizer(InOneThread(found), NormalizedTextCache.default(hold=True))
+        resolved = SpacyLemmatizer(resolved.model, workers=1)
+    return Normalizer(InOneThread(resolved), NormalizedTextCache.default(hold=True))

@@ -39,11 +39,11 @@ GENERATION = (
 
 
 def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Callable[[str], bool]:
-    """Whether a value contains a version in ``low <= version < high``; the pattern's first group is the version."""
+    """Return whether a value contains a version in ``low <= version < high`` (the first group)."""
 
     def accepts(value: str) -> bool:
-        found = re.fullmatch(pattern, value)
-        return found is not None and low <= tuple(map(int, found[1].split("."))) < high
+        match = re.fullmatch(pattern, value)
+        return match is not None and low <= tuple(map(int, match[1].split("."))) < high
 
     return accepts
 

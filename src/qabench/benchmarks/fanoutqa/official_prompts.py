@@ -27,7 +27,7 @@ JUDGE = "fanoutqa/eval/llm.py"
 
 @functools.cache
 def closed_book() -> Prompt:
-    """The closed-book prompt; its field is question."""
+    """Return the closed-book prompt; its field is question."""
     return _prompt(_source(CLOSED_BOOK).assigned("prompt", "ClosedBookRunner.get_prompt"), {"question"})
 
 
@@ -93,7 +93,7 @@ class EvidencePrompts:
 
 @functools.cache
 def evidence_provided() -> EvidencePrompts:
-    """The strings of the evidence-provided setting."""
+    """Return the strings of the evidence-provided setting."""
     source, function = _source(EVIDENCE_PROVIDED), "WikiProvidedRunner.get_prompt"
     prompt = source.assigned("prompt", function, fields={"question_text": "question"}).replace("{}", "{documents}")
     document = source.assigned("formatted", function, fields={"doc.title": "title", "doc.content": "content"})
@@ -102,12 +102,12 @@ def evidence_provided() -> EvidencePrompts:
 
 @functools.cache
 def judge() -> Prompt:
-    """The judge's prompt; its fields are question, reference and answer."""
+    """Return the judge's prompt; its fields are question, reference and answer."""
     return judge_prompt_of(open_path("fanoutqa", JUDGE))
 
 
 def judge_prompt_of(path: Path) -> Prompt:
-    """The judge's prompt in a version of the authors' ``llm.py``.
+    """Return the judge's prompt in a version of the authors' ``llm.py``.
 
     Raises:
         InputError: the file is not a version of ``llm.py``.
@@ -118,7 +118,7 @@ def judge_prompt_of(path: Path) -> Prompt:
 
 
 def is_available(path: str) -> bool:
-    """Whether one of the authors' files is in a mirror or in the cache, or can be downloaded.
+    """Return whether one of the authors' files is in a mirror or in the cache, or can be downloaded.
 
     Raises:
         DigestMismatch: the file does not have the pinned content.
@@ -131,7 +131,7 @@ def is_available(path: str) -> bool:
 
 
 def chosen_prompt(prompt: str, path: str) -> str:
-    """ "official" or "qabench", from the value of a ``prompt`` argument.
+    """Return "official" or "qabench" for the value of a ``prompt`` argument.
 
     Args:
         prompt: "official", "qabench", or "auto": official if the authors' file is available.
@@ -152,7 +152,7 @@ def chosen_prompt(prompt: str, path: str) -> str:
 
 
 def chosen_protocol(protocol: str, prompt: str) -> str:
-    """ "official" or "qabench", from the value of a ``protocol`` argument: "auto" is the same as the prompt.
+    """Return "official" or "qabench" for the value of a ``protocol`` argument: "auto" is the same as the prompt.
 
     Raises:
         InputError: another value.
@@ -163,7 +163,7 @@ def chosen_protocol(protocol: str, prompt: str) -> str:
 
 
 def judge_prompt(prompt: str | Path, own: Prompt) -> Prompt:
-    """The judge's prompt for the value of an option: one of the names of ``chosen_prompt``, or a file.
+    """Return the judge's prompt for the value of an option: one of the names of ``chosen_prompt``, or a file.
 
     Args:
         prompt: see ``qabench.benchmarks.fanoutqa.judge.judge_for``.
@@ -180,8 +180,8 @@ def judge_prompt(prompt: str | Path, own: Prompt) -> Prompt:
         raise InputError(f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file")
     if path.suffix != ".py":
         return check_fields(read_prompt(path), set(FIELDS))
-    found = judge_prompt_of(path)
-    return found if found.label == JUDGE_PROMPT else replace(found, name=f"file:{path.name}")
+    read = judge_prompt_of(path)
+    return read if read.label == JUDGE_PROMPT else replace(read, name=f"file:{path.name}")
 
 
 def _source(path: str) -> PromptSource:

@@ -76,17 +76,17 @@ when you have checked all of them. The last line of your reply must be the lette
 
 
 def fragments(parts: Iterable[tuple[str, str]]) -> str:
-    """Fragments, each a title and a text, for the prompt."""
+    """Return fragments, each a title and a text, for the prompt."""
     return "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in parts)
 
 
 def page(title: str, texts: Iterable[str]) -> str:
-    """The result of a search that found a page."""
+    """Return the result of a search that found a page."""
     return f"From the Wikipedia page {title!r}:\n\n" + "\n\n".join(text.strip() for text in texts)
 
 
 def similar_titles(query: str, titles: Iterable[str]) -> str:
-    """The result of a search for a title that no page has."""
+    """Return the result of a search for a title that no page has."""
     listed = "\n".join(f"- {title}" for title in titles)
     found = f"These pages are similar:\n{listed}" if listed else "No similar pages were found."
     return f"There is no Wikipedia page {query!r}. {found}"

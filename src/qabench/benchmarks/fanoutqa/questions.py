@@ -36,7 +36,7 @@ class Questions:
 
     @cached_property
     def by_id(self) -> dict[str, Mapping[str, Any]]:
-        """The rows by question id."""
+        """Return the rows by question id."""
         return {row["id"]: row for row in self.rows}
 
     def source_rows(self) -> dict[str, str]:
@@ -48,12 +48,12 @@ class Questions:
         return {row.fields["id"]: str(row.fields) for row in read_json_list(self.path)}
 
     def reference(self, question_id: str) -> Any:
-        """The reference answer of a question."""
+        """Return the reference answer of a question."""
         return loads(self.by_id[question_id]["answer"])
 
 
 def read_questions(config: str | None = None, file: str | Path | None = None) -> Questions:
-    """The questions of a config, or of a file in the format of ``fanout-final-dev.json``.
+    """Return the questions of a config, or of a file in the format of ``fanout-final-dev.json``.
 
     Args:
         config: by default "dev"; not allowed with a file.
@@ -76,7 +76,7 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
 
 
 def with_answers(questions: Questions) -> Questions:
-    """The same questions.
+    """Return the same questions.
 
     Raises:
         InputError: their answers are not public.
@@ -92,7 +92,7 @@ def with_answers(questions: Questions) -> Questions:
 
 
 def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The groups of a question, by grouping: its categories, its answer's type, its number of evidence pages."""
+    """Return the groups of a question, by grouping: its categories, its answer's type, its number of evidence pages."""
     groups = {"category": list(row["categories"]), "evidence": [f"{len(row['necessary_evidence'])} pages"]}
     return groups | ({"type": [type_name(loads(row["answer"]))]} if "answer" in row else {})
 
@@ -112,7 +112,7 @@ def _of_file(file: Path) -> Questions:
 
 
 def evidence_pages(config: str | None = None) -> list[dict[str, Any]]:
-    """The evidence pages of a config's questions, in order, read without ``datasets``, whose import takes seconds.
+    """Return the evidence pages of a config's questions, in order; does not import ``datasets``.
 
     Raises:
         InputError: the config does not exist.

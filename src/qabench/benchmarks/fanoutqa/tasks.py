@@ -66,8 +66,8 @@ def fanoutqa_closed_book(
         SourceError: the questions, or with "official" the prompt, are not available.
     """
     which = chosen_prompt(prompt, official_prompts.CLOSED_BOOK)
-    asked = official_prompts.closed_book() if which == OFFICIAL else prompts.CLOSED_BOOK
-    data = _Data(config, questions, ids, category, "closed-book", asked, chosen_protocol(protocol, which))
+    message = official_prompts.closed_book() if which == OFFICIAL else prompts.CLOSED_BOOK
+    data = _Data(config, questions, ids, category, "closed-book", message, chosen_protocol(protocol, which))
     return data.task(ask(), metrics, lemmatizer, judge)
 
 
@@ -180,13 +180,13 @@ def fanoutqa_evidence_provided(
     """
     which = chosen_prompt(prompt, official_prompts.EVIDENCE_PROVIDED)
     how = chosen_protocol(protocol, which)
-    asked, document = prompts.EVIDENCE_PROVIDED, None
+    message, document = prompts.EVIDENCE_PROVIDED, None
     if which == OFFICIAL:
-        asked, document = official_prompts.evidence_provided().prompt, official_prompts.evidence_provided().document
+        message, document = official_prompts.evidence_provided().prompt, official_prompts.evidence_provided().document
     check_window(context_length)
-    data = _Data(config, questions, ids, category, "evidence-provided", asked, how)
+    data = _Data(config, questions, ids, category, "evidence-provided", message, how)
     solver = evidence_provided(
-        asked, document, how == OFFICIAL, ANSWER_TOKENS, context_length, tokenizer, lemmatizer, wiki
+        message, document, how == OFFICIAL, ANSWER_TOKENS, context_length, tokenizer, lemmatizer, wiki
     )
     return data.task([solver, ask()], metrics, lemmatizer, judge)
 
@@ -214,7 +214,7 @@ class _Data:
         )
 
     def task(self, solver: Solver | list[Solver], metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Task:
-        """The task of a setting."""
+        """Return the task of a setting."""
         about = task_metadata("fanoutqa", self.questions.config, self.setting, self.questions.data_digest)
         about["available"] = len(self.questions.rows)
         about["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **self._signed())}
@@ -244,7 +244,7 @@ class _Data:
         }
 
     def _scorer(self, metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Scorer | None:
-        references = [loads((one.metadata or {})["answer"]) for one in self.samples if self.questions.public]
+        references = [loads((sample.metadata or {})["answer"]) for sample in self.samples if self.questions.public]
         signed = self._signed() | {"references": digest(references)}
         scorer = fanoutqa_scorer(metrics, lemmatizer, judge, signed=signed)
         return scorer if self.questions.public else None
