@@ -24,7 +24,7 @@ RUN = {
     "markdownify": "0.11.6",
     "retriever": "en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b",
     "temperature": 0.0,
-    "max_tokens": 512,
+    "claude_max_tokens": 512,
     "top_p": 0.9,
     "top_k": 5,
     "seed": 1,
@@ -64,7 +64,7 @@ def test_each_field_deviates_or_is_irrelevant(score: str) -> None:
     for name in fields:
         said = deviations(signature(score, **fields | {name: "something else"}), DECLARATIONS[score])
         assert len(said) == (name not in IRRELEVANT), (name, said)
-    for name in ("stop_seqs", "system_message", "logit_bias", "extra_body", "never_declared"):
+    for name in ("max_tokens", "stop_seqs", "system_message", "logit_bias", "extra_body", "never_declared"):
         assert len(deviations(signature(score, **fields, **{name: "x"}), DECLARATIONS[score])) == 1
 
 
