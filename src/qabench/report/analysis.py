@@ -88,7 +88,7 @@ class Analysis:
     ranks: Mapping[str, Mapping[str, str]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as rows of plain data."""
+        """Return the numbers as rows of plain data."""
         return {
             "scores": [
                 {"run": run, **score_row(one)} for run, scores in self.scores.items() for one in scores.values()
@@ -111,7 +111,7 @@ class Analysis:
 
 
 def analyze(section: Section) -> Analysis:
-    """All numbers of a section. Takes some hundredths of a second per run, metric and group."""
+    """Return all numbers of a section. Takes some hundredths of a second per run, metric and group."""
     scores = {label: run.scores() for label, run in section.runs.items()}
     extra = [extra for extra in section.benchmark.report_sections(section.runs) if extra.rows]
     replaced = {one.replaces for one in extra}
@@ -132,7 +132,7 @@ def analyze(section: Section) -> Analysis:
 
 
 def score_row(score: Score) -> Row:
-    """A score as plain data."""
+    """Return a score as plain data."""
     found = score.interval
     return {
         "metric": score.metric.name,
@@ -148,7 +148,7 @@ def score_row(score: Score) -> Row:
 
 
 def extra_dict(extra: ExtraSection) -> Row:
-    """A benchmark's additional section as plain data."""
+    """Return a benchmark's additional section as plain data."""
     rows = [
         {
             "run": row.system,
@@ -223,7 +223,7 @@ def _natural(names: Sequence[str]) -> list[str]:
 
 
 def evaluation_facts(run: Evaluation) -> Row:
-    """The cost of a run: tokens, dollars and seconds; None where unknown."""
+    """Return the cost of a run: tokens, dollars and seconds; None where unknown."""
     known = {
         name: [value for record in run.records if (value := getattr(record, name)) is not None]
         for name in ("input_tokens", "output_tokens", "cost", "seconds")
