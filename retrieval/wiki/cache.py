@@ -84,7 +84,7 @@ class WikiCache:
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
 
     def sweep(self) -> int:
-        """Delete the temporary files of killed processes, and returns their number."""
+        """Delete the temporary files of killed processes, and return their number."""
         return sweep(self.folder, "*-dated.md") + sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:

@@ -100,7 +100,7 @@ class MediaWiki:
             self.cache.remember_title(page.title, pageid)
 
     def fetch(self, page: WikiPage) -> tuple[int, str]:
-        """Download a page from the wiki and returns its id and its Markdown at the epoch.
+        """Download a page from the wiki and return its id and its Markdown at the epoch.
 
         For a page that was a redirect at the epoch, this is its own id and the Markdown of the target at that time.
 

@@ -125,3 +125,17 @@ def test_values_that_json_would_change_are_rejected(answer: Any, message: str) -
 @pytest.mark.parametrize("answer", ["\ud83d", "\ude00\ud83d", "\U0001f600\ud83d", {"\ud83d": 1}, [1, "1", 1.0, True]])
 def test_lone_surrogates_are_kept(answer: Any) -> None:
     assert loads(dumps(answer)) == answer
+
+
+def test_yaml_merge_keys_and_long_toml_keys_are_refused() -> None:
+    bomb = "a0: &a0 {k: 1}\n" + "".join(
+        f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 40)}]}}\n" for n in range(1, 9)
+    )
+    with pytest.raises(ValueError, match=r"merge keys \(<<\) are not allowed.*line 2"):
+        yaml_of(bomb)
+    assert yaml_of("a: &x [1]\nb: *x") == {"a": [1], "b": [1]}
+    for key in ("a." * 50_000 + "b", '"a" . ' * 50_000 + "b", "[" + "a." * 50_000 + "b]\nx"):
+        with pytest.raises(TooLarge, match="nested deeper"):
+            toml_of(key + " = 1")
+    text = "a." * 80
+    assert toml_of(f'x = "{text}"\ny.z = 1.5')["x"] == text

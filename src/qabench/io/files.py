@@ -82,7 +82,7 @@ def _is_special(path: Path) -> bool:
 
 
 def sweep(folder: Path, pattern: str) -> int:
-    """Delete the temporary files of killed processes in a folder, and returns their number.
+    """Delete the temporary files of killed processes in a folder, and return their number.
 
     Args:
         folder: the folder; it need not exist.

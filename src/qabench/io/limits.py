@@ -5,6 +5,7 @@ Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a Rec
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -76,7 +77,7 @@ def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
 
     _check_length(text, longest)
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _yaml_loader())
     except RecursionError:
         raise _too_deep() from None
     except yaml.YAMLError as error:
@@ -85,11 +86,32 @@ def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
     return value
 
 
+@functools.cache
+def _yaml_loader() -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def flatten_mapping(self, node: Any) -> None:
+            if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+                # A few lines of merged lists expand to billions of keys before the document can be checked.
+                message = "merge keys (<<) are not allowed: write the keys out"
+                raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+            super().flatten_mapping(node)
+
+    return Loader
+
+
+# A key of more than MAX_DEPTH parts, which takes the parser quadratic time.
+_LONG_KEY = re.compile(rf"""(?<![\w.\-"'])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}""")
+
+
 def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
     """Return the table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
     import tomllib
 
     _check_length(text, longest)
+    if _LONG_KEY.search(text):
+        raise _too_deep()
     try:
         document = tomllib.loads(text)
     except RecursionError:

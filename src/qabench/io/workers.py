@@ -129,7 +129,7 @@ class DaemonPool:
 
 
 def run_job(future: Future[Any], job: Callable[[], Any]) -> None:
-    """Run a job unless it was cancelled, and sets its result or exception."""
+    """Run a job unless it was cancelled, and set its result or exception."""
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(job())

@@ -180,7 +180,7 @@ def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> li
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
-    """Make each file available locally (see ``local_path``) and continues after failures. One result per file."""
+    """Make each file available locally (see ``local_path``) and continue after failures. One result per file."""
     results = []
     for source in sources:
         was = available(source)
