@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.hits import HITS_SHOWN
+from qabench.retrieval.bm25.index import HITS_SHOWN
 
 TEXTS = ("contents", "text")  # fields with the text of a document; the first that exists is used
 SOURCES = ("url", "title")  # fields with its source

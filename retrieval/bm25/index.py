@@ -7,7 +7,8 @@ magnitude faster lexical search via eager sparse scoring, 2024, for weights comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,19 +16,43 @@ import numpy as np
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Displayed, Table
-from qabench.io.workers import map_parallel
-from qabench.retrieval.bm25.arrays import Floats, Mask
-from qabench.retrieval.bm25.backends import Scorer
 from qabench.retrieval.bm25.building import Content, build, check_belongs
+from qabench.retrieval.bm25.exhaustive import Floats, Mask
 from qabench.retrieval.bm25.formulas import METHODS, Parameters
-from qabench.retrieval.bm25.hits import Hits
 from qabench.retrieval.bm25.reading import Source
-from qabench.retrieval.bm25.stored import load, save
-from qabench.retrieval.bm25.tokenizers import Tokenizer, name_of, tokenize, words
+from qabench.retrieval.bm25.scorers import InvertedScorer, Scorer
+from qabench.retrieval.bm25.storage import load, save
+from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
 
 __all__ = ["METHODS", "BM25Index", "Hits", "Tokenizer", "words"]
 
-QUERIES_PER_PROCESS = 250  # for a collection of 100,000 documents
+HITS_SHOWN = 10  # by print and in notebooks
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Hits(Displayed):
+    """The result of one query, the best document first. Iterating gives (position, score) pairs.
+
+    Attributes:
+        positions: positions of documents in the index.
+        scores: their scores.
+    """
+
+    positions: list[int]
+    scores: list[float]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return zip(self.positions, self.scores, strict=True)
+
+    def tables(self) -> list[Table]:
+        """Return the best documents, as ``print`` and notebooks show them."""
+        first = islice(enumerate(self, 1), HITS_SHOWN)
+        rows: list[list[Any]] = [[rank, position, f"{score:.4f}"] for rank, (position, score) in first]
+        more = [f"and {len(self) - HITS_SHOWN:,} more"] if len(self) > HITS_SHOWN else []
+        return [Table(f"{len(self):,} hits", ["rank", "position", "score"], rows, more)]
 
 
 class BM25Index(Displayed):
@@ -50,7 +75,7 @@ class BM25Index(Displayed):
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
             also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
-        backend: "qabench"; or "bm25s" or "rank_bm25" to compute scores with that package, which is slower.
+        backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
         dtype: "float64", equal to ``rank_bm25`` to the last bit; or "float32", with two thirds of the memory and
             relative differences of about 1e-7.
         progress: called with the number of documents processed, after each block.
@@ -84,7 +109,7 @@ class BM25Index(Displayed):
     def from_dataset(
         cls, dataset: Any, column: str | Sequence[str] = "text", filters: str | Sequence[str] = (), **options: Any
     ) -> Self:
-        """An index of a dataset's rows; several columns are joined by a newline.
+        """Build an index of a dataset's rows; several columns are joined by a newline.
 
         Args:
             dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or any iterable of rows as dicts.
@@ -98,11 +123,11 @@ class BM25Index(Displayed):
         return cls(Source.of_dataset(dataset, column, filters), **options)
 
     def __len__(self) -> int:
-        """The number of documents."""
-        return self._content.size
+        """Return the number of documents."""
+        return self._content.origin.size
 
     def tables(self) -> list[Table]:
-        """Size, columns, method and tokenizer, as ``print`` and notebooks show them."""
+        """Return size, columns, method and tokenizer, as ``print`` and notebooks show them."""
         content = self._content
         about = {
             "documents": f"{self.size:,}",
@@ -116,7 +141,7 @@ class BM25Index(Displayed):
     @property
     def size(self) -> int:
         """The number of documents."""
-        return self._content.size
+        return self._content.origin.size
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -134,13 +159,15 @@ class BM25Index(Displayed):
         return self._content.parameters
 
     def scores(self, query: str) -> Floats:
-        """The query's score for every document, float64; zeros if the index knows none of its terms."""
+        """Return the query's score for every document, float64; zeros if no document has any of its terms."""
         terms = tokenize(self.tokenizer, [query])[0]
-        with _enough_memory(self.size):
+        try:
             return self._content.scorer.scores(terms)
+        except MemoryError:
+            raise self._too_large() from None
 
     def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
-        """The ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
+        """Return the ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
 
         Args:
             query: a string.
@@ -152,7 +179,16 @@ class BM25Index(Displayed):
             InputError: k is below 1, the mask has another length or type, a column is not a filter, or no document has
                 the value.
         """
-        return self._hits(tokenize(self.tokenizer, checked_queries([query]))[0], checked_k(k), self._mask(mask, where))
+        if type(query) is not str:
+            checked_queries([query])
+        allowed = None if mask is None and where is None else self._mask(mask, where)
+        content = self._content
+        tokenizer = content.tokenizer
+        terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
+        try:
+            return Hits(*content.scorer.top(terms, checked_k(k), allowed))
+        except MemoryError:
+            raise self._too_large() from None
 
     def search_batch(
         self,
@@ -163,23 +199,27 @@ class BM25Index(Displayed):
         where: Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> list[Hits]:
-        """``search`` for each query, tokenized together, on all processors if there are many queries.
+        """Call ``search`` for each query, in one compiled call, on all processors if there are many queries.
 
         Args:
             queries: the queries.
             k: see ``search``.
             mask: see ``search``.
             where: see ``search``.
-            workers: the number of processes; None: one per processor if the batch is large enough; 1: this process
-                only. Only Linux uses more than one: they are forked and share the index's memory.
+            workers: the number of threads of the compiled search; None: one per processor if there are many queries.
         """
         k, allowed = checked_k(k), self._mask(mask, where)
-        terms = tokenize(self.tokenizer, checked_queries(queries))
-        least = QUERIES_PER_PROCESS * 100_000 // self.size
-        return map_parallel(lambda query: self._hits(query, k, allowed), terms, workers, least)
+        texts = checked_queries(queries)
+        scorer = self._content.scorer
+        try:
+            if isinstance(scorer, InvertedScorer):
+                return [Hits(*result) for result in scorer.top_all(*encode(self.tokenizer, texts), k, allowed, workers)]
+            return [Hits(*scorer.top(terms, k, allowed)) for terms in tokenize(self.tokenizer, texts)]
+        except MemoryError:
+            raise self._too_large() from None
 
     def save(self, path: str | Path) -> None:
-        """Writes the index to one file, atomically; see ``load``.
+        """Write the index to one file, atomically; see ``load``.
 
         Raises:
             InputError: the backend is another package, or the tokenizer has no name (a lambda).
@@ -197,7 +237,7 @@ class BM25Index(Displayed):
         memory_map: bool = True,
         verify: bool = False,
     ) -> Self:
-        """Opens a saved index. Its postings stay on the disk until a query uses them.
+        """Open a saved index. Its postings stay on the disk until a query uses them.
 
         Args:
             path: the file.
@@ -217,45 +257,37 @@ class BM25Index(Displayed):
         return index
 
     def check_belongs(self, dataset: Any) -> None:
-        """Raises InputError unless the index was built from this dataset, or from these strings; see ``load``."""
+        """Raise InputError unless the index was built from this dataset, or from these strings; see ``load``."""
         check_belongs(self._content, dataset)
 
-    def _hits(self, terms: Sequence[str], k: int, mask: Mask | None) -> Hits:
-        with _enough_memory(self.size):
-            positions, scores = self._content.scorer.top(terms, k, mask)
-        return Hits(positions.tolist(), scores.tolist())
+    def _too_large(self) -> QabenchError:
+        return QabenchError(f"not enough memory for a search among {self.size} documents")
 
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
-        chosen = None if where is None else self._content.filters.mask(where)
+        matching = None if where is None else self._content.filters.mask(where)
         if mask is None:
-            return chosen
-        given = np.asarray(mask)
-        if given.dtype != bool or given.shape != (self.size,):
-            raise InputError(f"the mask has type {given.dtype} and shape {given.shape}; expected {self.size} booleans")
-        return given if chosen is None else given & chosen
-
-
-@contextmanager
-def _enough_memory(documents: int) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError:
-        raise QabenchError(f"not enough memory for a search among {documents} documents") from None
+            return matching
+        allowed = np.ascontiguousarray(mask)
+        if allowed.dtype != bool or allowed.shape != (self.size,):
+            raise InputError(
+                f"the mask has type {allowed.dtype} and shape {allowed.shape}; expected {self.size} booleans"
+            )
+        return allowed if matching is None else allowed & matching
 
 
 def checked_k(k: int) -> int:
-    """``k``. Raises InputError if it is below 1."""
+    """Return ``k``. Raises InputError if it is below 1."""
     if k < 1:
         raise InputError(f"k is {k}; it must be at least 1")
     return k
 
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
-    """The queries in a list. Raises InputError if one is not a string."""
+    """Return the queries in a list. Raises InputError if one is not a string."""
     if isinstance(queries, str):
         raise InputError("expected a list of queries, got a single string: put it in a list")
-    found = list(queries)
-    for number, query in enumerate(found):
+    texts = list(queries)
+    for number, query in enumerate(texts):
         if not isinstance(query, str):
             raise InputError(f"query {number} is {query!r:.60}; expected a string")
-    return found
+    return texts

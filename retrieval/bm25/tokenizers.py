@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra
-from qabench.retrieval.bm25.arrays import Array
+from qabench.retrieval.bm25.exhaustive import Array
 
 Tokenizer = Callable[[str], Sequence[str]]
 
@@ -151,6 +151,17 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
             wrong = next(term for term in terms if type(term) is not str)
             raise InputError(f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string")
     return found
+
+
+def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Array, Array, Sequence[str | None]]:
+    """Return ``tokenizer(text)`` for many texts as numbers; see ``Words.encode``."""
+    if type(tokenizer) is Words:
+        return tokenizer.encode(texts)
+    numbers: dict[str, int] = {}
+    tokens = tokenize(tokenizer, texts)
+    terms = [numbers.setdefault(term, len(numbers)) for text in tokens for term in text]
+    offsets = np.cumsum([0, *map(len, tokens)])
+    return np.array(terms, dtype=np.int64), offsets, list(numbers)
 
 
 def name_of(tokenizer: Tokenizer) -> str:

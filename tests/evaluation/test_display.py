@@ -15,7 +15,7 @@ from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.comparison import Comparison, compare
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval import BM25Index
-from qabench.retrieval.bm25.hits import Hits
+from qabench.retrieval.bm25.index import Hits
 
 SHOWN = "<script>"
 

@@ -99,7 +99,7 @@ def replace(node: Any, chance: random.Random) -> None:
 
 
 def craft_array(header: dict[str, Any], body: bytearray, chance: random.Random) -> None:
-    name = chance.choice([name for name in header["arrays"] if not name.endswith(tuple(CHECKSUMS))])
+    name = chance.choice([name for name in header["arrays"] if not name.endswith(CHECKSUMS)])
     dtype, length, place, _ = header["arrays"][name]
     array = np.frombuffer(body, dtype=dtype, count=length, offset=place)
     by_kind = {"i": (-1, 2**31 - 1, length), "u": (0, 255)}
@@ -115,11 +115,10 @@ def renew_checksums(header: dict[str, Any], body: bytearray, name: str) -> None:
     if checksum is not None:
         header["arrays"][name][3] = xxhash.xxh3_64_intdigest(data)
         return
-    for suffix, size in CHECKSUMS.items():
-        renewed = checksums(np.frombuffer(data, np.uint8), size).tobytes()
-        start = header["arrays"][name + suffix][2]
-        body[start : start + len(renewed)] = renewed
-        renew_checksums(header, body, name + suffix)
+    renewed = checksums(np.frombuffer(data, np.uint8)).tobytes()
+    start = header["arrays"][name + CHECKSUMS][2]
+    body[start : start + len(renewed)] = renewed
+    renew_checksums(header, body, name + CHECKSUMS)
 
 
 CAMPAIGNS = [

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval import BM25Index, Words
-from qabench.retrieval.bm25 import pruning, ranking
 
 TEXTS = ["The cat sat on the mat.", "A dog ran.", "Cats and a dog", "", "the the the"]
 
@@ -91,7 +89,6 @@ def test_masks_of_another_shape_or_type_are_rejected(mask: Any) -> None:
         ({"b": 1.5}, "b is 1.5; it must be from 0 to 1"),
         ({"delta": -0.5}, "delta is -0.5"),
         ({"epsilon": math.inf}, "epsilon is inf"),
-        ({"method": "okapi", "backend": "bm25s"}, "bm25s does not support the method 'okapi'"),
         ({"method": "lucene", "backend": "rank_bm25"}, "allowed: okapi, bm25\\+, bm25l"),
         ({"tokenizer": lambda text: [1]}, "returned 1 as a term"),
     ],
@@ -101,7 +98,7 @@ def test_wrong_options_are_rejected(options: dict[str, Any], message: str) -> No
         BM25Index(TEXTS, **options)
 
 
-@pytest.mark.parametrize("backend", ["qabench", "rank_bm25", "bm25s"])
+@pytest.mark.parametrize("backend", ["qabench", "rank_bm25"])
 def test_nothing_to_index_is_an_error(backend: str) -> None:
     with pytest.raises(InputError, match="nothing to index: 0 documents"):
         BM25Index([], backend=backend)
@@ -137,9 +134,9 @@ def test_extreme_parameters_stay_finite() -> None:
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
+    monkeypatch.setitem(__import__("sys").modules, "rank_bm25", None)
     with pytest.raises(MissingExtra, match=r"qabench\[retrieval\]"):
-        BM25Index(TEXTS, backend="bm25s")
+        BM25Index(TEXTS, backend="rank_bm25")
 
 
 def test_a_narrow_mask_of_a_large_collection() -> None:
@@ -149,26 +146,6 @@ def test_a_narrow_mask_of_a_large_collection() -> None:
     allowed = [number for number in range(9000) if mask[number]]
     expected = sorted(allowed, key=lambda number: (-scores[number], number))[:20]
     assert index.search("x3 y2 z", 20, mask=mask).positions == expected
-
-
-def test_threads_may_search_one_index() -> None:
-    index = BM25Index([f"x{number % 50} y{number % 7} z{number % 3} w" for number in range(9000)])
-    queries = [f"x{number} y{number % 9} w z{number % 4}" for number in range(60)]
-    expected = [index.search(query, 5) for query in queries]
-    with ThreadPoolExecutor(8) as executor:
-        for _ in range(5):
-            assert list(executor.map(lambda query: index.search(query, 5), queries)) == expected
-
-
-def test_an_interrupted_search_leaves_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = BM25Index([f"x{number % 50} y{number % 7} w" for number in range(9000)])
-    expected = index.search("x3 y4 w", 5)
-    with monkeypatch.context() as patch:
-        patch.setattr(ranking, "FEW_POSTINGS", 0)
-        patch.setattr(pruning, "_largest", lambda values, k: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            index.search("x3 y4 w", 5)
-    assert index.search("x3 y4 w", 5) == expected
 
 
 def test_progress_counts_documents() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from qabench.retrieval import BM25Index, FanOutQAWords
-from qabench.retrieval.bm25 import ranking
 from qabench.retrieval.bm25.tokenizers import Tokenizer, words
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
@@ -78,20 +77,8 @@ def expertqa(mirror: Path) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(None, marks=pytest.mark.slow)])
-def test_questions_of_expertqa_over_its_passages(
-    mirror: Path, count: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ranking, "FEW_POSTINGS", 0)  # candidates are selected instead of scoring all documents
+@pytest.mark.usefixtures("with_numba")
+def test_questions_of_expertqa_over_its_passages(mirror: Path, count: int | None) -> None:
     texts, questions = expertqa(mirror)
-    assert len(texts) > 5000 > ranking.SMALL
+    assert len(texts) > 4096  # pruned if the terms have more than 10,000 postings
     assert compare(texts, questions[:count], words) == 3 * len(texts) * len(questions[:count])
-
-
-@pytest.mark.slow
-def test_compiled_search_over_the_passages_of_expertqa(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba", reason="needs the extra fast")
-    from qabench.retrieval.bm25 import kernel
-
-    monkeypatch.setattr(ranking, "_kernel", lambda: kernel)
-    texts, questions = expertqa(mirror)
-    assert compare(texts, questions[:50], words) == 3 * len(texts) * 50

@@ -1,0 +1,93 @@
+"""The inverted index, and its search in NumPy, which scores all documents: the search without numba."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+MOST_ADDENDS = 1 << 17  # of a query's terms to the scores of all documents, as one array: few fit in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
+
+    Attributes:
+        starts: the start of each term's postings, and the end of the last; int64, terms + 1.
+        documents: positions of documents, ascending for each term; int32.
+        weights: the addends of the term to the scores of these documents; float64 or float32.
+        base: the addend of each term to the score of a document without it; float64, one per term.
+        highest: the largest weight of each term minus its base; float64, one per term.
+        size: the number of documents.
+    """
+
+    starts: Array
+    documents: Array
+    weights: Array
+    base: Floats
+    highest: Floats
+    size: int
+
+    def check_source(self) -> None:
+        """Raise InputError if the arrays are in a file that was truncated."""
+
+    def check(self, terms: Sequence[int]) -> None:
+        """Raise InputError if the arrays are in a file, and the postings of a term have changed."""
+
+    def scores(self, terms: Sequence[int]) -> Floats:
+        """Return the score of every document; ``terms`` in the query's order, with repetitions.
+
+        The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
+        """
+        if not terms:
+            return np.zeros(self.size)
+        parts = [slice(self.starts[term], self.starts[term + 1]) for term in terms]
+        base = self.base[list(terms)]
+        documents, weights = [self.documents[part] for part in parts], [self.weights[part] for part in parts]
+        if not base.any():
+            return np.asarray(np.bincount(np.concatenate(documents), np.concatenate(weights), self.size), np.float64)
+        if len(terms) * self.size <= MOST_ADDENDS:
+            addends = np.empty((len(terms), self.size))
+            addends[:] = base[:, None]
+            rows = np.repeat(np.arange(0, addends.size, self.size), list(map(len, documents)))
+            addends.ravel()[rows + np.concatenate(documents)] = np.concatenate(weights)
+            return np.asarray(np.add.reduce(addends))  # row by row
+        scores = np.zeros(self.size)
+        for number, positions in enumerate(documents):
+            raised = scores[positions] + weights[number]
+            scores += base[number]
+            scores[positions] = raised
+        return scores
+
+
+def top(scores: Floats, k: int, mask: Mask | None = None) -> tuple[list[int], list[float]]:
+    """Return the positions and scores of the ``k`` best documents, best first, equal scores by ascending position.
+
+    Args:
+        scores: the score of every document.
+        k: the number of documents; fewer are returned if there are not enough.
+        mask: the documents that may be returned, one boolean per document; None for all.
+    """
+    if mask is None:
+        best = _best(scores, k)
+    else:
+        places = np.flatnonzero(mask)
+        best = places[_best(scores[places], k)]
+    return best.tolist(), scores[best].tolist()
+
+
+def _best(scores: Floats, k: int) -> Array:
+    if 4 * k < len(scores):
+        bound = np.partition(scores, len(scores) - k)[len(scores) - k]
+        above = np.flatnonzero(scores > bound)
+        level = np.flatnonzero(scores == bound)[: k - len(above)]
+        return np.concatenate((above[np.argsort(-scores[above], kind="stable")], level))
+    return np.argsort(-scores, kind="stable")[:k]

@@ -1,0 +1,129 @@
+"""The compiled search: the ranking and the scores of scoring all documents, to the last bit.
+
+Each kind of collection makes other bounds decide. A change of a sign, or a bound that is too tight, fails here.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qabench.retrieval import BM25Index
+from qabench.retrieval.bm25.formulas import METHODS
+from qabench.retrieval.bm25.scorers import InvertedScorer
+
+pytestmark = [pytest.mark.usefixtures("with_numba"), pytest.mark.xdist_group("numba")]
+
+SIZE = 12_000  # documents: pruned
+Case = tuple[list[str], list[str]]  # texts and queries
+
+
+def joined(terms: Any) -> str:
+    return " ".join(f"t{term}" for term in terms)
+
+
+def zipf(generator: np.random.Generator, size: int = SIZE) -> Case:
+    """Rare and frequent terms, as in natural texts."""
+    shares = 1 / np.arange(1, 3001)
+    drawn = generator.choice(3000, (size, 24), p=shares / shares.sum())
+    texts = [joined(row[: number % 25]) for number, row in enumerate(drawn)]
+    return texts, [joined(row[: generator.integers(0, 20)]) for row in generator.choice(3300, (60, 20))] + [
+        joined(generator.choice(3000, generator.integers(1, 16), p=shares / shares.sum())) for _ in range(120)
+    ]
+
+
+def frequent(generator: np.random.Generator) -> Case:
+    """Terms in at least one of 32 documents, more than get bytes: their bytes decide."""
+    texts = [joined(generator.integers(0, 300, 40) // generator.integers(1, 9)) for _ in range(SIZE)]
+    return texts, [joined(generator.integers(0, 300, generator.integers(1, 14))) for _ in range(150)]
+
+
+def near_ties(generator: np.random.Generator) -> Case:
+    """Terms in equally many documents, once in each: the scores of many documents differ in the last bits only."""
+    groups = generator.permutation(SIZE * 6).reshape(-1, 180) % SIZE
+    texts: list[list[int]] = [[] for _ in range(SIZE)]
+    for term, documents in enumerate(groups):
+        for document in dict.fromkeys(documents.tolist()):
+            texts[document].append(term)
+    extra = [[1000 + number % 7] * int(generator.integers(0, 3)) for number in range(SIZE)]
+    queries = []
+    for _ in range(150):
+        terms = generator.choice(len(groups), 60, replace=False)
+        queries.append(joined(generator.permutation(np.repeat(terms, generator.integers(1, 4, 60)))))
+    return [joined([*terms, *more]) for terms, more in zip(texts, extra, strict=True)], queries
+
+
+CASES = {"zipf": zipf, "frequent": frequent, "near_ties": near_ties}
+
+
+def check(index: BM25Index, queries: list[str], generator: np.random.Generator, mask: Any = None) -> None:
+    """Compare searches, one by one and as a batch, with the scores of all documents."""
+    allowed = np.arange(len(index)) if mask is None else np.flatnonzero(mask)
+    k = int(generator.integers(1, 30))
+    batch = index.search_batch(queries, k, mask=mask, workers=2)
+    for query, hits in zip(queries, batch, strict=True):
+        scores = index.scores(query)
+        best = allowed[np.lexsort((allowed, -scores[allowed]))][:k]
+        assert hits.positions == best.tolist()
+        assert hits.scores == scores[best].tolist()
+        assert index.search(query, k, mask=mask) == hits
+    scorer = index._content.scorer
+    assert isinstance(scorer, InvertedScorer) and scorer._compiled and not scorer._compiled._memory.sums.any()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_to_scoring_all_documents(method: str, case: str) -> None:
+    generator = np.random.default_rng(METHODS.index(method))
+    texts, queries = CASES[case](generator)
+    for options in [{}, {"b": 1e-9, "k1": 0.9}] if case == "near_ties" else [{}]:
+        index = BM25Index(texts, method, **options)  # type: ignore[arg-type]
+        check(index, queries, generator)
+        check(index, queries[:40], generator, generator.random(SIZE) < 0.5)  # pruned
+        check(index, queries[:40], generator, generator.random(SIZE) < 0.1)  # few: scored
+
+
+@pytest.mark.parametrize("size", [1, 9, 300, 4096, 4097, 9000])
+@pytest.mark.parametrize("method", ["okapi", "bm25+"])
+def test_small_collections(method: str, size: int) -> None:
+    generator = np.random.default_rng(size)
+    texts, queries = zipf(generator, size)
+    index = BM25Index([*texts, "t0"], method)
+    index.search_batch(["t0"] * 501)  # many queries, so that numba is worth importing
+    check(index, queries, generator)
+    check(index, queries[:40], generator, generator.random(size + 1) < 0.5)
+
+
+def special() -> Iterator[tuple[dict[str, Any], str]]:
+    yield {"dtype": "float32"}, "t5 t9 t1 t0 t0"
+    yield {"method": "okapi", "epsilon": -0.5}, "t0 t1 t900"  # terms that lower scores
+    yield {}, joined(range(300))  # more terms than are pruned
+    yield {}, "t2999"  # fewer documents than k
+    yield {"method": "okapi", "epsilon": 0.0}, "t0 t1"
+    yield {"k1": 0.0, "delta": 0.0}, "t0 t800 t40"
+
+
+def test_special_queries() -> None:
+    generator = np.random.default_rng(0)
+    texts, queries = zipf(generator)
+    for options, query in special():
+        check(BM25Index(texts, **options), [query, *queries[:20]], generator)
+    index = BM25Index(texts)
+    assert (
+        index.search("t5 t9", SIZE).positions == BM25Index(texts, backend="rank_bm25").search("t5 t9", SIZE).positions
+    )
+
+
+def test_threads_and_processes_share_an_index() -> None:
+    texts, queries = zipf(np.random.default_rng(1))
+    index = BM25Index(texts)
+    expected = [index.search(query, 5) for query in queries]
+    copy = pickle.loads(pickle.dumps(index))
+    with ThreadPoolExecutor(8) as executor:  # which compute the bytes of frequent terms at once
+        assert list(executor.map(lambda query: copy.search(query, 5), queries)) == expected
+    assert index.search_batch(queries, 5, workers=3) == expected
