@@ -81,7 +81,7 @@ def main_text(html: bytes, charset: str | None = None) -> str:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from qabench.retrieval.web.extract import serve; serve()"]
+    command = [sys.executable, "-P", "-c", "from qabench.retrieval.web.extract import serve; serve()"]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
 
