@@ -27,8 +27,7 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Confi
 from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.items import read_items
 from qabench.benchmarks.expertqa.questions import load_questions
-from qabench.neural.nli import MAX_LENGTH, Judgment, clean, extremes, label_claims, prompt_of
-from qabench.neural.seq2seq import load_entailment
+from qabench.models.entailment import MAX_LENGTH, Judgment, clean, extremes, label_claims, load_entailment, prompt_of
 
 Claims = list[tuple[str, list[str]]]
 SHAPES: dict[str, dict[str, int]] = {

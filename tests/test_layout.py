@@ -23,7 +23,7 @@ LAYERS = [
     ["errors", "io", "answers", "stats", "data"],
     ["text", "sources", "evaluation", "prompts"],
     ["loading_scripts"],
-    ["retrieval", "llm", "neural"],
+    ["retrieval", "llm", "models"],
     ["loading", "tasks", "lm_eval"],
     ["benchmarks"],
     ["scale"],

@@ -11,7 +11,7 @@ from qabench.benchmarks.expertqa.claims import sentence_splitter, splitter_of
 from qabench.benchmarks.expertqa.faithfulness import labels_of
 from qabench.benchmarks.expertqa.faithfulness_scores import faithfulness
 from qabench.metric_module import MetricModule, decoded_strings
-from qabench.neural import seq2seq
+from qabench.models.entailment import shared_entailment
 
 _DESCRIPTION = """
 Faithfulness of long-form answers: the share of an answer's claims that the reference answer entails, according to the
@@ -86,7 +86,7 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         given, found = decoded_strings(predictions, references, references_format)
         targets, answers = text_pairs(found, given)
         split = splitter_of(sentences)
-        chosen = seq2seq.shared_entailment(model, revision, device, dtype)
+        chosen = shared_entailment(model, revision, device, dtype)
         labeled = labels_of(answers, targets, chosen, split)
         score = faithfulness([[claim["label"] for claim in own] for own in labeled])
         macro, micro = score.macro(), score.micro()

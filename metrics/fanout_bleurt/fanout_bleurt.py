@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.metric_module import MetricModule, decoded
-from qabench.neural.bleurt import bleurt, load_bleurt
+from qabench.models.bleurt import bleurt, load_bleurt
 
 _DESCRIPTION = """
 Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer conveys the

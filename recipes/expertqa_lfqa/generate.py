@@ -24,8 +24,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 import qabench
 from qabench.data.rows import read_json_lines
 from qabench.errors import InputError, QabenchError
-from qabench.neural.batches import buckets
-from qabench.neural.models import default_device
+from qabench.models.loader import buckets, default_device
 from qabench.prompts.template import Prompt
 
 Batch = list[tuple[str, list[int]]]  # ids of questions with the tokens of their prompts

@@ -30,7 +30,7 @@ from transformers import (
 from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config, get_quantization_config
 
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural.models import locate
+from qabench.models.loader import locate
 
 IGNORED = -100  # the label of a token that the loss does not count
 ARGUMENTS = {SEQ2SEQ: Seq2SeqTrainingArguments, CHAT: SFTConfig}

@@ -32,7 +32,7 @@ from qabench.hub.staging import (
 from qabench.io.files import write_json
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
-from qabench.neural.nli import prompt_of
+from qabench.models.entailment import prompt_of
 
 OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural.nli import Judgment, clean, extremes, label_claims, prompt_of, punkt
+from qabench.models.entailment import Judgment, clean, extremes, label_claims, prompt_of, punkt
 
 ROW = {
     "question": "q",
@@ -218,15 +217,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("padded", [False, True])
-def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path, padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
     import torch
     from transformers import AutoTokenizer, T5ForConditionalGeneration
 
-    from qabench.neural import seq2seq
+    from qabench.models.entailment import load_entailment
 
-    if padded:  # as on a GPU
-        monkeypatch.setattr(seq2seq, "_unpadded", lambda network: None)
     network, tokenizer = T5ForConditionalGeneration.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
     by_hand = []
     for prompt in PROMPTS:
@@ -236,7 +232,7 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path, padded: bool, monkey
             text = tokenizer.decode(network.generate(ids, max_new_tokens=20)[0], skip_special_tokens=True)
         by_hand.append((text, float(logits[4] - logits[3])))
     for batch_size in (1, 3, 64):
-        model = seq2seq.load_entailment(str(tiny), batch_size=batch_size, device="cpu")
+        model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
         judged = model.judge(PROMPTS)
         assert [judgment.entailed for judgment in judged] == [text == "1" for text, _ in by_hand]
         assert [text for text, _ in by_hand] == LABELS
@@ -248,26 +244,8 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path, padded: bool, monkey
     assert model.name.endswith(":float32")
 
 
-@pytest.mark.parametrize("kind", ["T5", "MT5"])
-@pytest.mark.parametrize("activation", ["relu", "gated-gelu"])
-def test_logits_without_padding_are_those_of_the_network(kind: str, activation: str) -> None:
-    torch, transformers = (pytest.importorskip(name, reason="needs the extra autoais") for name in AUTOAIS)
-    from qabench.neural.t5 import UnpaddedT5
-
-    sizes = {"vocab_size": 50, "d_model": 24, "d_kv": 8, "d_ff": 40, "num_layers": 3, "num_heads": 3}
-    config = getattr(transformers, f"{kind}Config")(**sizes, feed_forward_proj=activation)
-    torch.manual_seed(0)
-    network = getattr(transformers, f"{kind}ForConditionalGeneration")(config).eval()
-    for parameter in network.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    prompts, starts = [torch.randint(2, 50, (size,)).tolist() for size in (1, 40, 7)], [0, 5, 4]
-    with torch.inference_mode():
-        wanted = [network(torch.tensor([ids]), decoder_input_ids=torch.tensor([starts])).logits[0] for ids in prompts]
-    torch.testing.assert_close(UnpaddedT5(network, 40).logits(prompts, starts), torch.stack(wanted))
-
-
 def test_a_model_reads_512_tokens_of_a_prompt(tiny: Path) -> None:
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.models.entailment import load_entailment
 
     model = load_entailment(str(tiny))
     long = "moon " * 511
@@ -311,7 +289,7 @@ class Scores:
 def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
     from transformers import AutoTokenizer
 
-    from qabench.neural.seq2seq import Judge
+    from qabench.models.entailment import Judge
 
     judge = object.__new__(Judge)
     judge.tokenizer = AutoTokenizer.from_pretrained(tiny)
@@ -322,29 +300,8 @@ def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
     assert judge.network.generated == 3
 
 
-@pytest.mark.slow  # starts processes, which import torch
-def test_two_devices_give_the_labels_of_one(tiny: Path) -> None:
-    from qabench.neural.seq2seq import load_entailment
-
-    with load_entailment(str(tiny), device="cpu,cpu", batch_size=1) as several:
-        assert several.devices == "float32 on cpu, cpu"
-        assert several.judge(PROMPTS * 2) == load_entailment(str(tiny), device="cpu", batch_size=1).judge(PROMPTS * 2)
-
-
-@pytest.mark.slow  # starts processes, which import torch
-def test_a_worker_that_ends_is_an_error() -> None:
-    pytest.importorskip("torch", reason="needs the extra autoais")
-    from qabench.neural.models import ModelSource
-    from qabench.neural.workers import Workers
-
-    workers = Workers(os._exit, ModelSource("m", None, "x", "cpu"), ["cpu"])
-    with pytest.raises(QabenchError, match="a process with a copy of the model ended"):
-        list(workers.map([1]))
-    workers.close()
-
-
 def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.models.entailment import load_entailment
 
     model = load_entailment(str(tiny))
     sentences = [" ".join((WORDS[2:] * 40)[i : i + 110]) + " ." for i in range(6)]
@@ -355,7 +312,7 @@ def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
 
 
 def test_unusable_models(tiny: Path, tmp_path: Path) -> None:
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.models.entailment import load_entailment
 
     with pytest.raises(InputError, match="unknown dtype 'int8'; allowed: float32"):
         load_entailment(str(tiny), dtype="int8")
@@ -371,7 +328,7 @@ def test_unusable_models(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.models.entailment import load_entailment
 
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"AutoAIS labels need torch: pip install 'qabench\[autoais\]'"):

@@ -11,7 +11,7 @@ import pytest
 from expertqa_scripts import labeled, punctuation_splitter
 from tiny_t5 import save_tiny_t5
 
-from qabench.neural.nli import clean, label_claims, prompt_of
+from qabench.models.entailment import clean, label_claims, prompt_of
 
 Claims = list[tuple[str, list[str]]]
 
@@ -39,7 +39,7 @@ def check(mirror: Path, folder: Path, claims: Claims) -> tuple[list[str], int]:
     """The labels of the script, after a comparison with this project's; the number of claims with long evidence."""
     for package in ("torch", "transformers"):
         pytest.importorskip(package, reason="needs the extra autoais")
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.models.entailment import load_entailment
 
     prompts = [prompt_of(" ".join(map(clean, evidence)), clean(text)) for text, evidence in claims]
     save_tiny_t5(folder / "t5", prompts[:: max(1, len(prompts) // 64)])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.errors import InputError
-from qabench.neural.batches import buckets
+from qabench.models.loader import buckets
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 9))

@@ -17,8 +17,8 @@ from tiny_bleurt import WORDS, write_tiny_bleurt, write_vocabulary
 import qabench
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural import bleurt as module
-from qabench.neural.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids
+from qabench.models import bleurt as module
+from qabench.models.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids
 
 REASON = "needs the extra bleurt"
 RANDOM = random.Random(1)

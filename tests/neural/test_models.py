@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from qabench.errors import InputError, QabenchError
-from qabench.neural.models import ModelSource, devices_of, locate, with_default_dtype
+from qabench.models.loader import ModelSource, locate, with_default_dtype
 
 pytest.importorskip("torch", reason="needs the extra autoais")
 pytest.importorskip("transformers", reason="needs the extra autoais")
@@ -115,15 +115,5 @@ def test_large_models_are_bfloat16_on_a_gpu(folder: Path, monkeypatch: pytest.Mo
     assert with_default_dtype(source, AutoModel).dtype == "float32"
     on_gpu = ModelSource(str(folder), None, "x", "cuda:0")
     assert with_default_dtype(on_gpu, AutoModel).dtype == "float32"
-    monkeypatch.setattr("qabench.neural.models.LARGE", 10)
+    monkeypatch.setattr("qabench.models.loader.LARGE", 10)
     assert with_default_dtype(on_gpu, AutoModel).dtype == "bfloat16"
-
-
-def test_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert devices_of("cuda:0, cuda:1") == devices_of("all") == ["cuda:0", "cuda:1"]
-    assert devices_of("cpu,cpu") == ["cpu", "cpu"]
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert devices_of("all") == ["cpu"]

@@ -96,7 +96,7 @@ def test_an_encoder_on_this_machine(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from tiny_encoder import save_tiny_encoder
 
-    from qabench.neural.encoder import SentenceEncoder
+    from qabench.models.encoder import SentenceEncoder
 
     folder = save_tiny_encoder(tmp_path / "model", WORDS)
     encoder = SentenceEncoder(folder, "cpu")

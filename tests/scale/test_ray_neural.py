@@ -12,8 +12,8 @@ pytest.importorskip("torch", reason="needs the extras bleurt and autoais")
 from tiny_bleurt import WORDS, write_tiny_bleurt
 from tiny_t5 import save_tiny_t5
 
-from qabench.neural.bleurt import load_bleurt
-from qabench.neural.nli import prompt_of
+from qabench.models.bleurt import load_bleurt
+from qabench.models.entailment import prompt_of
 from qabench.scale import Cluster
 from qabench.scale.labels import label
 

@@ -8,15 +8,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation
     from qabench.evaluation.metric import Metric
-    from qabench.evaluation.record import ANSWERED, CUT_OFF, EMPTY, FAILED, MISSING, REFUSED, STATUSES, Message, Record
-    from qabench.evaluation.section import ExtraSection, SectionRow
+    from qabench.evaluation.record import (
+        ANSWERED,
+        CUT_OFF,
+        EMPTY,
+        FAILED,
+        MISSING,
+        REFUSED,
+        STATUSES,
+        ExtraSection,
+        Message,
+        Record,
+        SectionRow,
+    )
 
 # Imported on first use: descriptors of benchmarks need only ``metric``, and ``qabench --help`` only descriptors.
 _MODULES = {
     "Evaluation": "evaluation",
     "Metric": "metric",
-    "ExtraSection": "section",
-    "SectionRow": "section",
 }
 __all__ = [
     "ANSWERED",

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.neural.models import ModelSource, locate
-from qabench.neural.nli import MODEL, Splitter, label_claims, punkt
-from qabench.neural.seq2seq import Seq2SeqEntailment, load_entailment
+from qabench.models.entailment import MODEL, Seq2SeqEntailment, Splitter, label_claims, load_entailment, punkt
+from qabench.models.loader import ModelSource, locate
 from qabench.scale.parts import ROWS_PER_PART, Columns, Progress, Rows, cells, open_source, run
 
 
@@ -36,12 +35,12 @@ def label(
         output: the folder of the Parquet files; see ``qabench.scale.parts.run``.
         claim: the column of the claims.
         evidence: the column of their evidence: a list of strings, or null.
-        model: see ``qabench.neural.seq2seq.load_entailment``, like the next three arguments.
+        model: see ``qabench.models.entailment.load_entailment``, like the next three arguments.
         revision: a revision of a model on the Hub.
         batch_size: the number of prompts per batch.
         dtype: of the network.
-        split: see ``qabench.neural.nli.label_claims``; a function of a module, because it is sent to the processes.
-        official_quirks: see ``qabench.neural.nli.label_claims``.
+        split: see ``entailment.label_claims``; a function of a module, because it is sent to the processes.
+        official_quirks: see ``qabench.models.entailment.label_claims``.
         rows_per_part: the rows of one file. The network's batches are formed in each part, so labels of close cases may
             depend on it.
         progress: called with the number of rows processed and of all rows.

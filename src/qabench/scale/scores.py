@@ -13,8 +13,8 @@ from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.neural.bleurt import MODEL, MODEL_VARIABLE, Scorer, load_bleurt
-from qabench.neural.models import ModelSource, locate
+from qabench.models.bleurt import MODEL, MODEL_VARIABLE, Scorer, load_bleurt
+from qabench.models.loader import ModelSource, locate
 from qabench.scale.parts import ROWS_PER_PART, Columns, Progress, Rows, cells, open_source, run
 from qabench.text import Lemmatizer, Normalizer
 from qabench.text.normalize import check_key
@@ -55,7 +55,7 @@ def score(
         families: some of "acc", "rouge" and "bleurt".
         references_format: "python", or "json" for JSON text, as in the column ``answer`` of the dataset.
         lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``.
-        bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
+        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
         rows_per_part: the rows of one file.
         progress: called with the number of rows processed and of all rows.
 

@@ -24,7 +24,7 @@ from qabench.benchmarks.expertqa.prompts import split_answer, verdict
 from qabench.benchmarks.expertqa.questions import question_id
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
-from qabench.neural.nli import Judgment
+from qabench.models.entailment import Judgment
 from qabench.retrieval import BM25Index
 from qabench.runs.log import read_run
 
@@ -202,7 +202,7 @@ def test_labels_by_the_entailment_model(tmp_path: Path, monkeypatch: pytest.Monk
         def judge(self, prompts: list[str]) -> list[Judgment]:
             return [Judgment("book" in prompt, 0.0, 0.0) for prompt in prompts]
 
-    monkeypatch.setattr("qabench.neural.seq2seq.shared_entailment", lambda name: Model())
+    monkeypatch.setattr("qabench.models.entailment.shared_entailment", lambda name: Model())
     log = done(tmp_path, lambda prompt: ANSWER, attributor="nli", nli_model="a folder")
     found = score_of(in_order(log)[0])
     assert [claim["label"] for claim in found.metadata["detail"]["claims"]] == ["N", "Y", "N"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from qabench.benchmarks.expertqa.factscore import is_void
 from qabench.errors import InputError
-from qabench.neural.nli import punkt
+from qabench.models.entailment import punkt
 
 LONGEST_ABBREVIATION = 16  # characters, including the required character before it
 MIN_LENGTH = 5  # a claim has more characters than this

@@ -23,7 +23,7 @@ from qabench.benchmarks.expertqa.fact_sentences import Splitter, first_sentence,
 from qabench.errors import InputError, MissingExtra
 from qabench.llm.caller import Caller, caller_for, merged
 from qabench.llm.exchange import ChatRequest
-from qabench.neural.nli import punkt
+from qabench.models.entailment import punkt
 from qabench.prompts.template import Prompt, check_fields, read_prompt
 
 EVIDENCE_ENDS_AT = "Passage ID 4"  # three of the five passages are shown

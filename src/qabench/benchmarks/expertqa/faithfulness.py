@@ -1,6 +1,6 @@
 """Faithfulness on ExpertQA: the claims of answers, each with the reference answer as its evidence, and the validation.
 
-The score is in ``faithfulness_scores``; the model is the one of AutoAIS, see ``qabench.neural.nli``.
+The score is in ``faithfulness_scores``; the model is the one of AutoAIS, see ``qabench.models.entailment``.
 
 It is validated on ExpertQA's own labels: experts judged the correctness of each claim of the annotated answers, and
 revised the answers. A claim that the revised answer entails should be correct. Most claims are still in the revised
@@ -18,7 +18,7 @@ from qabench.benchmarks.expertqa.items import Item
 from qabench.benchmarks.expertqa.questions import Questions
 from qabench.data.predictions import Predictions
 from qabench.io.tables import Table
-from qabench.neural.nli import Entailment, Splitter, label_claims
+from qabench.models.entailment import Entailment, Splitter, label_claims
 from qabench.stats import Interval
 
 
@@ -36,7 +36,7 @@ def labels_of(
     Args:
         answers: None for an unanswered question, which has no claims.
         references: one reference answer per answer.
-        model: the model from ``qabench.neural.seq2seq.load_entailment``.
+        model: the model from ``qabench.models.entailment.load_entailment``.
         split: splits references of more than 512 tokens into sentences; see ``label_claims``.
     """
     claims = [claims_of(answer, reference) for answer, reference in zip(answers, references, strict=True)]

@@ -1,7 +1,7 @@
 """Faithfulness of answers to reference answers: the share of an answer's claims that the reference answer entails.
 
 This project's own score. The authors of ExpertQA used QAFactEval for long-form answers: its package needs torch 1.6,
-which cannot be installed any more. See ``qabench.neural.nli`` for the labels of claims.
+which cannot be installed any more. See ``qabench.models.entailment`` for the labels of claims.
 """
 
 from __future__ import annotations

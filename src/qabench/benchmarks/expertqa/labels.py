@@ -12,7 +12,7 @@ from inspect_ai.util import collect
 from qabench.benchmarks.expertqa.claims import without_marks
 from qabench.benchmarks.expertqa.prompts import ENTAILS, verdict
 from qabench.errors import InputError
-from qabench.neural.nli import MODEL, clean, label_claims
+from qabench.models.entailment import MODEL, clean, label_claims
 from qabench.tasks.replies import answered, ask_model, chat
 
 ATTRIBUTORS = ("none", "model", "nli")
@@ -33,7 +33,7 @@ def attributor(name: str, nli_model: str = MODEL) -> Attributor:
     Args:
         name: "none": claims are not labeled. "model": the model with the role "grader" (by default the one that
             answered) labels them with this project's prompt; these labels are unofficial. "nli": an entailment model,
-            see ``qabench.neural.nli``; it needs a lot of memory.
+            see ``qabench.models.entailment``; it needs a lot of memory.
         nli_model: the model for "nli": a name on the Hub, or a folder.
 
     Raises:
@@ -67,7 +67,7 @@ async def _by_model(claims: Sequence[Claim]) -> Labels:
 
 def _by_nli(name: str, claims: Sequence[Claim]) -> Labels:
     with _lock:  # samples are scored concurrently, and share one model
-        from qabench.neural.seq2seq import shared_entailment
+        from qabench.models.entailment import shared_entailment
 
         model = shared_entailment(name)
         return list(label_claims(claims, model)), model.name

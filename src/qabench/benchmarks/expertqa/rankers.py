@@ -33,7 +33,7 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
         from qabench.llm.embeddings import MODEL, ApiEncoder
 
         return ApiEncoder(encoder or MODEL)
-    from qabench.neural.encoder import MODEL as LOCAL_MODEL
-    from qabench.neural.encoder import load_encoder
+    from qabench.models.encoder import MODEL as LOCAL_MODEL
+    from qabench.models.encoder import load_encoder
 
     return load_encoder(encoder or LOCAL_MODEL)

@@ -18,7 +18,7 @@ from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.metrics import AUTOAIS, METRICS, ROUGE
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.scores import scores_of
-from qabench.neural.nli import MODEL
+from qabench.models.entailment import MODEL
 from qabench.tasks.common import note_problem
 from qabench.tasks.replies import asked_with
 from qabench.tasks.reply_cache import count_replies

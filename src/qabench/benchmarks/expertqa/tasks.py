@@ -14,7 +14,7 @@ from qabench.benchmarks.expertqa.official_prompts import AUTO, OFFICIAL
 from qabench.benchmarks.expertqa.passages import OVERLAP
 from qabench.benchmarks.expertqa.questions import Question, load_questions
 from qabench.benchmarks.expertqa.scorer import expertqa_scorer
-from qabench.neural.nli import MODEL
+from qabench.models.entailment import MODEL
 from qabench.tasks.common import chosen, sample, task_metadata
 
 ANSWER_TOKENS = 1000

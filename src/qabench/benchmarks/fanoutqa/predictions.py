@@ -53,7 +53,7 @@ def evaluate(
         only_score_answered: average only over the given answers, in their order, as the official option of that name.
         ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
         lemmatizer: see ``qabench.text.resolve_lemmatizer``; only spaCy's ``en_core_web_sm`` is official.
-        bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
+        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
         judge_model: see ``qabench.benchmarks.fanoutqa.judge.judge_for``, like the other ``judge_`` options.
         judge_base_url: an OpenAI-compatible server.
         judge_prompt: "auto", "official", "qabench" or a file.
@@ -129,7 +129,7 @@ def _scorers(families: Sequence[str], lemmatizer: Any, bleurt_model: str | None,
 
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
     if "bleurt" in families:
-        from qabench.neural.bleurt import load_bleurt
+        from qabench.models.bleurt import load_bleurt
 
         bleurt = load_bleurt(model=bleurt_model)
     if "judge" in families:

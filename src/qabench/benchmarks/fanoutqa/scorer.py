@@ -39,7 +39,7 @@ def fanoutqa_scorer(
         metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
         judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
-        bleurt_model: see ``qabench.neural.bleurt.load_bleurt``.
+        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
         signed: the first fields of the signatures: data, prompt and protocol. The task fills it.
 
     Raises:
@@ -87,7 +87,7 @@ def _scorers(metrics: str, lemmatizer: str, judge: dict[str, Any] | None, bleurt
         raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(FAMILIES)}, separated by commas")
     bleurt = None
     if "bleurt" in wanted:
-        from qabench.neural.bleurt import load_bleurt
+        from qabench.models.bleurt import load_bleurt
 
         bleurt = load_bleurt(model=bleurt_model)
     return Scorers(

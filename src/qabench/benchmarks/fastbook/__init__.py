@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
-    from qabench.evaluation.section import ExtraSection
+    from qabench.evaluation.record import ExtraSection
 
 
 def _mean(values: Sequence[float]) -> float:

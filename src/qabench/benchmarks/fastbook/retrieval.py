@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.neural.models import locate
+from qabench.models.loader import locate
 from qabench.retrieval.bm25.index import BM25Index, Hits
 
 CHUNKER = "sentences-1"  # the number changes when any chunk changes

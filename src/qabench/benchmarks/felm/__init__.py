@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
-    from qabench.evaluation.section import ExtraSection
+    from qabench.evaluation.record import ExtraSection
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",

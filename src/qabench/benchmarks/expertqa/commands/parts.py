@@ -68,19 +68,18 @@ def label_with_model(
         **options: of ``label_claims``.
     """
     from qabench.cli.output import progress_bar, say_on_stderr
-    from qabench.neural.nli import label_claims
-    from qabench.neural.seq2seq import load_entailment
+    from qabench.models.entailment import label_claims, load_entailment
 
-    with load_entailment(**loading) as chosen:
-        labels_by = chosen.name + marks
-        say_on_stderr(f"labels by {labels_by}, {chosen.devices}")
-        label = partial(label_claims, model=chosen, **options)
-        try:
-            with progress_bar("Labeling answers") as progress:
-                return label_items(items, label, labels_by, output, progress), labels_by
-        except KeyboardInterrupt:
-            say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
-            raise typer.Exit(INTERRUPTED) from None
+    entailment = load_entailment(**loading)
+    labels_by = entailment.name + marks
+    say_on_stderr(f"labels by {labels_by}, {entailment.device}")
+    label = partial(label_claims, model=entailment, **options)
+    try:
+        with progress_bar("Labeling answers") as progress:
+            return label_items(items, label, labels_by, output, progress), labels_by
+    except KeyboardInterrupt:
+        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def label_items(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -195,23 +195,6 @@ def default_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def devices_of(names: str | None) -> list[str]:
-    """Return the devices that an option names: "cuda:0,cuda:1", "all" (every GPU), or None for the default one.
-
-    A device may be named twice: two processes then share it.
-
-    Raises:
-        InputError: a device does not exist.
-    """
-    import torch
-
-    if names is None:
-        return [default_device()]
-    if names == "all":
-        return [f"cuda:{n}" for n in range(torch.cuda.device_count())] or ["cpu"]
-    return [_checked(name.strip()) for name in names.split(",")]
-
-
 def cannot_load(model: str, error: Exception) -> QabenchError:
     """Return the error for a model that is not available or has another architecture."""
     return QabenchError(
@@ -274,3 +257,28 @@ def _file_of(model: str, name: str, revision: str | None) -> Path:
         return Path(cached_file(model, name, revision=revision, local_files_only=offline_variable() is not None))
     except (OSError, ValueError) as error:
         raise cannot_load(model, error) from error
+
+
+def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None) -> list[list[int]]:
+    """Positions of the inputs in batches of similar length, to reduce padding; the longest first.
+
+    With the longest first, a batch that does not fit into memory fails at once. Ties keep their order.
+
+    Args:
+        lengths: the length of each input.
+        batch_size: the number of inputs per batch.
+        longest: if given, the batch size is meant for inputs of this length, and batches of shorter inputs are larger,
+            so that all batches have about the same number of tokens.
+
+    Raises:
+        InputError: the batch size is not positive.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; allowed: 1 or more")
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    found, start = [], 0
+    while start < len(order):
+        size = max(batch_size, batch_size * longest // max(1, lengths[order[start]])) if longest else batch_size
+        found.append(order[start : start + size])
+        start += size
+    return found

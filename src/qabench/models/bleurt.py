@@ -21,8 +21,7 @@ from typing import Any
 from qabench.answers import check_pairs, text_of
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import cluster, map_loaded
-from qabench.neural.batches import buckets
-from qabench.neural.models import ModelSource, cannot_load, locate
+from qabench.models.loader import ModelSource, buckets, cannot_load, locate
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
@@ -98,7 +97,7 @@ def load_bleurt(
         batch_size: the number of pairs per batch; scores depend on it only by rounding.
         device: a device name of torch. Default: a GPU if there is one.
 
-    Other weights than ``MODEL`` must be safetensors; see ``qabench.neural.models.locate``.
+    Other weights than ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``.
 
     Raises:
         InputError: an unknown backend or device, or a batch size below 1.

@@ -30,7 +30,7 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise MissingExtra(f"dense retrieval needs {error.name}: pip install 'qabench[dense]'") from None
-        from qabench.neural.models import locate
+        from qabench.models.loader import locate
 
         name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
         source = locate(name, revision or None, device=device)

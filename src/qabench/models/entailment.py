@@ -1,0 +1,338 @@
+"""AutoAIS labels: whether a claim's evidence entails it, according to an entailment model.
+
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py`` below
+``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the model; Schuster et al., 2022
+(https://arxiv.org/abs/2204.07447), for long evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from qabench.errors import MissingExtra, QabenchError
+from qabench.models.loader import ModelSource, buckets, cannot_load, locate, with_default_dtype
+
+MODEL = "google/t5_xxl_true_nli_mixture"
+MAX_LENGTH = 512
+KEPT = 2  # the number of most, and of least, entailed sentences that are kept of long evidence
+MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] is kept, as upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """The output of a model for one prompt.
+
+    Attributes:
+        entailed: whether the generated text is "1".
+        one: the logit of the token "1" at the first position.
+        zero: the logit of the token "0" at the first position.
+    """
+
+    entailed: bool
+    one: float
+    zero: float
+
+
+class Entailment(Protocol):
+    """A model that judges the prompts of ``prompt_of``."""
+
+    @property
+    def name(self) -> str: ...
+
+    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each prompt, before truncation."""
+
+    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
+        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
+
+
+Splitter = Callable[[str], Sequence[str]]
+"""Splits a text into sentences."""
+
+
+def prompt_of(evidence: str, claim: str) -> str:
+    """Return the model's prompt."""
+    return f"premise: {evidence} hypothesis: {claim}"
+
+
+def clean(text: str) -> str:
+    """Cleans a claim or a piece of evidence, as upstream.
+
+    Citation marks of one digit are removed, and the first paragraph if it begins with a URL; the other paragraphs are
+    joined by spaces.
+    """
+    paragraphs = MARK.sub("", text).split("\n\n")
+    return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
+
+
+def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, official_quirks: bool = True) -> str:
+    """Return the two most and the two least entailed sentences, joined in this order.
+
+    With fewer than four sentences some appear twice, as upstream.
+
+    Args:
+        sentences: those of the evidence.
+        judgments: one judgment per sentence.
+        official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, in which
+            confident judgments are ties that NumPy's unstable sort breaks. Otherwise by the difference of the logits;
+            ties by position.
+    """
+    if official_quirks:
+        order = np.argsort(np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)).tolist()
+    else:
+        order = sorted(range(len(sentences)), key=lambda i: judgments[i].zero - judgments[i].one)
+    return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
+
+
+def _neutral(judgment: Judgment) -> np.float32:
+    """Return the probability of "0" against "1", as upstream computes it."""
+    logits = np.array([judgment.one, judgment.zero], dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = np.exp(logits) / np.sum(np.exp(logits), axis=0)
+    return np.float32(shares[1])
+
+
+def label_claims(
+    claims: Sequence[tuple[str, Sequence[str] | None]],
+    model: Entailment,
+    split: Splitter | None = None,
+    *,
+    official_quirks: bool = True,
+) -> list[str]:
+    """ "Y" for each claim that its evidence entails, else "N".
+
+    A claim without evidence is N. If claim and evidence have more than 512 tokens together, every sentence of the
+    evidence is judged separately, and the claim is judged by the two most and the two least entailing sentences.
+
+    Args:
+        claims: each claim's text and the pieces of its evidence.
+        model: the model from ``qabench.models.entailment.load_entailment``.
+        split: splits long evidence into sentences. Default: NLTK's Punkt, as upstream.
+        official_quirks: select sentences of long evidence as upstream does: the prompt for a single sentence contains
+            itself as the evidence, and ties are ordered as ``extremes`` describes.
+
+    Raises:
+        QabenchError: Punkt is needed and its data is not installed.
+    """
+    labels = ["N"] * len(claims)
+    texts = {i: (" ".join(map(clean, pieces)), clean(claim)) for i, (claim, pieces) in enumerate(claims) if pieces}
+    prompts = {i: prompt_of(*text) for i, text in texts.items()}
+    lengths = model.n_tokens(list(prompts.values()))
+    long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
+    shorter = _shortened([texts[i] for i in long], model, split or punkt, official_quirks)
+    prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
+    for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
+        labels[i] = "Y" if judgment.entailed else "N"
+    return labels
+
+
+def punkt(text: str) -> list[str]:
+    """Return the sentences of an English text, according to NLTK's Punkt.
+
+    Raises:
+        MissingExtra: NLTK is not installed.
+        QabenchError: the data of Punkt is not installed.
+    """
+    try:
+        from nltk import sent_tokenize
+    except ImportError:
+        raise MissingExtra("splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'") from None
+    try:
+        return list(sent_tokenize(text))
+    except LookupError:
+        raise QabenchError(
+            "splitting evidence into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab, "
+            "or pass split=..., a function from a text to its sentences"
+        ) from None
+
+
+def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Splitter, quirks: bool) -> list[str]:
+    sentences = [list(split(evidence)) for evidence, _ in texts]
+    prompts = [
+        prompt_of(prompt_of(sentence, claim) if quirks else sentence, claim)
+        for (_, claim), own in zip(texts, sentences, strict=True)
+        for sentence in own
+    ]
+    judged = iter(_judge(model, prompts))
+    return [extremes(own, [next(judged) for _ in own], official_quirks=quirks) for own in sentences]
+
+
+def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
+    # Each distinct prompt is judged once: answers share evidence, and evidence shares sentences.
+    distinct = list(dict.fromkeys(prompts))
+    judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
+    return [judged[prompt] for prompt in prompts]
+
+
+MODEL_VARIABLE = "QABENCH_NLI_MODEL"
+MAX_NEW_TOKENS = 20
+Encoded = list[list[int]]
+"""The token ids of the prompts of a batch."""
+
+
+@dataclass(frozen=True)
+class Seq2SeqEntailment:
+    """A loaded model (``qabench.models.entailment.Entailment``).
+
+    Attributes:
+        name: the model, its commit or digest, and the dtype.
+        device: where it runs: "float32 on cpu".
+        batch_size: the number of prompts of 512 tokens per batch; of shorter ones there are more.
+    """
+
+    name: str
+    device: str
+    tokenizer: Any
+    batch_size: int
+    judge_batch: Callable[[Encoded], list[Judgment]]
+
+    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each prompt, including the end token, before truncation."""
+        return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
+
+    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
+        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens. Decoding is greedy."""
+        if not prompts:
+            return []
+        encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
+        batches = buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH)
+        judged: dict[int, Judgment] = {}
+        for batch in batches:
+            judged |= zip(batch, self.judge_batch([encoded[i] for i in batch]), strict=True)
+        return [judged[i] for i in range(len(prompts))]
+
+
+class Judge:
+    """The network on one device; called with a batch."""
+
+    def __init__(self, source: ModelSource) -> None:
+        from transformers import AutoModelForSeq2SeqLM
+
+        self.tokenizer = source.tokenizer()
+        self.network = source.network(AutoModelForSeq2SeqLM)
+        self.verdicts = _verdicts(source, self.tokenizer)
+        self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
+        ends = self.network.generation_config.eos_token_id
+        self.ends = set(ends if isinstance(ends, list) else [ends])
+        self.texts: dict[int, str] = {}
+
+    def __call__(self, encoded: Encoded) -> list[Judgment]:
+        """Return one judgment per prompt of a batch, in order."""
+        start = self.network.generation_config.decoder_start_token_id
+        if start is None:
+            start = self.network.config.decoder_start_token_id
+        logits = self._logits(encoded, [start, self.expected]).float()
+        best, shown = logits.argmax(-1).tolist(), logits[:, 0, list(self.verdicts)].tolist()
+        entailed = [self._entailed(*pair) for pair in best]
+        undecided = [i for i, verdict in enumerate(entailed) if verdict is None]
+        for i, text in zip(undecided, self._generated([encoded[i] for i in undecided]), strict=True):
+            entailed[i] = text == "1"
+        return [Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)]
+
+    def _logits(self, encoded: Encoded, starts: list[int]) -> Any:
+        """Return the logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
+        import torch
+
+        decoder_ids = torch.tensor([starts] * len(encoded), device=self.network.device)
+        with torch.inference_mode():
+            return self.network(**self._padded(encoded), decoder_input_ids=decoder_ids, use_cache=False).logits
+
+    def _entailed(self, first: int, second: int) -> bool | None:
+        """Return whether an answer that begins with these two tokens is "1"; None if they do not decide."""
+        if first in self.ends or self._text(first) not in ("", "1"):
+            return False
+        if first == self.expected:
+            if second in self.ends:
+                return True
+            if self._text(second):
+                return False
+        return None
+
+    def _text(self, token: int) -> str:
+        if token not in self.texts:
+            self.texts[token] = self.tokenizer.decode([token], skip_special_tokens=True).strip()
+        return self.texts[token]
+
+    def _generated(self, encoded: Encoded) -> list[str]:
+        import torch
+
+        if not encoded:
+            return []
+        with torch.inference_mode():
+            output = self.network.generate(
+                **self._padded(encoded), do_sample=False, num_beams=1, max_new_tokens=MAX_NEW_TOKENS
+            )
+        return list(self.tokenizer.batch_decode(output, skip_special_tokens=True))
+
+    def _padded(self, encoded: Encoded) -> Any:
+        padded = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
+        return padded.to(self.network.device)
+
+
+def load_entailment(
+    model: str | None = None,
+    revision: str | None = None,
+    *,
+    batch_size: int | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+) -> Seq2SeqEntailment:
+    """Return a model that judges whether evidence entails a claim.
+
+    Args:
+        model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from TRUE, which has 11
+            billion parameters: 45 GB in float32. Other models must have safetensors; see
+            ``qabench.models.loader.locate``.
+        revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
+        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger. Default: 16 on
+            a GPU; 4 on a CPU, whose caches large ones exceed.
+        device: a device name of torch. Default: a GPU if there is one. For several GPUs, see ``qabench.scale``.
+        dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
+            Default: bfloat16 for a model with more than 2 billion parameters on a GPU, otherwise float32.
+
+    Raises:
+        InputError: an unknown dtype or device, or a batch size below 1.
+        MissingExtra: a package is not installed.
+        QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
+    """
+    if batch_size is not None:
+        buckets([], batch_size)  # checks it before gigabytes are loaded
+    try:
+        import torch  # noqa: F401
+        from transformers import AutoModelForSeq2SeqLM
+    except ImportError as error:
+        raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
+    model = model or os.environ.get(MODEL_VARIABLE) or MODEL
+    # The authors of the official weights publish them as a pickle only.
+    pickled = True if model == MODEL else None
+    source = locate(model, revision, device=device, dtype=dtype or "float32", pickled=pickled)
+    if dtype is None:
+        source = with_default_dtype(source, AutoModelForSeq2SeqLM)
+    tokenizer = source.tokenizer()
+    _verdicts(source, tokenizer)
+    batch_size = batch_size or (4 if source.device == "cpu" else 16)
+    place = f"{source.dtype} on {source.device}"
+    return Seq2SeqEntailment(f"{source.label}:{source.dtype}", place, tokenizer, batch_size, Judge(source))
+
+
+@cache
+def shared_entailment(
+    model: str | None = None, revision: str | None = None, device: str | None = None, dtype: str | None = None
+) -> Seq2SeqEntailment:
+    """Return ``load_entailment``'s model, loaded once per process."""
+    return load_entailment(model, revision, device=device, dtype=dtype)
+
+
+def _verdicts(source: ModelSource, tokenizer: Any) -> tuple[int, int]:
+    """Return the ids of the bare digits "1" and "0", as upstream (not those that begin a word)."""
+    one_id, zero_id = tokenizer.convert_tokens_to_ids(["1", "0"])
+    if tokenizer.unk_token_id in (one_id, zero_id) or None in (one_id, zero_id):
+        raise cannot_load(source.name, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
+    return one_id, zero_id
