@@ -1,21 +1,25 @@
-"""BM25 over passages: indexing, one query, a batch; qabench, rank_bm25, rank_bm25_rs, bm25s, tantivy, SQLite FTS5.
+"""BM25 over passages: one query, a batch and indexing; qabench, rank_bm25, rank_bm25_rs, bm25s, tantivy.
+
+    python performance/bm25.py [--sizes 100 1000 10000 100000 1000000] [--rounds 30]
 
 Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded words of a Zipf
-distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like those of passages. Engines
-that take tokens get those of qabench; making them is part of indexing, for all engines. An engine indexes in a process
-of its own, which measures its peak memory in addition to the passages. Engines with the same formula must find the same
-k scores (to 1e-6) and the same documents above the last tie. Engines that are not installed are left out.
+distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like those of passages. Times
+are CPU time on one core: of a query (top 10), the best of all rounds. Engines take turns in each round, so that other
+work on the machine slows all of them. Each engine is in a process of its own. qabench's times include the tokenization
+of queries; the others get tokens. All engines tokenize as part of indexing; tantivy has its own tokenizer. Engines with
+the same formula must find the same k scores (to 1e-6) and the same documents above the last tie.
 """
 
 from __future__ import annotations
 
-import functools
+import argparse
 import importlib.util
 import multiprocessing
 import os
-import resource
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,84 +27,97 @@ from bm25_engines import ENGINES
 from bm25_passages import corpus
 from cases import Case, Measured, timed
 
-from qabench.retrieval.bm25 import ranking
+from qabench.io.tables import Table
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
+PASSAGES = (100, 1_000, 10_000, 100_000, 1_000_000)
 K = 10
 QUERIES = 100
 BATCH = 2_000
-SLOW_QUERIES = 5  # for engines that take up to a second per query
-SLOW_UP_TO = 100_000  # passages; with more, these engines are left out
-# Ours -> the engines to compare with.
-RIVALS = {
-    "qabench okapi": ("rank_bm25", "rank_bm25_rs"),
-    "qabench bm25+": ("bm25s numpy, bm25+", "bm25s numba, bm25+"),
-    "qabench lucene": ("bm25s numpy, lucene", "bm25s numba, lucene", "tantivy", "SQLite FTS5"),
-}
+LARGEST = {"rank_bm25": 10_000, "rank_bm25_rs": 100_000}  # passages; above, a query takes seconds
+# Column -> engines: ours, and the others with the same formula.
+SAME = {"qabench okapi": ("rank_bm25", "rank_bm25_rs")}
+SAME |= {"qabench bm25+": ("qabench bm25+, no numba", "bm25s numpy, bm25+", "bm25s numba, bm25+")}
 
 
-def cases(size: int | None) -> Iterator[Case]:
-    source = "expertqa" if os.environ.get("QABENCH_MIRROR") else "zipf"
-    texts, queries = corpus(source, size or 100_000, QUERIES)
+def cases(_: int | None = None) -> Iterator[Case]:
+    texts, queries = corpus("expertqa" if os.environ.get("QABENCH_MIRROR") else "zipf", 100_000, 5)
+    ours, theirs = ENGINES["qabench okapi"](), ENGINES["rank_bm25"]()
+    ours.index(texts)
+    theirs.index(texts)
+    prepared = {engine: [engine.query(text) for text in queries] for engine in (ours, theirs)}
 
-    @functools.cache
-    def engine(name: str) -> tuple[Any, list[Any]]:
-        made = ENGINES[name]()
-        made.index(made.tokens(texts))
-        return made, [made.query(text) for text in queries]
+    def one_query(engine: Any) -> Measured:
+        result = timed(lambda: [engine.search(query, K) for query in prepared[engine]])
+        return Measured(result.seconds / len(queries), result.output)
 
-    def one_query(name: str) -> Measured:
-        made, prepared = engine(name)
-        asked = prepared[:SLOW_QUERIES] if made.slow else prepared
-        result = timed(lambda: [made.search(query, K) for query in asked])
-        return Measured(result.seconds / len(asked), result.output)
-
-    def batch(name: str) -> Measured:
-        made, prepared = engine(name)
-        many = prepared * (BATCH // len(prepared))
-        result = timed(lambda: made.batch(many, K))
-        return Measured(result.seconds / len(many))
-
-    names = {ours: [name for name in rivals if usable(name, len(texts))] for ours, rivals in RIVALS.items()}
-    for ours, rivals in names.items():
-        search = functools.partial(one_query, ours)
-        comparable = {name: functools.partial(one_query, name) for name in rivals if ENGINES[name].method}
-        others = {name: functools.partial(one_query, name) for name in rivals if not ENGINES[name].method}
-        yield Case(f"one query, {ours}", search, comparable, equal)
-        yield Case(f"one query, {ours} without numba", without_numba(search), comparable, equal)
-        if others:
-            yield Case(f"one query, {ours}; other formulas", search, others, None)
-    fast = {name: functools.partial(batch, name) for name in names["qabench bm25+"]}
-    yield Case(f"a query of a batch of {BATCH:,}, bm25+", functools.partial(batch, "qabench bm25+"), fast, None)
-    rivals = [name for of in names.values() for name in of if "numba" not in name and "lucene" not in name]
-    index = {name: functools.partial(indexed, name, texts) for name in rivals}
-    yield Case("indexing, bm25+", functools.partial(indexed, "qabench bm25+", texts), index, None, warm=False)
-
-
-def usable(name: str, passages: int) -> bool:
-    """Whether an engine is installed, and fast enough for the passages."""
-    package = ENGINES[name].package
-    return (not package or importlib.util.find_spec(package) is not None) and (
-        not ENGINES[name].slow or passages <= SLOW_UP_TO
+    yield Case(
+        "one query of 100,000 passages, okapi",
+        partial(one_query, ours),
+        {"rank_bm25": partial(one_query, theirs)},
+        equal,
     )
 
 
-def without_numba(search: Callable[[], Measured]) -> Callable[[], Measured]:
-    """The search as it is if numba is not installed."""
+def table(sizes: Sequence[int] = PASSAGES, rounds: int = 30) -> Table:
+    """Measure all engines, and return their times in microseconds."""
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+    results = {(name, size): times for size in sizes for name, times in measured(size, rounds).items()}
+    rows: list[list[Any]] = []
+    for part, unit in (("one query", "µs"), ("batch", "µs"), ("indexing", "ms")):
+        for name in ENGINES:
+            times = [results.get((name, size), {}).get(part) for size in sizes]
+            if any(times):
+                rows.append([f"{part}, {unit}: {name}", *(f"{t:,.1f}" if t and t < 100 else shown(t) for t in times)])
+    title = f"CPU time per query (a batch has {BATCH:,}), and of indexing, by number of passages"
+    return Table(title, ["", *(f"{size:,}" for size in sizes)], rows)
 
-    def run() -> Measured:
-        kernel, ranking._kernel = ranking._kernel, lambda: None  # type: ignore[assignment]
-        try:
-            return search()
-        finally:
-            ranking._kernel = kernel
 
-    return run
+def shown(value: float | None) -> str:
+    return f"{value:,.0f}" if value else ""
+
+
+def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Return engine -> part -> time, for one size."""
+    source = "expertqa" if os.environ.get("QABENCH_MIRROR") else "zipf"
+    texts, queries = corpus(source, size, QUERIES)
+    names = [name for name in ENGINES if usable(name, size)]
+    engines = {name: Child(name, texts, queries) for name in names}
+    times: dict[str, dict[str, float]] = {name: {} for name in names}
+    found: dict[str, Any] = {}
+    for name, engine in engines.items():  # one after the other: indexing needs memory
+        times[name]["indexing"] = min(engine.call("index") for _ in range(3 if size <= 10_000 else 1)) * 1e3
+        found[name] = engine.call("hits")
+    check(found)
+    repeats = max(1, 200_000 // size // QUERIES)
+    for number in range(rounds):
+        for part in ("one query", "batch"):
+            for name, engine in engines.items():
+                if part == "one query" or (ENGINES[name].has_batch and number < max(2, rounds // 5)):
+                    seconds = engine.call(part, repeats if part == "one query" else 1)
+                    times[name][part] = min(times[name].get(part, np.inf), seconds * 1e6)
+    for engine in engines.values():
+        engine.close()
+    print(size, {name: {part: round(value, 1) for part, value in parts.items()} for name, parts in times.items()})
+    return times
+
+
+def usable(name: str, size: int) -> bool:
+    """Return whether an engine is installed, and fast enough for the passages."""
+    package = ENGINES[name].package
+    return (not package or importlib.util.find_spec(package) is not None) and size <= LARGEST.get(name, size)
+
+
+def check(found: Mapping[str, Any]) -> None:
+    """Raise SystemExit unless engines with the same formula find the same."""
+    for ours, others in SAME.items():
+        for name in others:
+            if name in found and not equal(found[ours], found[name]):
+                raise SystemExit(f"the output of {name} differs from that of {ours}")
 
 
 def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
-    """Whether the scores are the same, rank by rank, and the documents above the last tie."""
-    for (positions, scores), (other_positions, other_scores) in zip(ours, theirs, strict=False):
+    """Return whether the scores are the same, rank by rank, and the documents above the last tie."""
+    for (positions, scores), (other_positions, other_scores) in zip(ours, theirs, strict=True):
         last = min(scores) * (1 + 1e-6)
         above = {position for position, score in zip(positions, scores, strict=True) if score > last}
         if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(other_positions):
@@ -108,23 +125,61 @@ def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     return True
 
 
-def indexed(name: str, texts: list[str]) -> Measured:
-    """The time and the peak of memory of indexing, in a process that is forked so that it shares the passages."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_index, args=(name, texts, sender))
-    process.start()
-    sender.close()
-    seconds, megabytes = receiver.recv()
-    process.join()
-    return Measured(seconds, note=f"{megabytes:,.0f} MB")
+class Child:
+    """An engine in a process of its own, forked so that it shares the passages."""
+
+    def __init__(self, name: str, texts: list[str], queries: list[str]) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, pipe = context.Pipe()
+        self.process = context.Process(target=serve, args=(name, texts, queries, pipe), daemon=True)
+        self.process.start()
+
+    def call(self, what: str, repeats: int = 1) -> Any:
+        """Return the seconds of indexing, of a query, or of a query of a batch; or the hits of all queries."""
+        self.pipe.send((what, repeats))
+        return self.pipe.recv()
+
+    def close(self) -> None:
+        self.pipe.send(("end", 0))
+        self.process.join()
 
 
-def _index(name: str, texts: list[str], pipe: Any) -> None:
-    with open("/proc/self/statm") as file:
-        before = int(file.read().split()[1]) * resource.getpagesize() / 2**20
+def serve(name: str, texts: list[str], queries: list[str], pipe: Any) -> None:
+    """Answer the calls of ``Child``."""
     engine = ENGINES[name]()
-    start = time.perf_counter()
-    engine.index(engine.tokens(texts))
-    seconds = time.perf_counter() - start
-    pipe.send((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before))
+    prepared: list[Any] = []
+    while (call := pipe.recv())[0] != "end":
+        what, repeats = call
+        if what == "index":
+            pipe.send(seconds_of(lambda: engine.index(texts)))
+            prepared = [engine.query(text) for text in queries]
+        elif what == "hits":
+            pipe.send([[list(part) for part in engine.search(query, K)] for query in prepared])
+        elif what == "one query":
+            pipe.send(seconds_of(partial(search_each, engine, prepared), repeats) / len(prepared))
+        else:
+            batch = prepared * (BATCH // len(prepared))
+            pipe.send(seconds_of(partial(engine.batch, batch, K)) / len(batch))
+
+
+def search_each(engine: Any, queries: Sequence[Any]) -> None:
+    for query in queries:
+        engine.search(query, K)
+
+
+def seconds_of(call: Callable[[], Any], repeats: int = 1) -> float:
+    """Return the shortest CPU time of a call."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        best = min(best, time.process_time() - start)
+    return float(best)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=PASSAGES)
+    parser.add_argument("--rounds", type=int, default=30)
+    options = parser.parse_args()
+    sys.stdout.write(str(table(options.sizes, options.rounds)) + "\n")

@@ -2,190 +2,142 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from qabench.retrieval import BM25Index
+from qabench.retrieval.bm25.scorers import InvertedScorer
 from qabench.retrieval.bm25.tokenizers import tokenize, words
 
 
 class Engine:
-    """One engine. ``method`` is qabench's method with the same formula; None if there is none."""
+    """One engine. ``package`` is what it needs; ``has_batch`` says whether it has a function for many queries."""
 
     package: str | None = None
-    method: str | None = "okapi"
-    slow = False
+    has_batch = False
 
-    def tokens(self, texts: Sequence[str]) -> Any:
-        """Preparation that does not count as indexing time."""
-        return tokenize(words, texts)
-
-    def index(self, prepared: Any) -> None:
+    def index(self, texts: Sequence[str]) -> None:
         raise NotImplementedError
 
     def query(self, text: str) -> Any:
-        """Preparation that does not count as query time."""
+        """Prepare a query; does not count as query time."""
         return words(text)
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
         raise NotImplementedError
 
     def batch(self, queries: Sequence[Any], k: int) -> None:
-        for query in queries:
-            self.search(query, k)
+        raise NotImplementedError
 
 
 class Ours(Engine):
-    def tokens(self, texts: Sequence[str]) -> Any:
-        return texts
+    package = "numba"
+    has_batch = True
+    method = "okapi"
 
-    def index(self, prepared: Any) -> None:
-        self.made = BM25Index(prepared, self.method or "okapi")
+    def index(self, texts: Sequence[str]) -> None:
+        self.engine = BM25Index(texts, self.method)
 
     def query(self, text: str) -> Any:
+        import numba  # noqa: F401 - small collections use it if it is imported
+
         return text
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
-        hits = self.made.search(query, k)
+        hits = self.engine.search(query, k)
         return hits.positions, hits.scores
 
     def batch(self, queries: Sequence[Any], k: int) -> None:
-        self.made.search_batch(queries, k)
+        self.engine.search_batch(queries, k)
 
 
 class OursPlus(Ours):
     method = "bm25+"
 
 
-class OursLucene(Ours):
-    method = "lucene"
+class OursNumPy(OursPlus):
+    package = None
+    has_batch = False
+
+    def query(self, text: str) -> Any:
+        InvertedScorer._compile = lambda scorer, queries: None  # type: ignore[method-assign]
+        return text
 
 
 class RankBm25(Engine):
     package = "rank_bm25"
-    slow = True
 
-    def index(self, prepared: Any) -> None:
-        import rank_bm25
+    def index(self, texts: Sequence[str]) -> None:
+        import importlib
 
-        self.made = rank_bm25.BM25Okapi(prepared)
+        self.engine = importlib.import_module(self.package or "").BM25Okapi(tokenize(words, texts))
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
-        scores = self.made.get_scores(query)
+        scores = np.asarray(self.engine.get_scores(query))
         best = np.argsort(scores)[::-1][:k]
         return best.tolist(), scores[best].tolist()
 
 
-class RankBm25Rs(Engine):
+class RankBm25Rs(RankBm25):
     package = "rank_bm25_rs"
-
-    def index(self, prepared: Any) -> None:
-        import rank_bm25_rs
-
-        self.made = rank_bm25_rs.BM25Okapi(prepared)
-
-    def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
-        scores = np.asarray(self.made.get_scores(query))
-        best = np.argsort(scores)[::-1][:k]
-        return best.tolist(), scores[best].tolist()
 
 
 class Bm25s(Engine):
     package = "bm25s"
-    method = "bm25+"
     backend = "numpy"
+    has_batch = True
 
-    def index(self, prepared: Any) -> None:
+    def index(self, texts: Sequence[str]) -> None:
         import bm25s
 
-        self.made = bm25s.BM25(method=self.method, delta=1.0, backend=self.backend)
-        self.made.index(prepared, show_progress=False)
+        self.engine = bm25s.BM25(method="bm25+", delta=1.0, backend=self.backend)
+        self.engine.index(tokenize(words, texts), show_progress=False)
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
-        positions, scores = self.made.retrieve([query], k=k, show_progress=False, n_threads=0)
+        positions, scores = self.engine.retrieve([query], k=k, show_progress=False, n_threads=0)
         return positions[0].tolist(), scores[0].tolist()
 
     def batch(self, queries: Sequence[Any], k: int) -> None:
-        self.made.retrieve(list(queries), k=k, show_progress=False, n_threads=len(os.sched_getaffinity(0)))
-
-
-class Bm25sLucene(Bm25s):
-    method = "lucene"
+        self.engine.retrieve(list(queries), k=k, show_progress=False, n_threads=1)
 
 
 class Bm25sNumba(Bm25s):
-    package = "numba"
     backend = "numba"
-
-
-class Bm25sNumbaLucene(Bm25sNumba):
-    method = "lucene"
 
 
 class Tantivy(Engine):
     package = "tantivy"
-    method = None
 
-    def tokens(self, texts: Sequence[str]) -> Any:
-        return texts
-
-    def index(self, prepared: Any) -> None:
+    def index(self, texts: Sequence[str]) -> None:
         import tantivy
 
         schema = tantivy.SchemaBuilder().add_text_field("text").add_integer_field("position", stored=True).build()
-        self.made = tantivy.Index(schema)
-        writer = self.made.writer(heap_size=256_000_000, num_threads=len(os.sched_getaffinity(0)))
-        for position, text in enumerate(prepared):
+        self.engine = tantivy.Index(schema)
+        writer = self.engine.writer(heap_size=256_000_000, num_threads=1)
+        for position, text in enumerate(texts):
             writer.add_document(tantivy.Document(text=text, position=position))
         writer.commit()
         writer.wait_merging_threads()
-        self.made.reload()
-        self.searcher = self.made.searcher()
+        self.engine.reload()
+        self.searcher = self.engine.searcher()
 
     def query(self, text: str) -> Any:
-        return self.made.parse_query(" ".join(words(text)), ["text"])
+        return self.engine.parse_query(" ".join(words(text)), ["text"])
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
         hits = self.searcher.search(query, k).hits
         return [self.searcher.doc(address)["position"][0] for _, address in hits], [score for score, _ in hits]
 
 
-class Fts5(Engine):
-    method = None
-    slow = True
-
-    def tokens(self, texts: Sequence[str]) -> Any:
-        return texts
-
-    def index(self, prepared: Any) -> None:
-        self.made = sqlite3.connect(":memory:")
-        self.made.execute("CREATE VIRTUAL TABLE passages USING fts5(text)")
-        self.made.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(prepared))
-        self.made.commit()
-
-    def query(self, text: str) -> Any:
-        return " OR ".join(f'"{term}"' for term in words(text))
-
-    def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
-        found = "SELECT rowid, -rank FROM passages WHERE passages MATCH ? ORDER BY rank LIMIT ?"
-        rows = self.made.execute(found, (query, k)).fetchall()
-        return [row[0] for row in rows], [row[1] for row in rows]
-
-
 ENGINES: dict[str, type[Engine]] = {
     "qabench okapi": Ours,
     "qabench bm25+": OursPlus,
-    "qabench lucene": OursLucene,
+    "qabench bm25+, no numba": OursNumPy,
     "rank_bm25": RankBm25,
     "rank_bm25_rs": RankBm25Rs,
     "bm25s numpy, bm25+": Bm25s,
     "bm25s numba, bm25+": Bm25sNumba,
-    "bm25s numpy, lucene": Bm25sLucene,
-    "bm25s numba, lucene": Bm25sNumbaLucene,
     "tantivy": Tantivy,
-    "SQLite FTS5": Fts5,
 }
