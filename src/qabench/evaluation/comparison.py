@@ -26,7 +26,6 @@ from qabench.stats.resampling import scores as sums_to_scores
 TESTS = ("randomization", "bootstrap")
 TEST = TESTS[0]
 CORRECTION = "holm"
-CONFIDENCE = 0.95
 SEED = 0
 
 
@@ -304,7 +303,7 @@ def _tested_pairs(
         pairs = [pair for pair in pairs if rows.keys() >= set(pair)]
         items = {label: _items(metric, table) for label, table in rows.items()}
         places = [(used.index(first), used.index(second)) for first, second in pairs]
-        tests = paired_tests(list(rows.values()), places, function, test, CONFIDENCE, resamples, seed)
+        tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
             counts = _wins_ties_losses(_gain(metric, items[first], items[second]))
             tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids)))

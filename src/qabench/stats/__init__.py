@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from qabench.stats.agreement import Kappa, cohens_kappa
 from qabench.stats.bootstrap import Interval, bootstrap, bootstrap_mean
-from qabench.stats.corrections import CORRECTIONS, adjust
-from qabench.stats.paired import Difference, paired_bootstrap, paired_randomization
+from qabench.stats.paired import CORRECTIONS, Difference, adjust, paired_bootstrap, paired_randomization
 from qabench.stats.resampling import RESAMPLES
 
 __all__ = [

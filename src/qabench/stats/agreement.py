@@ -9,7 +9,7 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.stats.bootstrap import Interval, interval
-from qabench.stats.resampling import RESAMPLES, Array, check, drawn_sums, scores, units
+from qabench.stats.resampling import RESAMPLES, SEED, Array, drawn_sums, scores, units
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,8 @@ def cohens_kappa(
     second: Sequence[Hashable],
     *,
     clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
     resamples: int = RESAMPLES,
-    seed: int = 0,
+    seed: int = SEED,
 ) -> Kappa:
     """Return the agreement of two judges on the same items beyond chance; nominal labels, no weights.
 
@@ -45,7 +44,6 @@ def cohens_kappa(
         first: one label per item.
         second: the labels of the other judge, aligned.
         clusters: each item's question if one question gives several items.
-        confidence: as ``bootstrap``.
         resamples: as ``bootstrap``.
         seed: as ``bootstrap``.
 
@@ -59,7 +57,6 @@ def cohens_kappa(
         raise InputError(f"labels must be aligned: {len(first)} and {len(second)} labels")
     if len(first) == 0:
         raise InputError("kappa of no items is undefined")
-    check(confidence, resamples)
     labels = {label: i for i, label in enumerate(dict.fromkeys([*first, *second]))}
     kinds = len(labels)
     # The statistics of an item: whether the labels are equal, and a one-hot label of each judge.
@@ -80,4 +77,4 @@ def cohens_kappa(
     total = rows.sum(axis=0, keepdims=True)
     agreement, chance = shares(*total.T)
     values = scores(kappa, drawn_sums(rows, resamples, seed))
-    return Kappa(interval(float(scores(kappa, total)[0]), values, confidence), float(agreement[0]), float(chance[0]))
+    return Kappa(interval(float(scores(kappa, total)[0]), values), float(agreement[0]), float(chance[0]))

@@ -16,21 +16,23 @@ Statistics = Sequence[Sequence[float]] | Array
 Function = Callable[..., Array]
 """From summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
 
+CONFIDENCE = 0.95  # the level of intervals and tests
 RESAMPLES = 10_000
+SEED = 0
 # The number of indices drawn at once: blocks that fit into a core's cache are three times as fast as one large block.
 CELLS_AT_ONCE = 100_000
 # Scores of systems, metrics and groups of the same size use the same draws, which are cached up to this many bytes.
-KEPT_BYTES = 200_000_000
-_kept: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
+CACHE_BYTES = 200_000_000
+_cached: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
 
 
 def mean(total: Array, count: Array) -> Array:
-    """Return the function whose statistics are an item's value and 1."""
+    """Divide the sum of values by the number of items: the function of ``table``."""
     return total / count
 
 
 def table(values: Sequence[float] | Statistics) -> Array:
-    """Score as the statistics of ``mean``: one row (value, 1) per item."""
+    """Return scores as the statistics of ``mean``: one row (value, 1) per item."""
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1:
         raise InputError(f"scores must be one number per item; got an array of shape {column.shape}")
@@ -65,7 +67,12 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
 
     The sums are the matrix product of the number of draws of each row and the values of the rows. They are computed
     column by column, so that the last digit of a score does not depend on the other columns.
+
+    Raises:
+        InputError: fewer than two resamples.
     """
+    if resamples < 2:
+        raise InputError(f"{resamples} resamples; allowed: 2 or more, such as {RESAMPLES}")
     sums = np.empty((resamples, rows.shape[1]))
     columns = np.asfortranarray(rows, dtype=np.float64)
     ones = (columns == 1).all(axis=0)
@@ -81,24 +88,24 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
 def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
     """Yield the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
-    if key in _kept:
-        _kept.move_to_end(key)
-        yield from _kept[key]
+    if key in _cached:
+        _cached.move_to_end(key)
+        yield from _cached[key]
         return
-    keep = size * resamples * 8 <= KEPT_BYTES
+    cacheable = size * resamples * 8 <= CACHE_BYTES
     blocks = []
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
         drawn = rng.integers(size, size=(count, size))
         drawn += np.arange(count)[:, None] * size  # so that one bincount counts each resample separately
         block = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
-        if keep:
+        if cacheable:
             blocks.append(block)
         yield block
-    if keep:
-        _kept[key] = blocks
-        while sum(8 * n * times for n, times, *_ in _kept) > KEPT_BYTES:
-            _kept.popitem(last=False)
+    if cacheable:
+        _cached[key] = blocks
+        while sum(8 * n * times for n, times, *_ in _cached) > CACHE_BYTES:
+            _cached.popitem(last=False)
 
 
 def subset_sums(rows: Array) -> Array:
@@ -137,22 +144,14 @@ def scores(function: Function, sums: Array) -> Array:
     return values
 
 
-def defined(values: Array, what: str) -> Array:
-    """``values``. Raises InputError if one is not finite."""
-    if bad := int(np.count_nonzero(~np.isfinite(values))):
+def observed_score(function: Function, rows: Array) -> float:
+    """Return the score of all items. Raises InputError if it is undefined."""
+    score = float(scores(function, rows.sum(axis=0, keepdims=True))[0])
+    if not np.isfinite(score):
         raise InputError(
-            f"the score is undefined (division by zero?) on {bad} of {len(values)} {what}: "
-            "the function must return a value there, such as 0"
+            "the score of all items is undefined (division by zero?): the function must return a value there, such as 0"
         )
-    return values
-
-
-def check(confidence: float, resamples: int) -> None:
-    """Raise InputError for an impossible confidence level or number of resamples."""
-    if not 0 < confidence < 1:
-        raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
-    if resamples < 2:
-        raise InputError(f"{resamples} resamples; allowed: 2 or more, such as {RESAMPLES}")
+    return score
 
 
 def _blocks(resamples: int, size: int) -> Iterator[tuple[int, int]]:
