@@ -65,22 +65,21 @@ def _print(published: Published) -> None:
     from qabench.io.tables import Table
 
     if published.dry_run:
-        for one in published.repositories:
-            if one.files:
-                print_table(_files(one))
-    columns = ["repository", "kind", "state", "files", "changed", "bytes", "commit"]
+        for outcome in published.repositories:
+            if outcome.files:
+                print_table(_files(outcome))
     cells = [
-        [one.repo_id, one.kind, one.state, len(one.files), one.changes, _bytes(one), (one.commit or "")[:8]]
-        for one in published.repositories
+        [outcome.repo_id, outcome.kind, outcome.state, len(outcome.files), _bytes(outcome), (outcome.commit or "")[:8]]
+        for outcome in published.repositories
     ]
-    done = "To be published" if published.dry_run else "Published"
-    print_table(Table(f"{done} at {published.endpoint}", columns, cells))
+    title = f"{'To be published' if published.dry_run else 'Published'} at {published.endpoint}"
+    print_table(Table(title, ["repository", "kind", "state", "files", "bytes", "commit"], cells))
     if published.collection:
-        name = published.collection.slug or f"{published.org}/qabench"
-        say(f"collection {name}: {published.collection.state}")
-    for one in published.repositories:
-        if one.missing and one.state != "failed":
-            say(f"{one.repo_id} (dataset): without {', '.join(one.missing)}, whose data is not available", "yellow")
+        say(f"collection {published.collection}")
+    for outcome in published.repositories:
+        if outcome.missing and outcome.state != "failed":
+            configs = ", ".join(outcome.missing)
+            say(f"{outcome.repo_id} (dataset): without {configs}, whose data is not available", "yellow")
     for failed, write, style in ((False, say, "yellow"), (True, say_on_stderr, "red")):
         for reason, names in _reasons(published, failed).items():
             write(f"{', '.join(names)}: {reason}", style)
@@ -89,20 +88,20 @@ def _print(published: Published) -> None:
 
 
 def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
-    """The reasons why repositories were not published -> these repositories."""
+    """Return the reasons why repositories were not published, each with these repositories."""
     reasons: dict[str, list[str]] = {}
-    for one in published.repositories:
-        if one.reason and (one.state == "failed") == failed:
-            reasons.setdefault(one.reason, []).append(f"{one.repo_id} ({one.kind})")
+    for outcome in published.repositories:
+        if outcome.reason and (outcome.state == "failed") == failed:
+            reasons.setdefault(outcome.reason, []).append(f"{outcome.repo_id} ({outcome.kind})")
     return reasons
 
 
-def _files(one: Outcome) -> Table:
+def _files(outcome: Outcome) -> Table:
     from qabench.io.tables import Table
 
-    cells = [[file.path, file.change, file.size, (file.sha256 or "")[:12]] for file in one.files]
-    return Table(f"{one.repo_id} ({one.kind}, {one.tag})", ["file", "change", "bytes", "sha256"], cells)
+    cells = [[path, digest["size"], digest["sha256"][:12]] for path, digest in outcome.files.items()]
+    return Table(f"{outcome.repo_id} ({outcome.kind}, {outcome.tag})", ["file", "bytes", "sha256"], cells)
 
 
-def _bytes(one: Outcome) -> int:
-    return sum(file.size or 0 for file in one.files)
+def _bytes(outcome: Outcome) -> int:
+    return sum(digest["size"] for digest in outcome.files.values())

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import httpcore2
 
 from qabench.errors import QabenchError
 
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
+MAX_SILENT_SECONDS = 120.0
 MAX_ANSWER_SECONDS = 300.0
 MAX_ANSWER_BYTES = 100_000_000
 _ADVICE = {
@@ -57,25 +56,52 @@ def hub_errors(api: HfApi) -> Iterator[None]:
 
 @contextmanager
 def bounded_answers() -> Iterator[None]:
-    """Limit every answer to huggingface_hub to ``MAX_ANSWER_SECONDS`` and ``MAX_ANSWER_BYTES``.
+    """Limit the answers to huggingface_hub, whose own client has no timeout, in time and size.
 
-    Its own client has no timeout at all. A timeout alone would not stop a server that sends a byte now and then.
+    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if the content of its answer takes longer
+    than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
     """
-    from huggingface_hub import set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
+    from httpx2 import Client, Timeout
+    from huggingface_hub import get_session, set_client_factory
 
-    def client() -> Any:
-        bounded = default_client_factory()
-        for transport in filter(None, (bounded._transport, *bounded._mounts.values())):
-            pool = transport._pool  # type: ignore[attr-defined]
-            pool._network_backend = _BoundedBackend(pool._network_backend)
-        return bounded
+    hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
 
-    set_client_factory(client)
+    def limit_silence(request: Any) -> None:
+        # Some calls of huggingface_hub turn the client's timeout off.
+        request.extensions["timeout"] = Timeout(MAX_SILENT_SECONDS).as_dict()
+
+    def limit_answer(response: Any) -> None:
+        response.stream = _bounded_stream(response.stream)
+
+    bounded = {
+        "request": [*hooks.get("request", ()), limit_silence],
+        "response": [limit_answer, *hooks.get("response", ())],
+    }
+    set_client_factory(lambda: Client(event_hooks=bounded, follow_redirects=True))
     try:
         yield
     finally:
-        set_client_factory(default_client_factory)
+        set_client_factory(lambda: Client(event_hooks=hooks, follow_redirects=True, timeout=None))
+
+
+def _bounded_stream(stream: Any) -> Any:
+    from httpx2 import ReadError, ReadTimeout, SyncByteStream
+
+    class BoundedStream(SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            deadline, size = time.monotonic() + MAX_ANSWER_SECONDS, 0
+            for part in stream:
+                size += len(part)
+                if time.monotonic() > deadline:
+                    raise ReadTimeout(f"the answer is not complete after {MAX_ANSWER_SECONDS:.0f} seconds")
+                if size > MAX_ANSWER_BYTES:
+                    raise ReadError(f"the answer has more than {MAX_ANSWER_BYTES:,} bytes")
+                yield part
+
+        def close(self) -> None:
+            stream.close()
+
+    return BoundedStream()
 
 
 def require_token(api: HfApi) -> None:
@@ -84,61 +110,6 @@ def require_token(api: HfApi) -> None:
 
     if get_token() is None:
         raise QabenchError(f"{_no_token(api.endpoint)}. Nothing was published")
-
-
-class _BoundedBackend(httpcore2.NetworkBackend):
-    """Opens connections whose answers are limited."""
-
-    def __init__(self, backend: httpcore2.NetworkBackend) -> None:
-        self._backend = backend
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
-        seconds = timeout or MAX_ANSWER_SECONDS
-        return _BoundedStream(self._backend.connect_tcp(host, port, seconds, local_address, socket_options))
-
-
-class _BoundedStream(httpcore2.NetworkStream):
-    """A connection that limits what is read between two writes, which is one answer."""
-
-    def __init__(self, stream: httpcore2.NetworkStream) -> None:
-        self._stream = stream
-        self._start_answer()
-
-    def _start_answer(self) -> None:
-        self._deadline = time.monotonic() + MAX_ANSWER_SECONDS
-        self._received = 0
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise httpcore2.ReadTimeout(f"the answer is not complete after {MAX_ANSWER_SECONDS:.0f} seconds")
-        data = self._stream.read(max_bytes, min(timeout or left, left))
-        self._received += len(data)
-        if self._received > MAX_ANSWER_BYTES:
-            raise httpcore2.ReadError(f"the answer has more than {MAX_ANSWER_BYTES:,} bytes")
-        return data
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, timeout or MAX_ANSWER_SECONDS)
-        self._start_answer()
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, timeout or MAX_ANSWER_SECONDS))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
 
 def _explained(error: Exception, endpoint: str) -> HubError:
@@ -161,8 +132,8 @@ def _explained(error: Exception, endpoint: str) -> HubError:
                 "continues where this one stopped"
             )
     malformed = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-    if cause := next((cause for cause in _causes(error) if isinstance(cause, malformed)), None):
-        what = f"{type(cause).__name__}: {str(cause)[:200]}"
+    if fault := next((cause for cause in _causes(error) if isinstance(cause, malformed)), None):
+        what = f"{type(fault).__name__}: {str(fault)[:200]}"
         return HubError(f"{endpoint} gave an answer that is not the Hub's ({what}): check HF_ENDPOINT")
     return HubError(f"{endpoint}: {type(error).__name__}: {error}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -28,25 +28,13 @@ from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
 
 if TYPE_CHECKING:
-    from huggingface_hub import Collection, HfApi
+    from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
-Item = tuple[str, str]
-"""A kind, such as "dataset", and a repo_id."""
 COLLECTION = "qabench"
 NOT_TRIED = "not tried, because of the previous error"
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """A file of a repository and its change; ``size`` in bytes and ``sha256`` are None for a deleted file."""
-
-    path: str
-    change: Literal["added", "changed", "deleted", "unchanged"]
-    size: int | None = None
-    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,54 +44,34 @@ class Outcome:
     Attributes:
         kind: "dataset" or "space".
         repo_id: its name on the Hub.
-        state: "published": one commit, and the tag; "tagged": only the tag was missing; "unchanged"; in a dry run "to
-            publish" or "to tag"; "skipped" or "failed", for ``reason``.
+        state: "published"; "unchanged": the version is already there; "to publish" in a dry run; "skipped" or "failed",
+            for ``reason``.
         tag: the tag of the version.
-        commit: the new commit, or None.
-        files: its files and the result for each; empty if unknown.
+        commit: the commit with this tag; None in a dry run, or if skipped or failed.
+        files: size and SHA-256 of its files by path.
         reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
         missing: the configs that are left out because their data is not available.
     """
 
     kind: Kind
     repo_id: str
-    state: Literal["published", "tagged", "unchanged", "to publish", "to tag", "skipped", "failed"]
+    state: Literal["published", "unchanged", "to publish", "skipped", "failed"]
     tag: str
     commit: str | None = None
-    files: tuple[FileChange, ...] = ()
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str | None = None
     missing: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> int:
-        """Return the number of files that differ from the Hub's."""
-        return sum(file.change != "unchanged" for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """The result for the collection.
-
-    Attributes:
-        slug: its name on the Hub; None if it does not exist (yet).
-        state: "created", "changed", "unchanged", or in a dry run "to create", "to change".
-        items: this project's repositories in the collection, in order.
-    """
-
-    slug: str | None
-    state: Literal["created", "changed", "unchanged", "to create", "to change"]
-    items: list[Item]
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of ``publish``."""
+    """The result of ``publish``; ``collection`` is the name of the collection on the Hub."""
 
     org: str
     endpoint: str
     dry_run: bool
     repositories: tuple[Outcome, ...]
-    collection: Collected | None
+    collection: str | None = None
     collection_error: str | None = None
 
     @property
@@ -160,17 +128,27 @@ def publish(
             require_token(api)
             with hub_errors(api):
                 api.whoami()
-        publisher = _Publisher(api, f"v{version()}", private, dry_run)
+        outcomes: list[Outcome] = []
+        stopped: HubError | None = None
         with (
             _output_folder(out) as root,
             closing(_staged(datasets, spaces, org, root, skip_missing)) as repositories,
         ):
-            for done, staged in enumerate(repositories, 1):
-                publisher.take(staged)
+            for staged in repositories:
+                outcome, stopped = _outcome(api, staged, private, dry_run, stopped)
+                outcomes.append(outcome)
                 if progress:
-                    progress(done, len(datasets) + len(spaces))
-        collection, problem = publisher.collect(org)
-    return Published(org, api.endpoint, dry_run, tuple(publisher.outcomes), collection, problem)
+                    progress(len(outcomes), len(datasets) + len(spaces))
+        collection, problem = None, None
+        if stopped and not dry_run:
+            problem = NOT_TRIED
+        elif not dry_run:
+            try:
+                with hub_errors(api):
+                    collection = _collect(api, org, outcomes, private)
+            except HubError as error:
+                problem = str(error)
+    return Published(org, api.endpoint, dry_run, tuple(outcomes), collection, problem)
 
 
 def _names(what: str, org: str) -> tuple[list[str], list[str]]:
@@ -218,233 +196,159 @@ def _staged(
                 future.cancel()
 
 
-class _Publisher:
-    """Publishes one repository after the other, and stores their results and whether the Hub can be used."""
+def _outcome(
+    api: HfApi, staged: Staged, private: bool, dry_run: bool, stopped: HubError | None
+) -> tuple[Outcome, HubError | None]:
+    """Publish a repository unless it was skipped or has problems.
 
-    def __init__(self, api: HfApi, tag: str, private: bool, dry_run: bool) -> None:
-        self.api, self.tag, self.private, self.dry_run = api, tag, private, dry_run
-        self.outcomes: list[Outcome] = []
-        self.stopped: HubError | None = None
+    Args:
+        api: the Hub.
+        staged: the repository.
+        private: make a new repository private.
+        dry_run: only compare it with the Hub.
+        stopped: an earlier error that all further requests would get, too.
 
-    def take(self, staged: Staged) -> None:
-        """Publish a repository unless it was skipped or has problems, and add its outcome."""
-        outcome = Outcome(staged.kind, staged.repo_id, "failed", self.tag, missing=staged.missing)
-        if staged.skipped:
-            outcome = replace(outcome, state="skipped", reason=staged.skipped)
-        elif staged.problems:
-            outcome = replace(outcome, reason="; ".join(staged.problems))
-        elif self.stopped is None or self.dry_run:
-            outcome = self._try(staged, outcome)
-        else:
-            outcome = replace(outcome, reason=NOT_TRIED)
-        self.outcomes.append(outcome)
-
-    def _try(self, staged: Staged, failed: Outcome) -> Outcome:
-        try:
-            if self.stopped:
-                raise self.stopped
-            return self._publish(staged)
-        except HubError as error:
-            self.stopped = error if error.stops else None
-            if self.dry_run:  # the local files can be listed without the Hub
-                reason = f"not compared with the Hub: {error}"
-                return replace(failed, state="to publish", files=tuple(_plan(staged.folder, {}, {})), reason=reason)
-            return replace(failed, reason=str(error))
-        except QabenchError as error:
-            return replace(failed, reason=str(error))
-
-    def _publish(self, staged: Staged) -> Outcome:
-        """Compare a repository with the Hub's; unless in a dry run, create it if needed, commit all changes and tag.
-
-        Nothing is sent if nothing changed. Large files that the Hub already has from an interrupted call are not sent
-        again. The commit is rejected if someone else has committed since the comparison.
-        """
-        api, repo_id, kind, tag = self.api, staged.repo_id, staged.kind, self.tag
-        with hub_errors(api):
-            remote = _read(api, repo_id, kind, tag)
-        files = tuple(_changes(staged, remote, tag, self.private))
-        outcome = Outcome(kind, repo_id, "unchanged", tag, files=files, missing=staged.missing)
-        if outcome.changes:
-            _check_card(api, staged)
-        elif remote and remote.tagged is not None:
-            return outcome
-        if self.dry_run:
-            return replace(outcome, state="to publish" if outcome.changes else "to tag")
-        with hub_errors(api):
-            if remote is None:
-                sdk = "gradio" if kind == "space" else None
-                api.create_repo(repo_id, repo_type=kind, private=self.private, space_sdk=sdk, exist_ok=True)
-                remote = _read(api, repo_id, kind, tag) or _Remote(None, self.private)
-            if not outcome.changes:
-                _set_tag(api, repo_id, kind, tag, remote.head)
-                return replace(outcome, state="tagged")
-            commit = _commit(api, staged, outcome, remote.head)
-            _set_tag(api, repo_id, kind, tag, commit)
-            return replace(outcome, state="published", commit=commit)
-
-    def collect(self, org: str) -> tuple[Collected | None, str | None]:
-        """Update the collection of the repositories on the Hub; return it, or the reason why there is none."""
-        if self.stopped:
-            return None, None if self.dry_run else NOT_TRIED
-        order: list[Item] = [("dataset", f"{org}/{name}") for name in benchmark_names()]
-        order += [("space", f"{org}/{name}") for name in metric_names()]
-        published = {(item.kind, item.repo_id) for item in self.outcomes if item.state not in ("failed", "skipped")}
-        try:
-            with hub_errors(self.api):
-                return _collect(self.api, org, order, published, self.private, self.dry_run), None
-        except HubError as error:
-            return None, None if self.dry_run else str(error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Remote:
-    """The content of a repository on the Hub.
-
-    Attributes:
-        head: the commit of the branch main, or None.
-        private: whether the repository is private.
-        files: the files of ``head`` by path.
-        manifest: the manifest that qabench published last, or None.
-        tagged: the files of the commit with the version's tag; None without such a tag.
+    Returns:
+        The outcome, and ``stopped`` or a new error of this kind.
     """
-
-    head: str | None
-    private: bool
-    files: dict[str, RepoFile] = field(default_factory=dict)
-    manifest: dict[str, Any] | None = None
-    tagged: dict[str, RepoFile] | None = None
-
-
-def _read(api: HfApi, repo_id: str, kind: Kind, tag: str) -> _Remote | None:
-    """Return the repository on the Hub; None if it does not exist or the token has no access."""
-    from huggingface_hub.errors import RepositoryNotFoundError
-    from huggingface_hub.hf_api import RepoFile
-
-    def files_at(revision: str) -> dict[str, RepoFile]:
-        tree = api.list_repo_tree(repo_id, repo_type=kind, revision=revision, recursive=True)
-        return {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-
+    outcome = Outcome(staged.kind, staged.repo_id, "failed", f"v{version()}", missing=staged.missing)
+    if staged.skipped:
+        return replace(outcome, state="skipped", reason=staged.skipped), stopped
+    if staged.problems:
+        return replace(outcome, reason="; ".join(staged.problems)), stopped
+    if stopped and not dry_run:
+        return replace(outcome, reason=NOT_TRIED), stopped
+    outcome = replace(outcome, files=digests(staged.folder, manifest=True))
     try:
-        info = api.repo_info(repo_id, repo_type=kind)
-    except RepositoryNotFoundError:
-        return None
-    if (head := getattr(info, "sha", None)) is None:
-        return _Remote(None, bool(info.private))
-    files = files_at(head)
-    manifest = _remote_manifest(api, repo_id, kind, head) if MANIFEST in files else None
-    commit = _tagged_commit(api, repo_id, kind, tag)
-    tagged = files if commit == head else files_at(commit) if commit else None
-    return _Remote(head, bool(info.private), files, manifest, tagged)
+        if stopped:
+            raise stopped
+        commit = _tagged_version(api, staged, outcome, private)
+        if commit:
+            return replace(outcome, state="unchanged", commit=commit), stopped
+        _check_card(api, staged)
+        if dry_run:
+            return replace(outcome, state="to publish"), stopped
+        return replace(outcome, state="published", commit=_upload(api, staged, outcome, private)), stopped
+    except HubError as error:
+        stopped = error if error.stops else None
+        if dry_run:
+            return replace(outcome, state="to publish", reason=f"not compared with the Hub: {error}"), stopped
+        return replace(outcome, reason=str(error)), stopped
+    except QabenchError as error:
+        return replace(outcome, reason=str(error)), stopped
 
 
-def _remote_manifest(api: HfApi, repo_id: str, kind: Kind, revision: str) -> dict[str, Any] | None:
-    with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:  # not into the user's cache
-        path = api.hf_hub_download(
-            repo_id, MANIFEST, repo_type=kind, revision=revision, cache_dir=folder, force_download=True
+def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str | None:
+    """Return the commit of the version's tag; None if the repository or the tag does not exist.
+
+    Raises:
+        QabenchError: the repository was not published by qabench, is public despite ``private``, or would lose
+            configs; or the tag has other content.
+    """
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
+    with hub_errors(api):
+        try:
+            info = api.repo_info(**repo)
+        except RepositoryNotFoundError:
+            return None
+        files = api.list_repo_files(**repo)
+        manifest = _remote_manifest(api, staged) if MANIFEST in files else None
+        commit = _tagged_commit(api, staged, outcome.tag)
+        tagged = _tree(api, staged, commit) if commit else {}
+    if manifest is None and set(files) - INITIAL[staged.kind]:
+        raise QabenchError(
+            f"the existing repository was not published by qabench (it contains {_few(sorted(files))}); it was "
+            "not changed. Use another --org, or rename that repository on the Hub"
         )
+    if private and not info.private:
+        raise QabenchError("it is public, but --private was given; first make it private in its settings on the Hub")
+    if commit:
+        paths = outcome.files
+        if differing := [path for path in paths if not _same_content(staged.folder / path, tagged.get(path))]:
+            raise QabenchError(
+                f"{outcome.tag} is published with other content: {_few(differing)}. A published version never "
+                "changes: increase the version of the package, unless the files differ only because of other versions "
+                f"of the libraries listed in {MANIFEST}"
+            )
+        return commit
+    local_manifest = json.loads((staged.folder / MANIFEST).read_text(encoding="utf-8"))
+    if lost := sorted(set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))):
+        raise QabenchError(
+            f"the Hub has configs whose data is missing here: {_few(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
+        )
+    return None
+
+
+def _upload(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str:
+    """Commit the files, delete those that qabench published earlier, set the version's tag, and return the commit.
+
+    The client sends no file that the Hub already has, and makes no commit without changes. Others' files are kept. The
+    commit is rejected if someone else commits at the same time.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
+    with hub_errors(api):
+        sdk = "gradio" if staged.kind == "space" else None
+        api.create_repo(**repo, private=private, space_sdk=sdk, exist_ok=True)
+        head = api.repo_info(**repo).sha
+        files = set(api.list_repo_files(**repo, revision=head))
+        manifest = _remote_manifest(api, staged) if MANIFEST in files else None
+        old = files & set((manifest or {}).get("files", ())) - set(outcome.files)
+        # Not upload_folder, which can make several commits for one folder.
+        commit = api.create_commit(
+            **repo,
+            operations=[
+                *(CommitOperationAdd(path, staged.folder / path) for path in outcome.files),
+                *(CommitOperationDelete(path, is_folder=False) for path in sorted(old)),
+            ],
+            parent_commit=head,
+            commit_message=f"qabench {version()}",
+        ).oid
+        api.create_tag(**repo, tag=outcome.tag, revision=commit)
+        # Read back: a proxy may answer 200 for a Hub that has not set it.
+        if (tagged := _tagged_commit(api, staged, outcome.tag)) != commit:
+            raise HubError(
+                f"{api.endpoint} confirmed the tag {outcome.tag} of {staged.repo_id}, but the tag names "
+                f"{'no commit' if tagged is None else f'the commit {tagged}'} instead of {commit}: check HF_ENDPOINT "
+                "and run the command again"
+            )
+    return str(commit)
+
+
+def _remote_manifest(api: HfApi, staged: Staged) -> dict[str, Any] | None:
+    """Return the manifest that qabench published last, or None if the file is not qabench's."""
+    with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:  # not into the user's cache
+        path = api.hf_hub_download(staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder)
         try:
             manifest = json_of(Path(path).read_bytes())
         except ValueError:
             return None
-    ours = isinstance(manifest, dict) and str(manifest.get("format")).startswith("qabench ")
-    return manifest if ours and isinstance(manifest.get("files"), dict) else None
+    is_ours = isinstance(manifest, dict) and str(manifest.get("format")).startswith("qabench ")
+    return manifest if is_ours else None
 
 
-def _changes(staged: Staged, remote: _Remote | None, tag: str, private: bool) -> list[FileChange]:
-    """Return the change that publishing makes to each file.
+def _tree(api: HfApi, staged: Staged, revision: str) -> dict[str, RepoFile]:
+    from huggingface_hub.hf_api import RepoFile
 
-    A version is published once. If its tag exists, the folder must equal the tagged content, and nothing changes; other
-    content needs another version. Files that others added to a repository of qabench are kept.
-
-    Raises:
-        QabenchError: the repository on the Hub was not published by qabench, or is public despite ``private``; the tag
-            has other content; or configs would be lost.
-    """
-    if remote is None:
-        return _plan(staged.folder, {}, {})
-    if remote.manifest is None and remote.files.keys() - INITIAL[staged.kind]:
-        raise QabenchError(
-            f"the existing repository was not published by qabench (it contains {_few(sorted(remote.files))}); it was "
-            "not changed. Use another --org, or rename that repository on the Hub"
-        )
-    if private and not remote.private:
-        raise QabenchError("it is public, but --private was given; first make it private in its settings on the Hub")
-    manifest = remote.manifest or {}
-    if remote.tagged is not None:
-        changes = _plan(staged.folder, remote.tagged, manifest)
-        if differing := [file.path for file in changes if file.change != "unchanged"]:
-            raise QabenchError(
-                f"{tag} is published with other content: {_few(differing)}. A published version never changes: "
-                "increase the version of the package, unless the files differ only because of other versions of the "
-                f"libraries listed in {MANIFEST}"
-            )
-        return changes
-    local_manifest = json.loads((staged.folder / MANIFEST).read_text(encoding="utf-8"))
-    if lost := sorted(set(manifest.get("configs", ())) - set(local_manifest.get("configs", ()))):
-        raise QabenchError(
-            f"the Hub has configs whose data is missing here: {_few(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
-        )
-    return _plan(staged.folder, remote.files, manifest)
+    tree = api.list_repo_tree(staged.repo_id, repo_type=staged.kind, revision=revision, recursive=True)
+    return {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
 
 
-def _plan(folder: Path, remote_files: Mapping[str, RepoFile], manifest: Mapping[str, Any]) -> list[FileChange]:
-    """Compare a folder with files on the Hub; of those that the folder lacks, only the manifest's are deleted."""
-    changes = []
-    local = digests(folder, manifest=True)
-    for path, digest in local.items():
-        if path not in remote_files:
-            changes.append(FileChange(path, "added", **digest))
-        elif _same_content(folder / path, remote_files[path]):
-            changes.append(FileChange(path, "unchanged", **digest))
-        else:
-            changes.append(FileChange(path, "changed", **digest))
-    gone = [path for path in manifest.get("files", {}) if path in remote_files and path not in local]
-    changes += [FileChange(path, "deleted") for path in gone]
-    return sorted(changes, key=lambda file: file.path)
-
-
-def _same_content(path: Path, file: RepoFile) -> bool:
+def _same_content(path: Path, file: RepoFile | None) -> bool:
     """Return whether a local file equals the Hub's, by the digest on the Hub: SHA-256 for LFS, else git's."""
+    if file is None:
+        return False
     data = path.read_bytes()
     if file.lfs:
         return hashlib.sha256(data).hexdigest() == file.lfs.sha256
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest() == file.blob_id
 
 
-def _commit(api: HfApi, staged: Staged, outcome: Outcome, parent: str | None) -> str:
-    """Make one commit with all changes and return its id."""
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-    operations: list[CommitOperationAdd | CommitOperationDelete] = []
-    for file in outcome.files:
-        if file.change == "deleted":
-            operations.append(CommitOperationDelete(file.path, is_folder=False))
-        elif file.change != "unchanged":
-            operations.append(CommitOperationAdd(file.path, staged.folder / file.path))
-    # Not upload_folder, which may make several commits for one folder.
-    commit = api.create_commit(
-        staged.repo_id,
-        operations,
-        repo_type=staged.kind,
-        parent_commit=parent,
-        commit_message=f"qabench {outcome.tag.removeprefix('v')}",
-    )
-    return str(commit.oid)
-
-
-def _set_tag(api: HfApi, repo_id: str, kind: Kind, tag: str, commit: str | None) -> None:
-    """Tag a commit, and read the tag back: a proxy may answer 200 for a Hub that has not set it."""
-    api.create_tag(repo_id, tag=tag, repo_type=kind, revision=commit)
-    if (tagged := _tagged_commit(api, repo_id, kind, tag)) != commit:
-        raise HubError(
-            f"{api.endpoint} confirmed the tag {tag} of {repo_id}, but the tag names "
-            f"{'no commit' if tagged is None else f'the commit {tagged}'} instead of {commit}: check HF_ENDPOINT and "
-            "run the command again"
-        )
-
-
-def _tagged_commit(api: HfApi, repo_id: str, kind: Kind, tag: str) -> str | None:
-    refs = api.list_repo_refs(repo_id, repo_type=kind)
+def _tagged_commit(api: HfApi, staged: Staged, tag: str) -> str | None:
+    refs = api.list_repo_refs(staged.repo_id, repo_type=staged.kind)
     return next((ref.target_commit for ref in refs.tags if ref.name == tag), None)
 
 
@@ -462,61 +366,26 @@ def _check_card(api: HfApi, staged: Staged) -> None:
             raise QabenchError(f"the Hub rejects the card: {error}") from None
 
 
-def _collect(
-    api: HfApi, org: str, order: Sequence[Item], published: Container[Item], private: bool, dry_run: bool
-) -> Collected | None:
-    """Add repositories to the organization's collection, which is created if it does not exist.
-
-    This project's items come first, in the given order; other items follow, with their notes. Nothing is removed.
-
-    Args:
-        api: huggingface_hub's client.
-        org: the organization.
-        order: everything that this project publishes, in the order of the collection.
-        published: the items to add if they are missing.
-        private: whether a new collection is private.
-        dry_run: change nothing, and return what would be done.
-
-    Returns:
-        The result; None if there is nothing to add.
-    """
-    slug = next((listed.slug for listed in api.list_collections(owner=org) if listed.title == COLLECTION), None)
-    collection = api.get_collection(slug) if slug else None  # the list contains only some of its items
-    present = [item for item, _ in _items(collection)] if collection else []
-    items = [item for item in order if item in published or item in present]
+def _collect(api: HfApi, org: str, outcomes: Sequence[Outcome], private: bool) -> str | None:
+    """Add the published repositories to the organization's collection, and return its name; None if it has none."""
+    items = [(outcome.kind, outcome.repo_id) for outcome in outcomes if outcome.state in ("published", "unchanged")]
     if not items:
         return None
-    if present[: len(items)] == items:
-        return Collected(slug, "unchanged", items)
-    if dry_run:
-        return Collected(slug, "to change" if slug else "to create", items)
-    if collection is None:
-        titles = [dataset_table(name).title for name in benchmark_names()]
-        about = f"{', '.join(titles[:-1])} and {titles[-1]}: data and official scores, by the qabench project."
+    slug = next((listed.slug for listed in api.list_collections(owner=org) if listed.title == COLLECTION), None)
+    if slug:
+        collection = api.get_collection(slug)  # the list contains only some of its items
+    else:
+        *titles, last = [dataset_table(name).title for name in benchmark_names()]
+        about = f"{', '.join(titles)} and {last}: data and official scores, by the qabench project."
         collection = api.create_collection(
             COLLECTION, namespace=org, description=about, private=private, exists_ok=True
         )
+    present = {(item.item_type, item.item_id) for item in collection.items}
     for kind, repo_id in items:
         if (kind, repo_id) not in present:
-            collection = api.add_collection_item(collection.slug, repo_id, kind, exists_ok=True)  # type: ignore[arg-type]
-    _reorder(api, collection, items)
-    return Collected(collection.slug, "changed" if slug else "created", items)
+            api.add_collection_item(collection.slug, repo_id, kind, exists_ok=True)
+    return collection.slug
 
 
-def _items(collection: Collection) -> list[tuple[Item, str]]:
-    """Return the items and their ids in the collection, in order."""
-    return [((item.item_type, item.item_id), item.item_object_id) for item in collection.items]
-
-
-def _reorder(api: HfApi, collection: Collection, items: Sequence[Item]) -> None:
-    present = _items(collection)
-    for position, item in enumerate(items):
-        if present[position][0] != item:
-            moved = next(entry for entry in present if entry[0] == item)
-            api.update_collection_item(collection.slug, moved[1], position=position)
-            present.remove(moved)
-            present.insert(position, moved)
-
-
-def _few(names: list[str]) -> str:
+def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -82,7 +82,7 @@ class Fault:
     ``drop_request_after``: the connection breaks after so many bytes of the request's content.
     ``drop_response_after``: the request takes effect, and the connection breaks after so many bytes of the answer's
     content (0: before the answer). ``shorten_to``: the answer claims to be complete and has so many bytes.
-    ``endless``: the "headers" or the "body" of the answer never end.
+    ``endless``: an answer that never ends, "silence", "slow" or "large".
     """
 
     match: str
@@ -282,12 +282,14 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.drop_response_after is not None:
             self._break()
 
-    def _send_endlessly(self, part: str) -> None:
-        """Send headers or a body, a little at a time, until the client goes away."""
+    def _send_endlessly(self, answer: str) -> None:
+        """Send nothing, a slow body or a large one, until the client goes away."""
+        parts = {"silence": b"", "slow": b"1,", "large": b"1," * 5000}
         with suppress(OSError):
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: " if part == "headers" else b"HTTP/1.1 200 OK\r\n\r\n[")
+            if answer != "silence":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n[")
             while True:
-                self.wfile.write(b"1" if part == "headers" else b"1," * 5000)
+                self.wfile.write(parts[answer])
                 time.sleep(0.02)
         self.close_connection = True
 
