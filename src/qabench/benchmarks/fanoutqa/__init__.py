@@ -149,12 +149,12 @@ class FanOutQA(Benchmark):
         options: dict[str, Any] = {"families": [name for name in ("acc", "rouge", "judge") if name in run.signatures]}
         if lemmatizer in ("auto", "spacy", "simplemma"):
             options["lemmatizer"] = lemmatizer
-        judge = run.arguments.get("judge")
+        judge = run.arguments.get("judge") or {}
         if "judge" in options["families"]:
             allowed = ("model", "base_url", "parameters", "llm_cache_key")
-            options["judge"] = {name: judge[name] for name in allowed if name in (judge or {})} | {"max_calls": 0}
+            options["judge"] = {name: judge[name] for name in allowed if name in judge} | {"max_calls": 0}
             # A log may not name a file to read.
-            options["judge_prompt"] = "qabench" if (judge or {}).get("prompt") == "qabench" else "auto"
+            options["judge_prompt"] = "qabench" if judge.get("prompt") == "qabench" else "auto"
         return options
 
     def rescored_prediction(self, record: Record) -> dict[str, Any]:

@@ -195,12 +195,12 @@ def felm_domains() -> Metric:
         domains: dict[str, list[SampleScore]] = {}
         for score in scores:
             domains.setdefault((score.sample_metadata or {})["row"]["domain"], []).append(score)
-        scores_by_domain = {domain: _total(of, "").scores() for domain, of in domains.items()}
+        scores_by_domain = {domain: _total(members, "").scores() for domain, members in domains.items()}
         return {
-            f"{domain}_{name}": score
+            f"{domain}_{name}": number
             for domain, by_name in scores_by_domain.items()
             for name in ("f1", "balanced_accuracy")
-            if (score := by_name[name]) is not None
+            if (number := by_name[name]) is not None
         }
 
     return value
