@@ -33,7 +33,7 @@ from qabench.stats.resampling import (
 CORRECTIONS = ("holm", "bh", "none")
 # Sums in another order differ in their last digits: differences up to this share of the largest count as equal.
 ROUNDING = 1e-9
-PAIRS_AT_ONCE = 64  # bounds the memory of swapped sums
+PAIRS_AT_ONCE = 512  # bounds the memory of swapped sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,14 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
     chosen = table.config(config)
     ((split, (path,)),) = chosen.splits.items()
     file_path = open_path(table.name, path)
-    rows = list(read_rows(file_path, chosen.name))
+    rows = _rows(file_path, chosen.name, file_path.stat().st_mtime_ns)
     return Questions(chosen.name, rows, file_digest(table.name, path), file_path, split != "test")
+
+
+@lru_cache(maxsize=1)
+def _rows(path: Path, config: str, modified: int) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a file, which is parsed once for all systems that are scored on it."""
+    return list(read_rows(path, config))
 
 
 def with_answers(questions: Questions) -> Questions:
