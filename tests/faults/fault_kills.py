@@ -18,10 +18,9 @@ from openai_server import OpenAIServer
 
 from qabench.errors import QabenchError
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.running import run_sync
 from qabench.loading_scripts import FOLDER
 from qabench.retrieval import BM25Index
 from qabench.sources import SourceFile, write_mirror
@@ -101,7 +100,7 @@ CALLS, IN_FLIGHT = 60, 6
 def judge_child(url: str, folder: Path) -> Child:
     def work() -> int:
         cache = ReplyCache(folder / "replies.sqlite")
-        client = ChatClient(Endpoint(url, "k"), cache, concurrency=IN_FLIGHT)
+        client = Caller(Endpoint(url, "k"), "m", concurrency=IN_FLIGHT).client(cache)
         outcomes = run_sync(client.complete([ChatRequest("m", (("user", str(i)),)) for i in range(CALLS)]))
         return int(any(outcome.reply is None or outcome.reply.text != f"r{i}" for i, outcome in enumerate(outcomes)))
 

@@ -23,10 +23,9 @@ from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.terminal import printable
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.running import run_sync
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.sources import SourceFile, local_path
@@ -211,7 +210,7 @@ def hostile_chat(chance: random.Random, folder: Path) -> str:
 def ask(server: RawServer, folder: Path, retries: int, timeout: float = TIMEOUT):  # type: ignore[no-untyped-def]
     cache = ReplyCache(folder / "replies.sqlite")
     endpoint = Endpoint(f"http://127.0.0.1:{server.port}/v1", KEY)
-    client = ChatClient(endpoint, cache, retries=retries, timeout=timeout, max_bytes=LIMIT)
+    client = Caller(endpoint, "m", retries=retries, timeout=timeout).client(cache)
     return run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
 
@@ -223,7 +222,7 @@ QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
 
 @contextmanager
 def wiki_at(server: RawServer, folder: Path, retry: Retry, timeout: float = TIMEOUT) -> Iterator[MediaWiki]:
-    client = HttpClient(retry=retry, seconds=timeout, max_bytes=LIMIT)
+    client = HttpClient(retry=retry, seconds=timeout)
     api = f"http://127.0.0.1:{server.port}/w/api.php"
     variables = {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0"}
     with mock.patch.dict(os.environ, variables):

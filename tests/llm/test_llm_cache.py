@@ -23,10 +23,9 @@ from hypothesis import strategies as st
 from openai_server import Fault, OpenAIServer
 
 from qabench.llm.cache import ReplyCache, clear, stored_replies
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Reply
-from qabench.llm.running import run_sync
 
 REQUEST = ChatRequest("m", (("system", "s"), ("user", "u")), {"temperature": 0, "seed": 1})
 URL = "http://a/v1"
@@ -134,7 +133,7 @@ def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
     pytest.importorskip("openai", reason="needs the extra judge")
     path = tmp_path / "replies.sqlite"
     with OpenAIServer() as server:
-        client = ChatClient(Endpoint(server.base_url, "k"), ReplyCache(path), concurrency=1)
+        client = Caller(Endpoint(server.base_url, "k"), "m", concurrency=1).client(ReplyCache(path))
 
         def reply(body: dict[str, Any]) -> str:
             if len(server.calls) == 5:
@@ -163,14 +162,14 @@ WORKER = """
 import sys
 from pathlib import Path
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, ChatClient
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.running import run_sync
+from qabench.llm.client import Caller, run_sync
 
 url, path, count = sys.argv[1:]
 requests = [ChatRequest("m", (("user", str(i)),)) for i in range(int(count))]
-client = ChatClient(Endpoint(url, "k"), ReplyCache(Path(path)), concurrency=8)
+client = Caller(Endpoint(url, "k"), "m", concurrency=8).client(ReplyCache(Path(path)))
 outcomes = run_sync(client.complete(requests))
 print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
 """
@@ -224,7 +223,7 @@ def test_equal_calls_of_processes_are_paid_once(server: OpenAIServer, tmp_path: 
 def test_the_cache_holds_no_key_and_no_prompt(server: OpenAIServer, tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     request = ChatRequest("m", (("user", "a private prompt"),))
-    run_sync(ChatClient(Endpoint(server.base_url, "sk-secret"), ReplyCache(path)).complete([request]))
+    run_sync(Caller(Endpoint(server.base_url, "sk-secret"), "m").client(ReplyCache(path)).complete([request]))
     assert json.loads(sqlite3_one(path, "SELECT reply FROM checked_replies"))["text"].endswith("C")
     content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"sk-secret" not in content and b"private prompt" not in content
@@ -240,7 +239,7 @@ def sqlite3_one(path: Path, query: str) -> str:
 
 def test_a_process_waits_for_another_one_of_the_same_judge(server: OpenAIServer, tmp_path: Path) -> None:
     path, requests = tmp_path / "replies.sqlite", [ChatRequest("m", (("user", str(i)),)) for i in range(5)]
-    client = ChatClient(Endpoint(server.base_url, "k"), ReplyCache(path))
+    client = Caller(Endpoint(server.base_url, "k"), "m").client(ReplyCache(path))
     waiting = threading.Event()
 
     async def both() -> list[Any]:
@@ -261,7 +260,9 @@ def test_a_process_waits_for_another_one_of_the_same_judge(server: OpenAIServer,
 
 
 def test_calls_of_one_process_share_its_turn(server: OpenAIServer, tmp_path: Path) -> None:
-    clients = [ChatClient(Endpoint(server.base_url, "k"), ReplyCache(tmp_path / "replies.sqlite")) for _ in range(4)]
+    clients = [
+        Caller(Endpoint(server.base_url, "k"), "m").client(ReplyCache(tmp_path / "replies.sqlite")) for _ in range(4)
+    ]
 
     async def all_at_once() -> None:
         server.reply = lambda body: (barrier.wait(60) and "C") or "C"

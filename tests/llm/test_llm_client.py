@@ -18,11 +18,10 @@ from openai_server import Fault, OpenAIServer, completion
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError, QabenchError
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, ChatClient, run_sync
 from qabench.llm.embeddings import ApiEncoder
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.llm.running import run_sync
 
 pytest.importorskip("openai", reason="needs the extra judge")
 
@@ -44,7 +43,7 @@ def requests_for(*texts: str, **parameters: Any) -> list[ChatRequest]:
 
 def client_for(server: OpenAIServer, tmp_path: Path, **options: Any) -> ChatClient:
     options.setdefault("retries", 3)
-    return ChatClient(Endpoint(server.base_url, "secret"), ReplyCache(tmp_path / "replies.sqlite"), **options)
+    return Caller(Endpoint(server.base_url, "secret"), "m", **options).client(ReplyCache(tmp_path / "replies.sqlite"))
 
 
 def complete(client: ChatClient, requests: list[ChatRequest]) -> list[Outcome]:
@@ -343,4 +342,4 @@ def test_keys_are_bound_to_hosts(server: OpenAIServer, tmp_path: Path, monkeypat
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ChatClient(Endpoint(OPENAI, "k"), **options)
+        Caller(Endpoint(OPENAI, "k"), "m", **options)

@@ -11,10 +11,9 @@ from chat_server import served_model
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for, plan_judging
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import resolve_endpoint
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.running import run_sync
 
 pytestmark = pytest.mark.integration
 
@@ -35,8 +34,8 @@ def test_concurrent_calls_get_their_own_replies(served: tuple[str, str], tmp_pat
         )
         for i in range(24)
     ]
-    alone = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "alone.sqlite"), concurrency=1)
-    together = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
+    alone = Caller(resolve_endpoint(base_url), "m", concurrency=1).client(ReplyCache(tmp_path / "alone.sqlite"))
+    together = Caller(resolve_endpoint(base_url), "m").client(ReplyCache(tmp_path / "together.sqlite"))
     one_by_one = run_sync(alone.complete(requests))
     outcomes = run_sync(together.complete(requests))
     assert together.calls == alone.calls == 24
@@ -47,7 +46,7 @@ def test_concurrent_calls_get_their_own_replies(served: tuple[str, str], tmp_pat
         assert outcome.reply.completion_tokens and outcome.reply.completion_tokens <= 12
         assert model in str(outcome.reply.model)
     assert together.completion_tokens == sum(o.reply.completion_tokens or 0 for o in outcomes if o.reply)
-    again = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "together.sqlite"))
+    again = Caller(resolve_endpoint(base_url), "m").client(ReplyCache(tmp_path / "together.sqlite"))
     assert [o.reply for o in run_sync(again.complete(requests))] == [o.reply for o in outcomes]
     assert again.calls == 0
 
@@ -70,7 +69,7 @@ def test_the_judge_scores_a_real_models_replies(served: tuple[str, str], cache: 
 
 def test_a_missing_model_is_reported_once(served: tuple[str, str], tmp_path: Path) -> None:
     base_url, _ = served
-    client = ChatClient(resolve_endpoint(base_url), ReplyCache(tmp_path / "x.sqlite"))
+    client = Caller(resolve_endpoint(base_url), "m").client(ReplyCache(tmp_path / "x.sqlite"))
     (outcome,) = run_sync(client.complete([ChatRequest("no/such-model", (("user", "q"),))]))
     assert outcome.reply is None
     assert outcome.reason and "HTTP 4" in outcome.reason

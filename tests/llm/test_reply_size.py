@@ -16,11 +16,9 @@ from openai_server import completion
 
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import ChatClient
+from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
-from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.llm.running import run_sync
-from qabench.llm.transport import limited_replies, max_reply_bytes
+from qabench.llm.exchange import ChatRequest, Outcome, limited_replies, max_reply_bytes
 from qabench.runs.probe import models_at
 
 pytest.importorskip("openai", reason="needs the extra judge")
@@ -80,11 +78,13 @@ def served() -> Iterator[Any]:
 
 
 @pytest.fixture
-def asked(served: Any, tmp_path: Path) -> Any:
+def asked(served: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "1")
+
     def ask(*arguments: Any, **headers: str) -> tuple[HugeServer, Outcome]:
         server, url = served(*arguments, **headers)
         cache = ReplyCache(tmp_path / "replies.sqlite")
-        client = ChatClient(Endpoint(url, "k"), cache, retries=0, max_bytes=MEBIBYTE)
+        client = Caller(Endpoint(url, "k"), "m", retries=0).client(cache)
         return server, run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
     return ask

@@ -171,8 +171,8 @@ def on_ray(ray: bool, address: str | None, workers: int | None = None) -> Abstra
 
 
 def prices(price_in: float | None, price_out: float | None) -> Any:
-    """The prices as ``qabench.llm.budget.Prices``, or None if they are not given."""
-    from qabench.llm.budget import Prices
+    """The prices as ``qabench.llm.client.Prices``, or None if they are not given."""
+    from qabench.llm.client import Prices
 
     if price_in is None and price_out is None:
         return None

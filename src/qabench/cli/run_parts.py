@@ -24,7 +24,7 @@ from qabench.io.terminal import write_line
 if TYPE_CHECKING:
     from qabench.benchmarks import Setting
     from qabench.evaluation import Evaluation
-    from qabench.llm.budget import Prices
+    from qabench.llm.client import Prices
     from qabench.runs.progress import Watch
 
 Options = Mapping[str, Any]
@@ -102,7 +102,7 @@ def plan(
 ) -> None:
     """Prints the estimated cost of a run."""
     _needs_inspect()
-    from qabench.llm.budget import ESTIMATE
+    from qabench.llm.client import ESTIMATE
     from qabench.runs.plan import plan_run
 
     with plain_warnings():

@@ -1,5 +1,5 @@
-"""Calls to language models by judges and evaluators: client, cache of replies, and budget.
+"""Calls to language models by judges and evaluators: endpoint, client, cache of replies, and cost.
 
-``client.ChatClient`` sends many ``exchange.ChatRequest`` at once to an ``endpoint.Endpoint`` and keeps every reply in
-``cache.ReplyCache``; ``running.run_sync`` calls it from synchronous code.
+``client.caller_for`` names a model at an ``endpoint.Endpoint``. Its client sends many ``exchange.ChatRequest`` at once
+and stores every reply in ``cache.ReplyCache``. ``client.run_sync`` calls it from synchronous code.
 """

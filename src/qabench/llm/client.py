@@ -3,84 +3,239 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import json
+import os
+import re
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.http import retry_after
-from qabench.llm.budget import Plan, Prices, plan_of, prompt_tokens, reply_tokens
+from qabench.io.terminal import printable
 from qabench.llm.cache import ReplyCache
-from qabench.llm.endpoint import Endpoint
-from qabench.llm.exchange import ChatRequest, Outcome, UnreadableReply, read_reply
-from qabench.llm.reasons import FATAL, reason_of
-from qabench.llm.transport import Send, limited, max_reply_bytes
+from qabench.llm.endpoint import Endpoint, resolve_endpoint
+from qabench.llm.exchange import ChatRequest, Outcome, Send, UnreadableReply, limited, max_reply_bytes, read_reply
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 SECONDS_BETWEEN_LOOKS = 0.2
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
 LONGEST_WAIT = 120.0  # seconds that a server can ask for, as in the openai package
-OWN_REASON = "x-qabench-reason"  # marks responses that ``_Calls`` makes, whose message is the whole reason
+OWN_REASON = "x-qabench-reason"  # marks responses of ``_guarded``, whose message is the whole reason
+RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
+# Wrong key, no credit, or unknown model: every further call would fail in the same way.
+FATAL = {401, 402, 404}
+LONGEST = 300  # characters of a server's message
+_NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
+_REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
+_UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
+BYTES_PER_TOKEN = 4
+TOKENS_PER_MESSAGE = 4
+EXPECTED_REPLY_TOKENS = 300
+ESTIMATE = (
+    f"tokens are estimated: {BYTES_PER_TOKEN} bytes of UTF-8 per token of the prompt, and {EXPECTED_REPLY_TOKENS} "
+    "tokens per reply (or the limit of the request if it is lower)"
+)
 
 
-class ChatClient:
-    """Sends requests to an endpoint concurrently, and stores every reply in a cache.
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices per million tokens, in any currency: of prompts (``input``) and of replies (``output``)."""
 
-    While this process calls a model of an endpoint, other processes wait, and then use its replies.
+    input: float
+    output: float
 
-    Args:
+    def __post_init__(self) -> None:
+        if not (self.input >= 0 and self.output >= 0):
+            raise InputError(f"the prices per million tokens are {self.input} and {self.output}; allowed: 0 or more")
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the cost of a number of tokens."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The calls that a run would make. Tokens are estimates (see ``ESTIMATE``).
+
+    Attributes:
+        calls: the number of requests that would be sent.
+        cached: the number of requests whose replies are in the cache.
+        prompt_tokens: estimated tokens of the prompts to be sent.
+        completion_tokens: estimated tokens of their replies.
+        cost: the estimated cost; None without prices.
+    """
+
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON data, including how tokens were estimated."""
+        return asdict(self) | {"estimate": ESTIMATE}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Calls made (with ``retried`` ones), replies taken from the cache, tokens, and the cost; None without prices."""
+
+    calls: int
+    retried: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the usage as JSON data; without ``cost`` if it is unknown."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A model at an endpoint, and the limits of calls to it.
+
+    Attributes:
         endpoint: see ``resolve_endpoint``.
-        cache: the cache of replies; default: the user's, shared by all processes.
+        model: the model's name at the endpoint.
         concurrency: the maximum number of calls in flight.
         retries: the maximum number of retries of a call that fails for a transient reason.
         timeout: seconds for one call, from sending to the last byte.
-        max_calls: the maximum number of calls, including retries.
-        max_bytes: the maximum size of a reply, checked while it is read; None for ``transport.max_reply_bytes``.
+        max_calls: the maximum number of calls of a client, including retries.
+        prices: for the cost; None if they are unknown.
+
+    Raises:
+        InputError: a limit is out of range.
+    """
+
+    endpoint: Endpoint
+    model: str
+    concurrency: int = 20
+    retries: int = 5
+    timeout: float = 120.0
+    max_calls: int | None = None
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or not self.timeout > 0:
+            raise InputError(f"concurrency is {self.concurrency} and timeout {self.timeout}; both must be above 0")
+        for name, value in (("retries", self.retries), ("max_calls", self.max_calls)):
+            if value is not None and value < 0:
+                raise InputError(f"{name} is {value}; it must be at least 0")
+
+    def client(self, cache: ReplyCache | None = None) -> ChatClient:
+        """Return a client with these limits and a cache of replies; None for the user's."""
+        return ChatClient(self, cache or ReplyCache())
+
+
+def caller_for(model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any) -> Caller:
+    """Return the caller of a model.
+
+    Args:
+        model: the model's name at the endpoint.
+        base_url: see ``resolve_endpoint``.
+        api_key: see ``resolve_endpoint``.
+        **limits: the other fields of ``Caller``; None means the default.
+
+    Raises:
+        InputError: no model is given, a limit is unknown or out of range, or the base URL is invalid.
+    """
+    names = list(Caller.__dataclass_fields__)[2:]
+    if unknown := set(limits) - set(names):
+        raise InputError(f"unknown limits {', '.join(sorted(unknown))}; allowed: {', '.join(names)}")
+    if not model:
+        raise InputError("no evaluator model was given: set model=...")
+    options = {name: value for name, value in limits.items() if value is not None}
+    return Caller(resolve_endpoint(base_url, api_key), model, **options)
+
+
+def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of a request: the defaults, updated with the user's. None as a value removes a parameter.
+
+    Raises:
+        InputError: a parameter is reserved for the client, or is not JSON data.
+    """
+    chosen = {name: value for name, value in {**defaults, **(parameters or {})}.items() if value is not None}
+    if reserved := RESERVED & set(chosen):
+        raise InputError(f"parameters must not contain {', '.join(sorted(reserved))}")
+    try:
+        json.dumps(chosen)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"parameters must be JSON data: {error}") from None
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The text of a reply, or the reason why it is missing; ``cut_off`` if the reply reached the token limit."""
+
+    text: str | None = None
+    reason: str | None = None
+    cut_off: bool = False
+
+
+def answered(outcome: Outcome) -> Answered:
+    """Return the text of an outcome, or the reason why it is missing. Refusals and empty replies count as missing."""
+    reply = outcome.reply
+    if reply is None:
+        return Answered(reason=outcome.reason or "no reply")
+    if reply.refusal or reply.finish_reason == "content_filter":
+        return Answered(reason=f"refused: {reply.refusal or reply.text or 'content filter'!r:.120}")
+    cut_off = reply.finish_reason == "length"
+    if not reply.text.strip():
+        return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
+    return Answered(reply.text, cut_off=cut_off)
+
+
+def models_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the models that the server reports, with their fingerprints."""
+    replies = [outcome.reply for outcome in outcomes if outcome.reply and outcome.reply.model]
+    return sorted({" ".join(filter(None, (reply.model, reply.fingerprint))) for reply in replies})
+
+
+class ChatClient:
+    """Sends requests to a model concurrently, and stores every reply in a cache.
+
+    While this process calls a model of an endpoint, other processes wait, and then use its replies.
 
     Attributes:
         calls: the number of calls made, including ``retried`` ones.
         prompt_tokens: tokens of the prompts of successful calls, as counted by the server, or else estimated.
         completion_tokens: tokens of their replies.
-
-    Raises:
-        InputError: an option is out of range.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        cache: ReplyCache | None = None,
-        *,
-        concurrency: int = 20,
-        retries: int = 5,
-        timeout: float = 120.0,
-        max_calls: int | None = None,
-        max_bytes: int | None = None,
-    ) -> None:
-        if concurrency < 1 or not timeout > 0:
-            raise InputError(f"concurrency is {concurrency} and timeout {timeout}; both must be above 0")
-        for name, value in (("retries", retries), ("max_calls", max_calls)):
-            if value is not None and value < 0:
-                raise InputError(f"{name} is {value}; it must be at least 0")
-        self.endpoint = endpoint
-        self.cache = cache or ReplyCache()
-        self.concurrency, self.retries, self.timeout, self.max_calls = concurrency, retries, timeout, max_calls
-        self.max_bytes = max_reply_bytes() if max_bytes is None else max_bytes
+    def __init__(self, caller: Caller, cache: ReplyCache) -> None:
+        self.caller, self.endpoint, self.cache = caller, caller.endpoint, cache
+        self.max_bytes = max_reply_bytes()
         self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
         self.fatal: str | None = None  # why no further call can succeed
         self.reached = False  # the server has answered a call, possibly with an error
 
-    def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
+    def plan(self, requests: Sequence[ChatRequest]) -> Plan:
         """Return the calls that ``complete`` would make, without making them."""
         by_key = self._by_key(requests)
         cached = self.cache.find(by_key)
         self.cache.close()
-        return plan_of([request for key, request in by_key.items() if key not in cached], len(cached), prices)
+        rest = [request for key, request in by_key.items() if key not in cached]
+        prompts, replies = sum(map(prompt_tokens, rest)), sum(map(reply_tokens, rest))
+        return Plan(len(rest), len(cached), prompts, replies, self._cost(prompts, replies))
+
+    def usage(self, outcomes: Sequence[Outcome]) -> Usage:
+        """Return the usage of all calls of this client, which had these outcomes."""
+        prompts, replies = self.prompt_tokens, self.completion_tokens
+        cached = sum(outcome.cached for outcome in outcomes)
+        return Usage(self.calls, self.retried, cached, prompts, replies, self._cost(prompts, replies))
 
     async def complete(self, requests: Sequence[ChatRequest], progress: Progress | None = None) -> list[Outcome]:
         """Return one outcome per request, in order. Equal requests are sent once.
@@ -119,6 +274,9 @@ class ChatClient:
     def _by_key(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatRequest]:
         return {request.key(self.endpoint.base_url): request for request in requests}
 
+    def _cost(self, prompts: int, replies: int) -> float | None:
+        return self.caller.prices.cost(prompts, replies) if self.caller.prices else None
+
     def _lock_path(self, model: str) -> Path:
         judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
         return self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
@@ -126,7 +284,7 @@ class ChatClient:
     async def _send(
         self, rest: dict[bytes, ChatRequest], outcomes: dict[bytes, Outcome], report: Callable[[], None]
     ) -> None:
-        slots = asyncio.Semaphore(self.concurrency)
+        slots = asyncio.Semaphore(self.caller.concurrency)
         async with self._openai_client() as session, asyncio.TaskGroup() as group:
 
             async def work(key: bytes, request: ChatRequest) -> None:
@@ -155,7 +313,7 @@ class ChatClient:
         import openai
 
         if isinstance(error, openai.APITimeoutError):
-            return f"no reply within {self.timeout:g} s"
+            return f"no reply within {self.caller.timeout:g} s"
         reason = reason_of(error)
         if not isinstance(error, openai.APIStatusError):
             return reason.text
@@ -174,50 +332,48 @@ class ChatClient:
             raise MissingExtra("calls to language models need openai: pip install 'qabench[judge]'") from None
         http: Any = DefaultAsyncHttpx2Client()
         # With a custom transport, httpx2 would ignore the environment's proxies.
-        http.send = _Calls(self, limited(http.send, self.max_bytes)).send
-        options = {"max_retries": self.retries, "timeout": self.timeout, "http_client": http}
+        http.send = self._guarded(limited(http.send, self.max_bytes))
+        options = {"max_retries": self.caller.retries, "timeout": self.caller.timeout, "http_client": http}
         return self.endpoint.openai_client(AsyncOpenAI, **options)
 
+    def _guarded(self, unguarded: Send) -> Send:
+        """Return a function that sends a call of the openai package: counts it, limits its time, and checks the reply.
 
-class _Calls:
-    """Sends each call of the openai package, retries included: counts it, limits its time, and checks the reply.
-
-    A response that is made here tells the package whether to retry.
-    """
-
-    def __init__(self, client: ChatClient, send: Send) -> None:
-        self.client, self._send = client, send
-
-    async def send(self, request: Any, **options: Any) -> Any:
+        A response that is made here tells the package whether to retry.
+        """
         import httpx2
 
-        client = self.client
-        if client.max_calls is not None and client.calls >= client.max_calls:
-            return _response(request, f"not sent: the limit of {client.max_calls} calls (max_calls) was reached")
-        if client.fatal:
-            return _response(request, f"not sent: the endpoint refuses all calls ({client.fatal})")
-        client.calls += 1
-        client.retried += request.headers.get("x-stainless-retry-count", "0") != "0"
-        try:
-            # httpx2's timeout applies to each read: a server that sends single bytes would never exceed it.
-            async with asyncio.timeout(client.timeout):
-                response = await self._send(request, **options)
-            client.reached = True
-            if response.status_code == 200:
-                read_reply(response.text, client.max_bytes)
-            elif (retry_after(response.headers.get("retry-after")) or 0) > LONGEST_WAIT or NO_CREDIT in response.text:
-                response.headers["x-should-retry"] = "false"
-        except TimeoutError as error:
-            raise httpx2.ReadTimeout(str(error), request=request) from error
-        except UnreadableReply as error:
-            return _response(request, str(error), retry=not error.too_large)
-        except httpx2.ConnectError as error:
-            reason = reason_of(error)
-            if client.reached or not reason.permanent:  # a server that has answered before may come back
-                raise
-            client.fatal = reason.text
-            return _response(request, reason.text)
-        return response
+        async def send(request: Any, **options: Any) -> Any:
+            if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
+                return _response(request, f"not sent: the limit of {self.calls} calls (max_calls) was reached")
+            if self.fatal:
+                return _response(request, f"not sent: the endpoint refuses all calls ({self.fatal})")
+            self.calls += 1
+            self.retried += request.headers.get("x-stainless-retry-count", "0") != "0"
+            try:
+                # httpx2's timeout applies to each read: a server that sends single bytes would never exceed it.
+                async with asyncio.timeout(self.caller.timeout):
+                    response = await unguarded(request, **options)
+                self.reached = True
+                if response.status_code == 200:
+                    read_reply(response.text, self.max_bytes)
+                elif (
+                    retry_after(response.headers.get("retry-after")) or 0
+                ) > LONGEST_WAIT or NO_CREDIT in response.text:
+                    response.headers["x-should-retry"] = "false"
+            except TimeoutError as error:
+                raise httpx2.ReadTimeout(str(error), request=request) from error
+            except UnreadableReply as error:
+                return _response(request, str(error), retry=not error.too_large)
+            except httpx2.ConnectError as error:
+                reason = reason_of(error)
+                if self.reached or not reason.permanent:  # a server that has answered before may come back
+                    raise
+                self.fatal = reason.text
+                return _response(request, reason.text)
+            return response
+
+        return send
 
 
 def _response(request: Any, reason: str, retry: bool = False) -> Any:
@@ -268,3 +424,124 @@ def _enter(path: Path) -> bool:
                 pass
         _turns[path] = (lock, users + 1)
         return True
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of ``work``, also inside a running event loop, as in notebooks.
+
+    Ctrl-C cancels it, waits for its cleanup, and raises KeyboardInterrupt.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    # An event loop cannot run inside another one in the same thread.
+    with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1, "qabench-llm") as thread:
+        task = loop.create_task(work)
+        try:
+            return thread.submit(loop.run_until_complete, task).result()
+        except KeyboardInterrupt:
+            loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+def prompt_tokens(request: ChatRequest) -> int:
+    """Return the estimated number of tokens of a prompt. Real tokenizers need a download and differ by model."""
+    sizes = [len(text.encode("utf-8", "replace")) for _, text in request.messages]
+    return sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
+
+
+def reply_tokens(request: ChatRequest) -> int:
+    """Return the estimated number of tokens of a reply."""
+    limits = [request.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    return min([EXPECTED_REPLY_TOKENS, *(limit for limit in limits if isinstance(limit, int))])
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a call failed.
+
+    Attributes:
+        cause: one line, the same for equal failures, so that they can be grouped.
+        permanent: whether all further calls would fail in the same way: a wrong key or model, or no server at the
+            address.
+        url: the address that was called, where the cause is the connection.
+    """
+
+    cause: str
+    permanent: bool = False
+    url: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the cause and the address."""
+        return f"{self.cause}: {self.url}" if self.url else self.cause
+
+
+def reason_of(error: BaseException) -> Reason:
+    """Return the reason for a failed call: its status and message, or the connection error that caused it."""
+    chain = list(_chain(error))
+    for link in chain:
+        if isinstance(status := getattr(link, "status_code", None), int):
+            message = next(filter(None, map(_of_body, chain)), "") or _message(link)
+            return Reason(f"HTTP {status}: {message}", status in FATAL)
+    url = next(filter(None, map(_url, chain)), None)
+    for link in chain:
+        number = getattr(link, "errno", None)
+        if isinstance(link, OSError) and isinstance(number, int):
+            refused = "connection refused" if number == errno.ECONNREFUSED else os.strerror(number)
+            return Reason(refused, number in _NOBODY_THERE, url)
+        if any(text in str(link) for text in _UNKNOWN_HOST):
+            return Reason("unknown host", True, url)
+        if _REFUSED.search(str(link)):
+            return Reason("connection refused", True, url)
+    if any("Timeout" in type(link).__name__ for link in chain):
+        return Reason("no reply in time", url=url)
+    last = chain[-1]
+    return Reason(_message(last) or type(last).__name__, url=url)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and its causes; the last attempt in place of tenacity's RetryError."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        attempt: Any = getattr(current, "last_attempt", None)
+        if attempt is not None:
+            current = attempt.exception()
+            continue
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+
+
+def _of_body(error: BaseException) -> str:
+    """Return what the body of an error response says: ``message``, ``detail``, ``error``, or "" if there is none."""
+    body = getattr(error, "body", None)
+    if isinstance(body, str):
+        return _line(next(filter(None, map(str.strip, body.splitlines())), ""))
+    for _ in range(4):  # {"error": {"message": ...}}, {"detail": [{"msg": ...}]}, {"error": "..."}
+        if isinstance(body, list):
+            body = body[0] if body else None
+        if isinstance(body, dict):
+            body = next((body[name] for name in ("message", "detail", "error", "msg") if body.get(name)), None)
+    return _line(body) if isinstance(body, str) else ""
+
+
+def _message(error: BaseException) -> str:
+    # Inspect's own message begins with the whole request.
+    text = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
+    first_line: str = next(filter(None, map(str.strip, str(text).splitlines())), "")
+    return _of_body(error) or _line(first_line)
+
+
+def _line(text: str) -> str:
+    return printable(" ".join(text.split()))[:LONGEST]
+
+
+def _url(error: BaseException) -> str | None:
+    try:
+        url = getattr(getattr(error, "request", None), "url", None)  # httpx raises if there is no request
+    except RuntimeError:
+        return None
+    return printable(str(url)) if url else None

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import MissingExtra, QabenchError
+from qabench.llm.client import reason_of
 from qabench.llm.endpoint import resolve_endpoint
-from qabench.llm.reasons import reason_of
 
 MODEL = "text-embedding-ada-002"
 BATCH = 256  # texts per call

@@ -13,7 +13,7 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.io.terminal import printable
-from qabench.llm.running import run_sync
+from qabench.llm.client import run_sync
 from qabench.runs.archive import check_archive, damaged_log
 from qabench.runs.rescoring import rescored
 

@@ -13,7 +13,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError
-from qabench.llm.budget import BYTES_PER_TOKEN, EXPECTED_REPLY_TOKENS, TOKENS_PER_MESSAGE, Plan, Prices
+from qabench.llm.client import BYTES_PER_TOKEN, EXPECTED_REPLY_TOKENS, TOKENS_PER_MESSAGE, Plan, Prices
 from qabench.runs.probe import plain
 from qabench.runs.task_options import check_task_options, task_options
 

@@ -15,9 +15,9 @@ from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.limits import json_of
 from qabench.io.terminal import printable
+from qabench.llm.client import reason_of
 from qabench.llm.endpoint import clean_url
-from qabench.llm.reasons import reason_of
-from qabench.llm.transport import limited_replies
+from qabench.llm.exchange import limited_replies
 from qabench.tasks.reply_cache import ADDRESSED
 
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY

@@ -14,7 +14,7 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.files import check_writable
 from qabench.llm.endpoint import clean_url
-from qabench.llm.transport import limited_replies
+from qabench.llm.exchange import limited_replies
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
 from qabench.runs.progress import Watch, watched_by
 from qabench.runs.task_options import check_task_options

@@ -12,7 +12,7 @@ from inspect_ai.model import ChatMessageAssistant
 from inspect_ai.solver import TaskState
 
 from qabench.errors import InputError, QabenchError
-from qabench.llm.reasons import reason_of
+from qabench.llm.client import reason_of
 from qabench.tasks.rejections import rejections
 
 _named: ContextVar[Mapping[str, Any]] = ContextVar("qabench_named_arguments")

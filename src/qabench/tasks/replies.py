@@ -19,7 +19,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef
 
-from qabench.llm.caller import Answered
+from qabench.llm.client import Answered
 from qabench.llm.exchange import SURROGATE
 from qabench.tasks.common import timeouts_fail
 from qabench.tasks.reply_cache import cache_argument, count_replies

@@ -13,7 +13,7 @@ from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, j
 from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, KINDS, SEGMENT_FILES, felm_prompts, numbered
 from qabench.benchmarks.felm.replies import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
-from qabench.llm.caller import Answered
+from qabench.llm.client import Answered
 
 LINKS = "https://a.example/moon\nhttps://a.example/space"
 CLAIMS = """Answer:

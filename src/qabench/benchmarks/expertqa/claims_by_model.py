@@ -15,12 +15,9 @@ from qabench.benchmarks.expertqa import official_prompts as official
 from qabench.benchmarks.expertqa.claims import answer_sentences, cited
 from qabench.benchmarks.expertqa.items import Item, answers_of
 from qabench.data.predictions import Predictions
-from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache
-from qabench.llm.caller import Caller, answered, caller_for
-from qabench.llm.client import Progress
+from qabench.llm.client import Caller, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.running import run_sync
 from qabench.prompts.template import Prompt
 
 PARAMETERS: Mapping[str, Any] = {"max_tokens": 200}  # and the API's default temperature
@@ -44,7 +41,7 @@ class ClaimSplitter:
 
 
 def claim_splitter(model: str, base_url: str | None = None, **limits: Any) -> ClaimSplitter:
-    """The splitter of a model at an endpoint; see ``qabench.llm.caller.caller_for`` for arguments and errors.
+    """The splitter of a model at an endpoint; see ``qabench.llm.client.caller_for`` for arguments and errors.
 
     Raises:
         SourceError: the authors' prompt is not available.
@@ -62,7 +59,7 @@ def plan_claims(
 ) -> Plan:
     """The calls that ``split_by_model`` would make, and their cost."""
     requests = [splitter.request(sentence) for *_, sentences in _answers(predictions, bing) for sentence in sentences]
-    return splitter.caller.client(cache).plan(requests, splitter.caller.prices)
+    return splitter.caller.client(cache).plan(requests)
 
 
 def split_by_model(

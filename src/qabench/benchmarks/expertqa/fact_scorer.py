@@ -21,7 +21,7 @@ from qabench.benchmarks.expertqa.fact_prompts import (
 )
 from qabench.benchmarks.expertqa.fact_sentences import Splitter, first_sentence, states_facts
 from qabench.errors import InputError, MissingExtra
-from qabench.llm.caller import Caller, caller_for, merged
+from qabench.llm.client import Caller, caller_for, merged
 from qabench.llm.exchange import ChatRequest
 from qabench.models.entailment import punkt
 from qabench.prompts.template import Prompt, check_fields, read_prompt

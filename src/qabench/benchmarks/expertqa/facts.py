@@ -16,12 +16,9 @@ from qabench.benchmarks.expertqa.fact_evidence import Find, found_for
 from qabench.benchmarks.expertqa.fact_scorer import FactScorer
 from qabench.benchmarks.expertqa.factscore import fact_score, reply_is_true
 from qabench.errors import InputError, QabenchError
-from qabench.llm.budget import Plan
 from qabench.llm.cache import ReplyCache
-from qabench.llm.caller import Answered, Usage, answered, models_of, usage_of
-from qabench.llm.client import ChatClient, Progress
+from qabench.llm.client import Answered, ChatClient, Plan, Progress, Usage, answered, models_of, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.llm.running import run_sync
 
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
 POSITION = ("row", "answer", "claim")
@@ -96,7 +93,7 @@ def score_facts(
         [dict(zip(POSITION, part.position, strict=True)) | {"reason": part.reason} for part in parts if part.reason],
         sum(part.claim["fact_score"] is not None for part in parts),
         scorer.signature(),
-        usage_of(scorer.caller, client, outcomes),
+        client.usage(outcomes),
         models_of(outcomes),
     )
 
@@ -114,7 +111,7 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: Rep
             atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
         evidences = _evidences(part.claim, atomic or (), {})
         requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic or (), evidences, strict=True)]
-    return scorer.caller.client(cache).plan(requests, scorer.caller.prices)
+    return scorer.caller.client(cache).plan(requests)
 
 
 def _parts(rows: list[dict[str, Any]]) -> list[_Part]:

@@ -26,12 +26,9 @@ from qabench.benchmarks.fanoutqa.verdicts import (
     read_judgment,
 )
 from qabench.errors import InputError
-from qabench.llm.budget import Plan, Prices
 from qabench.llm.cache import ReplyCache
-from qabench.llm.caller import Caller, Usage, caller_for, merged, models_of, usage_of
-from qabench.llm.client import Progress
+from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.llm.running import run_sync
 from qabench.prompts.template import Prompt
 
 MODEL = "gpt-4o-2024-11-20"
@@ -186,7 +183,7 @@ def plan_judging(
 ) -> Plan:
     """The calls that ``judge_answers`` would make, and their cost. Does not need a key or make calls."""
     requests = judge.requests(questions, references, predictions)
-    return judge.caller.client(cache).plan(list(requests.values()), judge.caller.prices)
+    return judge.caller.client(cache).plan(list(requests.values()))
 
 
 def judge_answers(
@@ -232,7 +229,7 @@ def judge_answers(
         score,
         absent=f"all {len(outcomes)} calls failed: {outcomes[0].reason}" if failed else None,
         shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
-        usage=usage_of(judge.caller, client, outcomes),
+        usage=client.usage(outcomes),
         models=tuple(models_of(outcomes)),
     )
 

@@ -24,7 +24,7 @@ from qabench.benchmarks.felm.prompts import (
 from qabench.benchmarks.felm.replies import REPLY_FORMATS, FelmClaim, on_segments, read_claims, read_reply
 from qabench.benchmarks.felm.scores import ResponseScore, of_readings
 from qabench.errors import InputError
-from qabench.llm.caller import Answered
+from qabench.llm.client import Answered
 
 PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 CONS_TEMPERATURE = 0.9

@@ -23,7 +23,7 @@ from qabench.benchmarks.felm.prompts import AUTO, DOMAINS
 from qabench.benchmarks.felm.replies import FelmClaim
 from qabench.benchmarks.felm.scores import Confusion
 from qabench.evaluation.official import deviations
-from qabench.llm.caller import Answered
+from qabench.llm.client import Answered
 from qabench.tasks.common import chosen, note_problem, sample, task_metadata
 from qabench.tasks.replies import answered, ask_model, asked_with, chat
 

@@ -92,7 +92,7 @@ def _by_model(
     from qabench.cli.output import print_table, progress_bar, warn
     from qabench.errors import InputError
     from qabench.io.tables import Table
-    from qabench.llm.budget import Prices
+    from qabench.llm.client import Prices
     from qabench.llm.endpoint import key_for_typed
 
     if not model:

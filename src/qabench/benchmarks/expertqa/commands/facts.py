@@ -14,7 +14,7 @@ from qabench.cli.options import AsJson, ConfigName
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.facts import FactScoreRun
     from qabench.benchmarks.expertqa.items import Item
-    from qabench.llm.budget import Plan
+    from qabench.llm.client import Plan
 
 SHOWN = 5  # claims without a score whose reasons are printed
 
@@ -73,7 +73,7 @@ def facts(
     from qabench.benchmarks.expertqa.items import as_row, read_items, write_items
     from qabench.cli.output import progress_bar, say, say_on_stderr
     from qabench.errors import InputError
-    from qabench.llm.budget import Prices
+    from qabench.llm.client import Prices
     from qabench.llm.endpoint import key_for_typed
 
     if (price_in is None) != (price_out is None):

@@ -140,7 +140,7 @@ def _print_plan(items: _Items, judge: Judge, as_json: bool) -> None:
     from qabench.benchmarks.fanoutqa.judge import plan_judging
     from qabench.cli.output import print_json, print_table
     from qabench.io.tables import Table
-    from qabench.llm.budget import ESTIMATE
+    from qabench.llm.client import ESTIMATE
 
     plan = plan_judging(items.questions, items.references, items.predictions, judge)
     endpoint = judge.caller.endpoint
