@@ -12,8 +12,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from qabench.data.pinned import SourceTable, load_table
+from qabench.data.sources import local_path
 from qabench.errors import InputError
-from qabench.sources import SourceTable, load_table, local_path
 
 FOLDER = Path(__file__).parent
 SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, not in the upstream repository

@@ -7,12 +7,12 @@ import warnings
 from typing import Any, TypeVar
 
 from qabench.errors import InputError, QabenchError
+from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.io.limits import TooLarge, json_of
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
 from qabench.retrieval.wiki.page import EPOCH, RETRY, PageMissing, WikiError, WikiPage, valid_id, wikipedia_url
-from qabench.sources.resolve import offline_variable
 
 T = TypeVar("T")
 ENGLISH_WIKIPEDIA = "https://en.wikipedia.org/w/api.php"

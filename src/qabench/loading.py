@@ -248,8 +248,8 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
 
 def _others_missing(dataset_builder: BenchmarkBuilder, names: Sequence[str]) -> bool:
     """Return whether a file of another split is neither in a mirror nor in the cache."""
+    from qabench.data.sources import available
     from qabench.loading_scripts import dataset_table, source_table
-    from qabench.sources import available
 
     table, sources = dataset_table(dataset_builder.BENCHMARK), source_table(dataset_builder.BENCHMARK)
     splits = table.config(dataset_builder.config.name).splits

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 import qabench.loading_scripts
 from qabench.cli.fetch import fetch
+from qabench.data.pinned import SourceTable
 from qabench.errors import InputError
-from qabench.sources import SourceTable
 
 GOOD, BAD, ABSENT = (make_source(path=f"data/{name}.json") for name in ("good", "bad", "absent"))
 TABLE = SourceTable("fanoutqa", (GOOD, BAD, ABSENT))
@@ -98,7 +98,7 @@ def test_mirror_then_check_it(tmp_path: Path) -> None:
 
 
 def test_import_is_cheap() -> None:
-    heavy = ("httpx2", "datasets", "filelock", "qabench.sources")
+    heavy = ("httpx2", "datasets", "filelock", "qabench.data.sources")
     code = f"import sys, qabench.cli.fetch; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

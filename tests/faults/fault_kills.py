@@ -16,6 +16,8 @@ from fault_harness import Campaign
 from http_fault_server import Fault, FaultServer
 from openai_server import OpenAIServer
 
+from qabench.data.pinned import SourceFile
+from qabench.data.sources import write_mirror
 from qabench.errors import QabenchError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, run_sync
@@ -23,7 +25,6 @@ from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
 from qabench.loading_scripts import FOLDER
 from qabench.retrieval import BM25Index
-from qabench.sources import SourceFile, write_mirror
 
 SAMPLE = FOLDER / "fanoutqa/sample"
 COMMIT = "0" * 40

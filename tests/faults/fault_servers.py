@@ -19,6 +19,9 @@ from fault_harness import Campaign
 from fault_kills import COMMIT
 from openai_server import completion
 
+from qabench.data import download as download_module
+from qabench.data.pinned import SourceFile
+from qabench.data.sources import local_path
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.terminal import printable
@@ -28,8 +31,6 @@ from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.mediawiki import MediaWiki
-from qabench.sources import SourceFile, local_path
-from qabench.sources import download as download_module
 
 KEY = "sk-hostile-0123456789"
 LIMIT = 1 << 20  # bytes of a reply or page

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 import qabench
 import qabench.hub.build as build_module
+from qabench.data.sources import find_local
 from qabench.errors import InputError, SourceUnavailable
 from qabench.hub.build import build
 from qabench.loading import builder
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table, source_table
-from qabench.sources import find_local
 
 Tree = dict[str, bytes]
 

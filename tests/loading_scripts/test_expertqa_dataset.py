@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 import qabench
 import qabench.loading_scripts as loading_scripts
+from qabench.data.pinned import SourceFile, SourceTable
 from qabench.data.rows import Row, read_json_lines
 from qabench.errors import DataError, InputError, SourceUnavailable
 from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.expertqa import parse, stats
-from qabench.sources import SourceFile, SourceTable
 
 REPO = "chaitanyamalaviya/ExpertQA"
 TABLE = loading_scripts.source_table("expertqa")

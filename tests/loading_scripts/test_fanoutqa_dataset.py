@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench import answers, loading_scripts
+from qabench.data.pinned import SourceFile, SourceTable
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
 from qabench.loading_scripts.fanoutqa.parse import read_rows
-from qabench.sources import SourceFile, SourceTable
 
 DATA = "zhudotexe/fanoutqa/fanoutqa/data"
 SAMPLE = json.loads((loading_scripts.FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))

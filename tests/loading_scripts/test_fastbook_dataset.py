@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qabench.data.pinned import SourceFile, SourceTable
 from qabench.data.rows import Row
 from qabench.errors import DataError, SourceUnavailable
 from qabench.loading import builder, load_dataset
 from qabench.loading_scripts import FOLDER, dataset_table
 from qabench.loading_scripts.fastbook.parse import chapter_text, parse_chapter, parse_qrels, parse_question
 from qabench.loading_scripts.fastbook.stats import tables
-from qabench.sources import SourceFile, SourceTable
 
 CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
 SAMPLE = FOLDER / "fastbook" / "sample"

@@ -18,12 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import qabench.loading_scripts as scripts
+from qabench.data.pinned import SourceFile, SourceTable
 from qabench.data.rows import Row
+from qabench.data.sources import find_local
 from qabench.errors import DataError, SourceUnavailable
 from qabench.loading import load_dataset
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES, FIELDS, parse_row, read_rows, to_source
 from qabench.loading_scripts.felm.stats import tables
-from qabench.sources import SourceFile, SourceTable, find_local
 
 FOLDER = Path(scripts.FOLDER / "felm")
 SAMPLE = FOLDER / "sample" / "all.jsonl"

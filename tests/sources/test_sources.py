@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pinned_files import COMMIT, CONTENT, blob_sha1, make_source, put
 
-from qabench import sources
+from qabench.data import pinned, sources
+from qabench.data.pinned import SourceFile, SourceTable
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
+from qabench.io.environment import offline_variable
 from qabench.loading_scripts import dataset_table
-from qabench.sources import SourceFile, SourceTable
-from qabench.sources import table as digest_module
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ("expertqa", "fanoutqa", "fastbook", "felm")
@@ -41,13 +41,13 @@ class TestTable:
     def test_reads_fields(self, tmp_path: Path) -> None:
         sha = "a" * 64
         path = self.write(tmp_path, {"path": "a/b.json", "sha256": sha, "size": 3, "lfs": True})
-        (file,) = sources.load_table(path, "felm")
+        (file,) = pinned.load_table(path, "felm")
         assert file == SourceFile("felm", "owner/repo", COMMIT, "a/b.json", "MIT", sha256=sha, size=3, lfs=True)
 
     @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a//b", "./a", "", "a\\..\\b", "C:/x", "a\nb", 3])
     def test_refuses_escaping_path(self, tmp_path: Path, path: object) -> None:
         with pytest.raises(DataError, match=r"sources\.json: files\[0\]: path is"):
-            sources.load_table(self.write(tmp_path, {"path": path, "sha256": "a" * 64}), "felm")
+            pinned.load_table(self.write(tmp_path, {"path": path, "sha256": "a" * 64}), "felm")
 
     @pytest.mark.parametrize(
         ("entry", "message"),
@@ -63,23 +63,23 @@ class TestTable:
     )
     def test_refuses_malformed_entry(self, tmp_path: Path, entry: dict[str, Any], message: str) -> None:
         with pytest.raises(DataError, match=message):
-            sources.load_table(self.write(tmp_path, entry), "felm")
+            pinned.load_table(self.write(tmp_path, entry), "felm")
 
     @pytest.mark.parametrize("head", [{"repo": "../x"}, {"repo": "a/.."}, {"commit": "main"}, {"license": None}])
     def test_refuses_malformed_head(self, tmp_path: Path, head: dict[str, Any]) -> None:
         with pytest.raises(DataError, match=next(iter(head))):
-            sources.load_table(self.write(tmp_path, {"path": "a", "sha256": "a" * 64}, **head), "felm")
+            pinned.load_table(self.write(tmp_path, {"path": "a", "sha256": "a" * 64}, **head), "felm")
 
     def test_refuses_path_listed_twice(self, tmp_path: Path) -> None:
         entry = {"path": "a", "sha256": "a" * 64}
         with pytest.raises(DataError, match=r"listed twice: \['a'\]"):
-            sources.load_table(self.write(tmp_path, entry, entry), "felm")
+            pinned.load_table(self.write(tmp_path, entry, entry), "felm")
 
     def test_unreadable_table_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "x.json").write_text("{")
         for name in ("x.json", "absent.json"):
             with pytest.raises(DataError, match=name):
-                sources.load_table(tmp_path / name, "felm")
+                pinned.load_table(tmp_path / name, "felm")
 
     def test_lookup_lists_near_matches(self) -> None:
         table = SourceTable("felm", (make_source(path="data/dev.json"), make_source(path="data/test.json")))
@@ -98,25 +98,24 @@ class TestDigest:
     def test_known_digests(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         path.write_bytes(b"hello\n")
-        got = sources.compute_digests(path)
-        assert got.size == 6
-        assert got.git_blob_sha1 == "ce013625030ba8dba906f756967f9e9ca394464a"  # what `git hash-object` prints
-        assert got.sha256 == "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+        assert pinned.content_digest(path, "git") == "ce013625030ba8dba906f756967f9e9ca394464a"  # of `git hash-object`
+        digest = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+        assert pinned.content_digest(path, "sha256") == digest
 
     @pytest.mark.parametrize("drop", ["git_blob_sha1", "sha256", "size"])
     def test_each_digest_alone_finds_a_flipped_byte(self, tmp_path: Path, drop: str) -> None:
         source, path = make_source(**{drop: None}), tmp_path / "x"
         path.write_bytes(CONTENT)
-        sources.verify(path, source)
+        pinned.verify(path, source)
         path.write_bytes(b"Q" + CONTENT[1:])
         with pytest.raises(DigestMismatch, match="expected"):
-            sources.verify(path, source)
+            pinned.verify(path, source)
 
     def test_message_names_file_expected_got_and_url(self, tmp_path: Path) -> None:
         source, path = make_source(), tmp_path / "x"
         path.write_bytes(b"no")
         with pytest.raises(DigestMismatch) as caught:
-            sources.verify(path, source)
+            pinned.verify(path, source)
         for part in (str(path), "fanoutqa: data/dev set.json", "size expected 16, got 2", source.url):
             assert part in str(caught.value)
 
@@ -124,21 +123,21 @@ class TestDigest:
         path = tmp_path / "x"
         path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
         with pytest.raises(DigestMismatch, match="git lfs pull"):
-            sources.verify(path, make_source(lfs=True, git_blob_sha1=None))
+            pinned.verify(path, make_source(lfs=True, git_blob_sha1=None))
 
     def test_repeated_use_does_not_hash_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "x"
         path.write_bytes(CONTENT)
-        monkeypatch.setattr(digest_module, "_SETTLED_NS", -1)
-        first = sources.compute_digests(path)
-        monkeypatch.setattr(hashlib, "sha256", lambda: pytest.fail("hashed again"))
-        assert sources.compute_digests(path) is first
+        monkeypatch.setattr(pinned, "_SETTLED_NS", -1)
+        digest = pinned.content_digest(path, "sha256")
+        monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
+        assert pinned.content_digest(path, "sha256") is digest
 
     def test_change_is_noticed_at_once(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         for content in (b"aaaa", b"bbbb", b"cccc"):
             path.write_bytes(content)
-            assert sources.compute_digests(path).git_blob_sha1 == blob_sha1(content)
+            assert pinned.content_digest(path, "git") == blob_sha1(content)
 
 
 class TestLocalPath:
@@ -201,7 +200,7 @@ class TestLocalPath:
     @pytest.mark.parametrize("value", ["", "0", "off", "no"])
     def test_other_values_do_not_mean_offline(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
         monkeypatch.setenv("QABENCH_OFFLINE", value)
-        assert sources.offline_variable() is None
+        assert offline_variable() is None
 
 
 class TestManyFiles:
@@ -237,7 +236,7 @@ class TestManyFiles:
 
 def test_import_is_cheap() -> None:
     heavy = ("httpx2", "filelock", "platformdirs", "rich", "datasets")
-    code = f"import sys, qabench.sources; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, qabench.data.sources; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.strip() == "[]"
 
@@ -245,19 +244,19 @@ def test_import_is_cheap() -> None:
 class TestShippedTables:
     @pytest.mark.parametrize("benchmark", BENCHMARKS)
     def test_table_loads(self, benchmark: str) -> None:
-        table = sources.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
+        table = pinned.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
         needed = {file for config in dataset_table(benchmark).configs.values() for file in config.files}
         assert needed and needed <= {file.path for file in table}
         assert all(file.sha256 or file.git_blob_sha1 for file in table)
 
     def test_lfs_content_is_pinned_not_its_pointer(self) -> None:
-        table = sources.load_table(ROOT / "loading_scripts/expertqa/sources.json", "expertqa")
+        table = pinned.load_table(ROOT / "loading_scripts/expertqa/sources.json", "expertqa")
         (file,) = [file for file in table if file.lfs]
         assert file.size == 298_334_581 and file.git_blob_sha1 is None and "/media/" in file.url
 
     @pytest.mark.parametrize("benchmark", BENCHMARKS)
     def test_real_files_verify(self, benchmark: str, real_mirror: Path) -> None:
-        table = sources.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
+        table = pinned.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
         results = [result for result in sources.check(table, directory=real_mirror) if result.state != "missing"]
         if not results:
             pytest.skip(f"QABENCH_MIRROR has no file of {benchmark}")

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from http_fault_server import Fault, FaultServer
 
-from qabench import sources
+from qabench.data import download as download_module
+from qabench.data import sources
+from qabench.data.pinned import SourceFile
 from qabench.errors import DigestMismatch, SourceError, SourceUnavailable
 from qabench.io.http import Retry
-from qabench.sources import SourceFile
-from qabench.sources import download as download_module
 
 CONTENT = random.Random(7).randbytes(300_000)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -31,7 +31,8 @@ UNSIZED = replace(SOURCE, size=None)
 
 WAIT = Retry.wait
 IN_A_PROCESS = f"""
-from qabench.sources import SourceFile, local_path
+from qabench.data.pinned import SourceFile
+from qabench.data.sources import local_path
 print(local_path(SourceFile("felm", "owner/repo", "{COMMIT}", "data/dev set.json", "MIT",
                             sha256="{SOURCE.sha256}", size={SOURCE.size})))
 """

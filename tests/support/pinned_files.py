@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from qabench.sources import SourceFile
+from qabench.data.pinned import SourceFile
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONTENT = b"question\nanswer\n"

@@ -85,8 +85,8 @@ class Need:
 
     def missing(self, benchmark: str) -> list[str]:
         """Return the packages, files and variables that are missing on this machine."""
+        from qabench.data.sources import available
         from qabench.loading_scripts import source_table
-        from qabench.sources import available
 
         packages = [name for name in self.packages if find_spec(name) is None]
         files = [path for path in self.files if not available(source_table(benchmark)[path])]

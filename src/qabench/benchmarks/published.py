@@ -7,13 +7,13 @@ from functools import cache
 from itertools import groupby
 
 from qabench.benchmarks import benchmark
+from qabench.data.sources import available
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.scores import Score
 from qabench.evaluation.signature import parse
 from qabench.loading_scripts import dataset_table, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
-from qabench.sources import available
 
 FROM_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 

@@ -13,7 +13,9 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.sources import FileResult, Progress, SourceFile
+    from qabench.data.download import Progress
+    from qabench.data.pinned import SourceFile
+    from qabench.data.sources import FileResult
 
 
 def fetch(
@@ -38,8 +40,8 @@ def fetch(
 
     Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong usage.
     """
-    from qabench import sources
     from qabench.cli.output import print_json
+    from qabench.data import sources
 
     files = _select(benchmarks or [], config or [])
     if check:

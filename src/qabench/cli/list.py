@@ -11,10 +11,10 @@ import typer
 def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
     """List benchmarks with their configs, and metrics."""
     from qabench.cli.output import print_json, print_table
+    from qabench.data.sources import available
     from qabench.io.tables import Table
     from qabench.loading_scripts import benchmark_names, dataset_table, source_table
     from qabench.metrics import metric_names
-    from qabench.sources import available
 
     rows = []
     for name in benchmark_names():

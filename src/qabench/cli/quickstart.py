@@ -81,8 +81,8 @@ def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
 
 def _next_commands(config: str) -> list[tuple[str, str]]:
     """Return commands to try next, except those that are already done."""
+    from qabench.data.sources import available
     from qabench.loading_scripts import dataset_table, source_table
-    from qabench.sources import available
 
     files = dataset_table(BENCHMARK).config("dev").files
     here = all(available(source_table(BENCHMARK)[file]) for file in files)

@@ -144,6 +144,14 @@ def environment() -> dict[str, Any]:
     }
 
 
+def offline_variable() -> str | None:
+    """Return the environment variable that forbids network access (set to 1, on, yes or true), or None."""
+    for name in ("QABENCH_OFFLINE", "HF_HUB_OFFLINE"):
+        if os.environ.get(name, "").strip().lower() in {"1", "on", "yes", "true"}:
+            return name
+    return None
+
+
 def folder_size(folder: Path) -> int:
     """Return the bytes of all files in a folder; 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

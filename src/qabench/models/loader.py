@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, QabenchError
+from qabench.io.environment import offline_variable
 from qabench.io.workers import cluster
-from qabench.sources.resolve import offline_variable
 
 WEIGHTS = ("*.safetensors", "*.bin")
 DTYPES = ("float32", "bfloat16", "float16")

@@ -12,10 +12,10 @@ from functools import cache
 
 from qabench.benchmarks.expertqa import autoais, factscore
 from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.data.sources import available
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.evaluation.signature import digest
 from qabench.loading_scripts import dataset_table, file_digest, source_table
-from qabench.sources import available
 
 LABELER = "google/t5_xxl_true_nli_mixture"
 FACT_JUDGE, ATOMIC_MODEL = "gpt-3.5-turbo", "text-davinci-003"

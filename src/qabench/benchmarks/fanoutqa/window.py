@@ -19,7 +19,7 @@ from inspect_ai.model._model import active_model
 
 from qabench.benchmarks.fanoutqa.official import AS_KANI
 from qabench.errors import InputError, MissingExtra
-from qabench.sources.resolve import offline_variable
+from qabench.io.environment import offline_variable
 
 TEMPLATE_TOKENS = 64
 """Tokens reserved for the chat template: its markers, and the system prompt that some templates add."""

@@ -10,6 +10,7 @@ from typing import Any
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
+from qabench.data.pinned import content_digest
 from qabench.data.predictions import (
     NO_PREDICTION,
     BadLine,
@@ -28,7 +29,6 @@ from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import parse_question
 from qabench.loading_scripts.fastbook.read import read_questions
-from qabench.sources import compute_digests
 from qabench.stats import bootstrap_mean
 from qabench.text.rouge import rouge
 
@@ -63,8 +63,8 @@ def load_questions(config: str | None = None, path: Path | None = None) -> Quest
         SourceError: the data is not available.
     """
     if path is not None:
-        digests = compute_digests(path, git_blob_sha1=False)
-        return Questions("custom", list(map(parse_question, read_questions(path))), (digests.sha256 or "")[:12])
+        digest = content_digest(path, "sha256")
+        return Questions("custom", list(map(parse_question, read_questions(path))), digest[:12])
     name = config or CONFIGS[0]
     if name not in CONFIGS:
         raise InputError(f"fastbook has no questions in {name!r}; allowed: {', '.join(CONFIGS)}")

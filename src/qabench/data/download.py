@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from qabench.data.pinned import SourceFile, find_mismatch, verify
 from qabench.errors import DigestMismatch, SourceError
 from qabench.io.http import HttpClient, HttpError, Retry, check_status
-from qabench.sources.table import SourceFile, find_mismatch, verify
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from qabench.errors import DataError, DigestMismatch, InputError
@@ -163,27 +163,17 @@ def _require_inside(path: object) -> None:
         raise ValueError(f"path is {path!r}; it must be relative to the repository's root, with '/' and without '..'")
 
 
-_CHUNK = 1 << 20
 # A second change within one tick of the file system's clock does not change the timestamps, so the digests of a file
 # that has just changed are not cached.
 _SETTLED_NS = 100_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-@dataclass(frozen=True)
-class Digests:
-    """Size in bytes and the requested digests (lowercase hex; None if not requested)."""
-
-    size: int
-    git_blob_sha1: str | None = None
-    sha256: str | None = None
+_memo: dict[tuple[str | int, ...], str] = {}
 
 
-_memo: dict[tuple[str | int | bool, ...], Digests] = {}
-
-
-def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = True) -> Digests:
-    """Return the digests of the file at ``path``, in one pass over its content.
+def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
+    """Return a digest of a file's content as lowercase hex.
 
     Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is cached in this process as long
     as the file's size, inode and timestamps do not change.
@@ -194,22 +184,16 @@ def compute_digests(path: Path, *, git_blob_sha1: bool = True, sha256: bool = Tr
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
         stamps = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev)
-        key = (os.path.abspath(path), *stamps, git_blob_sha1, sha256)
+        key = (os.path.abspath(path), *stamps, algorithm)
         if key in _memo:
             return _memo[key]
         settled = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > _SETTLED_NS
-        blob = hashlib.sha1(b"blob %d\0" % stat.st_size, usedforsecurity=False) if git_blob_sha1 else None
-        content = hashlib.sha256() if sha256 else None
-        size = 0
-        while chunk := file.read(_CHUNK):
-            size += len(chunk)
-            for digest in (blob, content):
-                if digest is not None:
-                    digest.update(chunk)
-    result = Digests(size, blob.hexdigest() if blob else None, content.hexdigest() if content else None)
+        head = b"blob %d\0" % stat.st_size
+        new = hashlib.sha256 if algorithm == "sha256" else lambda: hashlib.sha1(head, usedforsecurity=False)
+        digest = hashlib.file_digest(file, new).hexdigest()
     if settled:
-        _memo[key] = result
-    return result
+        _memo[key] = digest
+    return digest
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
@@ -223,12 +207,12 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
     size = path.stat().st_size
     if source.size is not None and size != source.size:
         return f"size expected {source.size}, got {size} bytes{_pointer_hint(path)}"
-    got = compute_digests(path, git_blob_sha1=source.git_blob_sha1 is not None, sha256=source.sha256 is not None)
-    checks = (
-        ("SHA-256", source.sha256, got.sha256),
-        ("git blob SHA-1", source.git_blob_sha1, got.git_blob_sha1),
+    checks: tuple[tuple[str, str | None, Literal["sha256", "git"]], ...] = (
+        ("SHA-256", source.sha256, "sha256"),
+        ("git blob SHA-1", source.git_blob_sha1, "git"),
     )
-    wrong = [f"{name} expected {pinned}, got {actual}" for name, pinned, actual in checks if pinned != actual]
+    digests = [(name, pinned, content_digest(path, algorithm)) for name, pinned, algorithm in checks if pinned]
+    wrong = [f"{name} expected {pinned}, got {actual}" for name, pinned, actual in digests if pinned != actual]
     return "; ".join(wrong) + _pointer_hint(path) if wrong else None
 
 

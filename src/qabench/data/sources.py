@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from qabench.data.download import DownloadFailed, Progress, download, request_url
+from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, QabenchError, SourceError, SourceUnavailable
+from qabench.io.environment import offline_variable
 from qabench.io.files import cache_dir, replacing, sweep
-from qabench.sources.download import DownloadFailed, Progress, download, request_url
-from qabench.sources.table import SourceFile, find_mismatch, mismatch_error
 
 Where = Literal["mirror", "cache"]
-
-_OFFLINE_VARIABLES = ("QABENCH_OFFLINE", "HF_HUB_OFFLINE")
 
 
 class NotProvided(SourceUnavailable):
@@ -35,14 +34,6 @@ def mirror_dirs() -> list[Path]:
     """Return the folders in QABENCH_MIRROR (joined with os.pathsep), as absolute paths, whether they exist or not."""
     named = os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)
     return [Path(folder).expanduser().absolute() for folder in named if folder]
-
-
-def offline_variable() -> str | None:
-    """Return the environment variable that forbids network access (set to 1, on, yes or true), or None."""
-    for name in _OFFLINE_VARIABLES:
-        if os.environ.get(name, "").strip().lower() in {"1", "on", "yes", "true"}:
-            return name
-    return None
 
 
 def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tuple[Where, Path] | None:
