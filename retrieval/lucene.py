@@ -55,11 +55,11 @@ class LuceneIndex:
         self._searcher, self._size = in_java(self._open, k1, b)
 
     def __len__(self) -> int:
-        """The number of documents."""
+        """Return the number of documents."""
         return self._size
 
     def search(self, query: str, k: int = 10) -> DocumentHits:
-        """The k best documents for a query, best first; none if no document contains a term of it.
+        """Return the k best documents for a query, best first; none if no document contains a term of it.
 
         Raises:
             InputError: the query is not a string, k is below 1, or a document has no stored text.
@@ -69,7 +69,7 @@ class LuceneIndex:
         return in_java(self._search, query, min(checked_k(k), max(self._size, 1)))
 
     def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
-        """``search`` for each query."""
+        """Call ``search`` for each query."""
         return [self.search(query, k) for query in checked_queries(queries)]
 
     def _open(self, k1: float, b: float) -> tuple[Any, int]:
@@ -88,10 +88,10 @@ class LuceneIndex:
             if size:
                 self._document(searcher.doc(0))
         except jnius.JavaException as error:
-            said = _said(error)
-            known = (advice for part, advice in OTHER_VERSIONS.items() if part in said)
+            message = _message(error)
+            known = (advice for part, advice in OTHER_VERSIONS.items() if part in message)
             raise InputError(
-                f"{self.folder} cannot be opened as a Lucene index: {next(known, said + '; build it again')}"
+                f"{self.folder} cannot be opened as a Lucene index: {next(known, message + '; build it again')}"
             ) from None
         return searcher, size
 
@@ -102,27 +102,27 @@ class LuceneIndex:
             documents = [self._document(self._searcher.doc(hit.lucene_docid)) for hit in hits]
             return DocumentHits(documents, [float(hit.score) for hit in hits])
         except jnius.JavaException as error:
-            raise QabenchError(f"Lucene could not search {self.folder} for {query!r:.80}: {_said(error)}") from None
+            raise QabenchError(f"Lucene could not search {self.folder} for {query!r:.80}: {_message(error)}") from None
 
     def _document(self, stored: Any) -> Document:
-        """A document from Lucene's stored fields."""
+        """Return a document from Lucene's stored fields."""
         id, raw, contents = (stored.get(name) for name in ("id", "raw", "contents"))
         of_id, of_raw = _object(id), _object(raw)
         text = {"text": raw} if raw is not None and of_raw is None else {}
         stored_contents = {} if contents is None else {"contents": contents}
         fields = stored_contents | (of_id or {}) | (of_raw or {}) | text
-        found = document_of(fields, str((of_id or {}).get("id", id)))
-        if found is None:
+        document = document_of(fields, str((of_id or {}).get("id", id)))
+        if document is None:
             names = ", ".join(of_raw or ()) or "none"
             raise InputError(
                 f"the document {id!r:.80} in {self.folder} has no stored text: expected {' or '.join(TEXTS)} in its "
                 f"JSON (found: {names}); build the index with -storeRaw or -storeContents"
             )
-        return found
+        return document
 
 
 def _commit(folder: Path) -> str:
-    """A digest of the file that lists the segments of the index: it changes with every change of the index."""
+    """Return a digest of the file that lists the segments of the index: it changes with every change of the index."""
     commits = [path for path in folder.glob("segments_*") if path.is_file()]
     if not commits and (folder / "index.json").exists():
         raise InputError(f"{folder} is not a Lucene index; {REBUILD}")
@@ -136,16 +136,16 @@ def _commit(folder: Path) -> str:
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    """A JSON object; None if the text is not one."""
+    """Parse a JSON object; return None if the text is not one."""
     if text is None or not text.lstrip().startswith("{"):
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
-def _said(error: Any) -> str:
+def _message(error: Any) -> str:
     kind = (error.classname or "").rpartition(".")[2]
     return f"{kind}: {error.innermessage}" if kind else str(error).partition("\n")[0]

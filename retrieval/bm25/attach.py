@@ -18,22 +18,22 @@ class AttachedIndex(BaseIndex):
         self.index = index
 
     def search(self, query: str, k: int = 10, **kwargs: Any) -> SearchResults:
-        """The scores and positions of the k best rows; ``mask`` and ``where`` as for ``BM25Index.search``."""
+        """Return the scores and positions of the k best rows; ``mask`` and ``where`` as for ``BM25Index.search``."""
         hits = self.index.search(query, k, **kwargs)
         return SearchResults(hits.scores, hits.positions)
 
     def search_batch(self, queries: Sequence[str], k: int = 10, **kwargs: Any) -> BatchedSearchResults:
-        """``search`` for each query."""
-        found = self.index.search_batch(queries, k, **kwargs)
-        return BatchedSearchResults([hits.scores for hits in found], [hits.positions for hits in found])
+        """Call ``search`` for each query."""
+        batch = self.index.search_batch(queries, k, **kwargs)
+        return BatchedSearchResults([hits.scores for hits in batch], [hits.positions for hits in batch])
 
     def save(self, file: Any) -> None:
-        """See ``BM25Index.save``."""
+        """Write the index to a file; see ``BM25Index.save``."""
         self.index.save(file)
 
     @classmethod
     def load(cls, file: Any) -> AttachedIndex:
-        """See ``BM25Index.load``."""
+        """Open a saved index; see ``BM25Index.load``."""
         return cls(BM25Index.load(file))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
@@ -47,7 +47,7 @@ def add_bm25_index(
     index: BM25Index | None = None,
     **options: Any,
 ) -> Any:
-    """Attaches a BM25 index to a dataset, like ``add_faiss_index`` for vectors.
+    """Attach a BM25 index to a dataset, like ``add_faiss_index`` for vectors.
 
     ``dataset.search(name, query, k)``, ``search_batch``, ``get_nearest_examples`` and ``get_nearest_examples_batch``
     then work, also with ``mask=`` and ``where=``. ``drop_index(name)`` removes the index; ``datasets`` requires this

@@ -8,8 +8,8 @@ term is ``times * (weight - base)``, where the query has the term ``times`` time
 negative idf are scored exhaustively) and at most ``times * highest``.
 
 **Frequent terms** are in at least one of 32 documents. Their postings are hardly read: one byte per document, computed
-when a query first has the term, says that the gain is at most ``low + byte * step`` and at least one ``step`` lower.
-``most``, the sum of ``low + 255 * step`` over the query's frequent terms, bounds what they add to any document.
+when a query first has the term, says that the gain is at most ``byte * step`` and at least one ``step`` lower.
+``most``, the sum of ``255 * step`` over the query's frequent terms, bounds what they add to any document.
 
 **Rare terms** are read by descending gain. ``sums`` are the gains so far, and ``left[i]`` is the most that the terms
 from the i-th on and the frequent terms can add. Three bounds decide:
@@ -88,7 +88,6 @@ class Index(NamedTuple):
     Attributes:
         rows: the row of each term in ``values``; negative: none.
         values: one byte for each row and document.
-        lows: the lowest gain of each row.
         steps: the difference of gains that is one unit of ``values``.
         places: for each row and 64 documents, the place in the postings of the first one that has the term, and one
             bit per document: whether it has the term.
@@ -101,7 +100,6 @@ class Index(NamedTuple):
     highest: Floats
     rows: Array
     values: Array
-    lows: Floats
     steps: Floats
     places: Array
 
@@ -117,7 +115,6 @@ class Query(NamedTuple):
         rare: the places of the rare terms with a gain, highest gain first.
         rows: the rows of the frequent terms, the one with the widest range of gains first.
         steps: the step of each of these rows, times how often the query has the term.
-        low: the sum of the lows of these rows, likewise.
         step: the sum of the steps.
         most: the most that all frequent terms can add to a document's gain.
         allowed: the documents that may be returned; an array of length 0 allows all.
@@ -130,7 +127,6 @@ class Query(NamedTuple):
     rare: Array
     rows: Array
     steps: Floats
-    low: float
     step: float
     most: float
     allowed: Mask
@@ -206,7 +202,7 @@ def _query(index: Index, terms: Array, allowed: Mask) -> tuple[Query, int]:
     gains = times * index.highest[distinct]
     rare, rows = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     steps = np.empty(size)
-    count, missing, low = 0, 0, 0.0
+    count, missing = 0, 0
     for place in range(size):
         row = index.rows[distinct[place]]
         if row >= 0:
@@ -216,7 +212,6 @@ def _query(index: Index, terms: Array, allowed: Mask) -> tuple[Query, int]:
                 steps[i], rows[i] = steps[i - 1], rows[i - 1]
                 i -= 1
             steps[i], rows[i] = step, row
-            low += times[place] * index.lows[row]
             continue
         frequency = index.starts[distinct[place] + 1] - index.starts[distinct[place]]
         if row == MISSING and len(index.values) and frequency * SHARE >= index.values.shape[1]:
@@ -231,7 +226,7 @@ def _query(index: Index, terms: Array, allowed: Mask) -> tuple[Query, int]:
     step = steps.sum()
     while count and gains[rare[count - 1]] <= 0:
         count -= 1
-    query = Query(sequence, distinct, times, gains, rare[:count], rows, steps, low, step, low + 255 * step, allowed)
+    query = Query(sequence, distinct, times, gains, rare[:count], rows, steps, step, 255 * step, allowed)
     return query, missing
 
 
@@ -312,7 +307,7 @@ def _bound(index: Index, query: Query, unread: int, k: int, sums: Array, touched
             terms = terms[:0]  # it is cheaper to read the next term
     totals = np.empty(k)
     for j in range(k):
-        totals[j] = sums[promising[j]] + query.low - query.step
+        totals[j] = sums[promising[j]] - query.step
     for i in range(len(query.rows)):
         values, step = index.values[query.rows[i]], query.steps[i]
         for j in range(k):
@@ -329,7 +324,6 @@ def _scan(index: Index, query: Query, k: int, bound: float, slack: float, sums: 
     unit = max(255 * query.step / (65535 - 255 * len(query.steps)), 1e-300)
     factors = (query.steps / unit).astype(np.uint16) + np.uint16(1)
     error = query.step + 255 * len(factors) * unit  # an upper bound exceeds the gain by at most this
-    scale, low = np.float32(unit), np.float32(query.low)
     size = index.values.shape[1]
     heap, items = np.full(k, -np.inf), np.empty(k, dtype=np.int64)
     totals, upper = np.empty(BLOCK, dtype=np.uint16), np.empty(BLOCK, dtype=np.float32)
@@ -339,7 +333,7 @@ def _scan(index: Index, query: Query, k: int, bound: float, slack: float, sums: 
         totals[:] = 0
         for i in range(len(factors)):
             _add_scaled(totals[:width], index.values[query.rows[i]][start : start + width], factors[i])
-        _add_sums(upper[:width], sums[start : start + width], totals, scale, low)
+        _add_sums(upper[:width], sums[start : start + width], totals, np.float32(unit))
         for first in range(0, width, STRIDE):
             if not _reaches(upper[first : min(first + STRIDE, width)], np.float32(bound - slack)):
                 continue
@@ -365,9 +359,9 @@ def _add_scaled(totals: Array, values: Array, factor: int) -> None:
 
 
 @compiled
-def _add_sums(upper: Array, sums: Array, totals: Array, scale: float, low: float) -> None:
+def _add_sums(upper: Array, sums: Array, totals: Array, unit: float) -> None:
     for j in range(len(upper)):
-        upper[j] = sums[j] + (scale * np.float32(totals[j]) + low)
+        upper[j] = sums[j] + unit * np.float32(totals[j])
 
 
 @compiled
@@ -482,17 +476,16 @@ def _fill(index: Index, term: int, row: int) -> None:
     """Compute the bytes of a frequent term."""
     start, end, base = index.starts[term], index.starts[term + 1], index.base[term]
     weights = index.weights[start:end]
-    low = min(0.0, weights.min() - base)
-    step = (max(0.0, weights.max() - base) - low) / 255
+    step = max(0.0, weights.max() - base) / 255
     scale = 1 / step if step > 0 else 0.0
     values, places = index.values[row], index.places[row]
-    values[:] = min(255, math.ceil(-low * scale))
+    values[:] = 0
     for place in range(end - 1, start - 1, -1):
         document = index.documents[place]
-        values[document] = min(255, math.ceil((index.weights[place] - base - low) * scale))
+        values[document] = min(255, math.ceil((index.weights[place] - base) * scale))
         places[document >> 6, 0] = place
         places[document >> 6, 1] |= np.int64(1) << (document & 63)
-    index.lows[row], index.steps[row] = low, step
+    index.steps[row] = step
 
 
 # --- the functions that Python calls, with addresses
@@ -501,8 +494,8 @@ def _fill(index: Index, term: int, row: int) -> None:
 @compiled
 def _index_at(header: int, like: float) -> Index:
     """Return the arrays whose addresses and sizes are at ``header``; see ``Compiled``."""
-    at = carray(_pointer(header, np.int64(0)), 14)
-    terms, postings, size, rows = at[10], at[11], at[12], at[13]
+    at = carray(_pointer(header, np.int64(0)), 13)
+    terms, postings, size, rows = at[9], at[10], at[11], at[12]
     blocks = (size + 63) >> 6
     return Index(
         carray(_pointer(at[0], np.int64(0)), terms + 1),
@@ -513,8 +506,7 @@ def _index_at(header: int, like: float) -> Index:
         carray(_pointer(at[5], np.int16(0)), terms),
         carray(_pointer(at[6], np.uint8(0)), (rows, size)),
         carray(_pointer(at[7], np.float64(0)), rows),
-        carray(_pointer(at[8], np.float64(0)), rows),
-        carray(_pointer(at[9], np.int64(0)), (rows, blocks, 2)),
+        carray(_pointer(at[8], np.int64(0)), (rows, blocks, 2)),
     )
 
 
@@ -547,7 +539,7 @@ def search(
         0, or ``MISSING`` if the bytes of a frequent term must be computed first.
     """
     index = _index_at(header, like)
-    size = carray(_pointer(header, np.int64(0)), 14)[12]
+    size = carray(_pointer(header, np.int64(0)), 13)[11]
     sequence = carray(_pointer(terms, np.int64(0)), count)
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
     best, best_scores = carray(_pointer(positions, np.int64(0)), k), carray(_pointer(scores, np.float64(0)), k)

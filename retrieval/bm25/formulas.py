@@ -25,53 +25,53 @@ DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
 
 
 def idf_robertson(n: int, df: int) -> float:
-    """Robertson and Sparck Jones' weight; negative for a term in more than half of the documents."""
+    """Return Robertson and Sparck Jones' weight; negative for a term in more than half of the documents."""
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 
 def idf_floored(n: int, df: int) -> float:
-    """The same weight, but not below 0, as for "robertson" in bm25s."""
+    """Return the same weight, but not below 0, as for "robertson" in bm25s."""
     return math.log(max(1.0, (n - df + 0.5) / (df + 0.5)))
 
 
 def idf_lucene(n: int, df: int) -> float:
-    """Lucene's weight, always above 0."""
+    """Return Lucene's weight, always above 0."""
     return math.log(1 + (n - df + 0.5) / (df + 0.5))
 
 
 def idf_atire(n: int, df: int) -> float:
-    """ATIRE's weight; 0 for a term in all documents."""
+    """Return ATIRE's weight; 0 for a term in all documents."""
     return math.log(n / df)
 
 
 def idf_bm25l(n: int, df: int) -> float:
-    """Lv and Zhai's weight for BM25L."""
+    """Return Lv and Zhai's weight for BM25L."""
     return math.log(n + 1) - math.log(df + 0.5)
 
 
 def idf_bm25plus(n: int, df: int) -> float:
-    """Lv and Zhai's weight for BM25+."""
+    """Return Lv and Zhai's weight for BM25+."""
     return math.log((n + 1) / df)
 
 
 def weigh_atire(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Okapi BM25 with the factor k1 + 1 (Trotman, Puurula and Burgess, ADCS 2014)."""
+    """Weigh by Okapi BM25 with the factor k1 + 1 (Trotman, Puurula and Burgess, ADCS 2014)."""
     return idf * (tf * (p.k1 + 1) / (tf + p.k1 * relative))
 
 
 def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Without the factor k1 + 1, which does not affect the ranking (Kamphuis et al., ECIR 2020)."""
+    """Weigh without the factor k1 + 1, which does not affect the ranking (Kamphuis et al., ECIR 2020)."""
     return idf * (tf / (p.k1 * relative + tf))
 
 
 def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """``rank_bm25.BM25L``: the weight of the paper (Lv and Zhai, SIGIR 2011) times tf, a factor only in rank_bm25."""
+    """Weigh as ``rank_bm25.BM25L``: the weight of Lv and Zhai (SIGIR 2011) times tf, a factor only in rank_bm25."""
     ctd = tf / relative
     return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
 
 
 def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """BM25+ (Lv and Zhai, CIKM 2011), with delta added for every document, as in ``rank_bm25.BM25Plus``."""
+    """Weigh by BM25+ (Lv and Zhai, CIKM 2011), with delta added for every document, as in ``rank_bm25.BM25Plus``."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
 
@@ -107,7 +107,7 @@ class Parameters:
 
     @classmethod
     def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float) -> Parameters:
-        """Checks and returns the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l).
+        """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l).
 
         Raises:
             InputError: an unknown method, or a number out of its range.
@@ -124,16 +124,16 @@ class Parameters:
         return cls(method, float(k1), float(b), float(delta), float(epsilon))
 
     def as_dict(self) -> dict[str, str | float]:
-        """The fields, for a file's header."""
+        """Return the fields, for a file's header."""
         return asdict(self)
 
     def used(self) -> dict[str, str | float]:
-        """The method and the parameters that it uses."""
+        """Return the method and the parameters that it uses."""
         unused = {"delta": self.method not in DELTAS, "epsilon": self.method != "okapi"}
         return {name: value for name, value in self.as_dict().items() if not unused.get(name)}
 
     def idf(self, documents: int, frequencies: Ints) -> Floats:
-        """The idf of each term; the terms must be in the order of their first occurrence."""
+        """Return the idf of each term; the terms must be in the order of their first occurrence."""
         formula = FORMULAS[self.method][0]
         # math.log and not np.log, whose last bit depends on the processor; few frequencies are distinct.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
@@ -145,13 +145,13 @@ class Parameters:
         return idf
 
     def relative_lengths(self, lengths: Ints, mean: float) -> Floats:
-        """1 - b + b * length / mean length, of each document."""
+        """Return 1 - b + b * length / mean length, of each document."""
         return 1 - self.b + self.b * lengths.astype(np.float64) / mean
 
     def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:
-        """The weights of terms in documents that contain them, elementwise."""
+        """Return the weights of terms in documents that contain them, elementwise."""
         return FORMULAS[self.method][1](idf, tf, relative, self)
 
     def base(self, idf: Floats) -> Floats:
-        """The weight of each term in documents that do not contain it: 0 except for bm25+."""
+        """Return the weight of each term in documents that do not contain it: 0 except for bm25+."""
         return idf * self.delta if self.method == "bm25+" else np.zeros_like(idf)

@@ -38,12 +38,12 @@ class Source:
 
     @classmethod
     def of_texts(cls, texts: Iterable[str]) -> Source:
-        """The documents of an iterable of strings."""
+        """Return the documents of an iterable of strings."""
         return cls(rows_of_texts(texts))
 
     @classmethod
     def of_dataset(cls, dataset: Any, columns: str | Sequence[str], filters: str | Sequence[str] = ()) -> Source:
-        """The documents of a dataset; see ``rows_of_dataset``."""
+        """Return the documents of a dataset; see ``rows_of_dataset``."""
         columns = [columns] if isinstance(columns, str) else list(columns)
         filters = (filters,) if isinstance(filters, str) else tuple(filters)
         if not columns:
@@ -53,7 +53,7 @@ class Source:
 
 
 def rows_of_texts(texts: Iterable[str]) -> Iterator[Row]:
-    """Strings as rows without filter values. Raises InputError for anything that is not a string."""
+    """Yield strings as rows without filter values. Raises InputError for anything that is not a string."""
     if isinstance(texts, str):
         raise InputError("expected a list of strings, got a single string: put it in a list")
     for position, text in enumerate(texts):
@@ -63,7 +63,7 @@ def rows_of_texts(texts: Iterable[str]) -> Iterator[Row]:
 
 
 def rows_of_dataset(dataset: Any, columns: Sequence[str], filters: Sequence[str] = ()) -> Iterator[Row]:
-    """The text of each row, with several columns joined by a newline, and the values of its filter columns as JSON.
+    """Yield the text of each row, columns joined by a newline, and the values of its filter columns as JSON.
 
     Args:
         dataset: a ``datasets.Dataset`` or ``IterableDataset``, or any iterable of dicts.
@@ -88,10 +88,10 @@ def rows_of_dataset(dataset: Any, columns: Sequence[str], filters: Sequence[str]
 
 
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
-    known = getattr(dataset, "column_names", None)
-    if isinstance(known, list) and not set(names) <= set(known):
-        missing = next(name for name in names if name not in known)
-        raise InputError(f"the dataset has no column {missing!r}; the columns are {', '.join(known)}")
+    columns = getattr(dataset, "column_names", None)
+    if isinstance(columns, list) and not set(names) <= set(columns):
+        missing = next(name for name in names if name not in columns)
+        raise InputError(f"the dataset has no column {missing!r}; the columns are {', '.join(columns)}")
     if not hasattr(dataset, "iter"):
         for position, row in enumerate(dataset):
             if not isinstance(row, Mapping):
@@ -109,7 +109,7 @@ def _no_text(position: int, columns: Sequence[str], batch: Mapping[str, Any]) ->
 
 
 def as_json(value: Any, where: str) -> str:
-    """A filter value as JSON, which distinguishes 1, 1.0, true and "1". Raises InputError for other types."""
+    """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1". Raises InputError for other types."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int | float):
         return json.dumps(value, ensure_ascii=False)
@@ -117,7 +117,7 @@ def as_json(value: Any, where: str) -> str:
 
 
 def blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows in blocks of about a million characters, which limits the memory for streams."""
+    """Yield rows in blocks of about a million characters, which limits the memory for streams."""
     block: list[Row] = []
     characters = 0
     for row in rows:
@@ -138,7 +138,7 @@ class Fingerprint:
         self._digest = hashlib.sha256()
 
     def add(self, block: Sequence[Row]) -> None:
-        """Adds rows."""
+        """Add rows."""
         self.size += len(block)
         parts: list[bytes] = []
         for text, values in block:
@@ -148,7 +148,7 @@ class Fingerprint:
         self._digest.update(b"".join(parts))
 
     def hexdigest(self) -> str:
-        """The digest of all rows so far."""
+        """Return the digest of all rows so far."""
         return self._digest.hexdigest()
 
 
@@ -166,7 +166,7 @@ class Filters:
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Filters:
-        """The filters from rows with one value per column."""
+        """Return the filters from rows with one value per column."""
         filters = cls()
         for column, values in zip(columns, zip(*rows, strict=True), strict=True):
             numbers: dict[str, int] = {}
@@ -176,7 +176,7 @@ class Filters:
         return filters
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
-        """The documents with the given values in all of the given columns.
+        """Return the documents with these values in all of these columns.
 
         Args:
             where: column -> the value, or a list, tuple or set of alternative values.
@@ -184,24 +184,24 @@ class Filters:
         Raises:
             InputError: the column is not a filter column, or no document has the value.
         """
-        masks = [self._column_mask(column, wanted) for column, wanted in where.items()]
+        masks = [self._column_mask(column, allowed) for column, allowed in where.items()]
         if not masks:
             raise InputError("where is empty; it names columns and values, such as {'chapter': 1}")
         mask: Mask = np.logical_and.reduce(masks)
         return mask
 
-    def _column_mask(self, column: str, wanted: Any) -> Mask:
+    def _column_mask(self, column: str, allowed: Any) -> Mask:
         if column not in self.codes:
-            known = ", ".join(self.codes) or "none"
+            names = ", ".join(self.codes) or "none"
             raise InputError(
-                f"{column!r} is not a filter of the index; its filters are: {known} (set by filters=[...])"
+                f"{column!r} is not a filter of the index; its filters are: {names} (set by filters=[...])"
             )
-        known_values = self.values[column]
-        chosen = []
-        for value in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
+        values = self.values[column]
+        codes = []
+        for value in allowed if isinstance(allowed, list | tuple | set | frozenset) else [allowed]:
             text = as_json(value, f"where, column {column!r}")
-            if text not in known_values:
-                some = ", ".join(known_values[:10]) + (", ..." if len(known_values) > 10 else "")
-                raise InputError(f"no document has {text} in {column!r}; the values are {some}")
-            chosen.append(known_values.index(text))
-        return np.isin(self.codes[column], chosen)
+            if text not in values:
+                examples = ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
+                raise InputError(f"no document has {text} in {column!r}; the values are {examples}")
+            codes.append(values.index(text))
+        return np.isin(self.codes[column], codes)

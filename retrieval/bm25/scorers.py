@@ -87,10 +87,10 @@ class Compiled:
         rows = min(MOST_ROWS, MOST_BYTES // size) if size > SMALL else 0
         self._rows = np.full(len(postings.base), MISSING, dtype=np.int16)
         self._values = np.zeros((rows, size), dtype=np.uint8)  # only rows in use take memory
-        self._lows, self._steps = np.zeros(rows), np.zeros(rows)
+        self._steps = np.zeros(rows)
         self._places = np.zeros((rows, -(-size // 64), 2), dtype=np.int64)
         arrays = (postings.starts, postings.documents, postings.weights, postings.base, postings.highest, self._rows)
-        arrays += (self._values, self._lows, self._steps, self._places)
+        arrays += (self._values, self._steps, self._places)
         self._header = np.concatenate(
             (_addresses(*arrays), [len(postings.base), len(postings.documents), size, rows])
         ).astype(np.int64)

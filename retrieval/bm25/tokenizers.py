@@ -70,14 +70,14 @@ class Words:
         return {"kind": "words", "stop_words": sorted(self.stop_words), "stemmer": self.stemmer}
 
     def __call__(self, text: str) -> list[str]:
-        """The text's terms."""
-        found = WORD.findall(text.lower())
+        """Return the text's terms."""
+        terms = WORD.findall(text.lower())
         if not self.stop_words and not self._stem:
-            return found
-        return [term for term in self._finish(found) if term is not None]
+            return terms
+        return [term for term in self._finish(terms) if term is not None]
 
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
-        """``self(text)`` for many texts, as numbers. Arrow encodes the words; each distinct word is stemmed once.
+        """Return ``self(text)`` for many texts, as numbers. Arrow encodes words; each distinct word is stemmed once.
 
         Returns:
             The number of each word, for all texts one after the other; the start of each text in this array, and the
@@ -92,15 +92,15 @@ class Words:
         buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(spaced))
         split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(spaced), *buffers))
         words = split.values.dictionary_encode()
-        found = words.dictionary.to_pylist()
+        distinct = words.dictionary.to_pylist()
         # There is an empty string where a text begins or ends with a space.
-        present = [word for word in found if word]
+        present = [word for word in distinct if word]
         finished = dict(zip(present, self._finish(present), strict=True))
-        return _numbers(words.indices), _numbers(split.offsets), [finished.get(word) for word in found]
+        return _numbers(words.indices), _numbers(split.offsets), [finished.get(word) for word in distinct]
 
     def _finish(self, words: Sequence[str]) -> list[str | None]:
-        kept = [None if word in self.stop_words else word for word in words]
-        return [word and self._stem(word) for word in kept] if self._stem else kept
+        remaining = [None if word in self.stop_words else word for word in words]
+        return [word and self._stem(word) for word in remaining] if self._stem else remaining
 
 
 words = Words()
@@ -129,28 +129,28 @@ class FanOutQAWords:
         return {"kind": "fanoutqa", "lemmatizer": self._lemmatizer} if isinstance(self._lemmatizer, str) else None
 
     def __call__(self, text: str) -> list[str]:
-        """The text's terms."""
+        """Return the text's terms."""
         return self._normalizer(text).split(" ")
 
     def batch(self, texts: Sequence[str]) -> list[list[str]]:
-        """``self(text)`` for each text, lemmatized together."""
+        """Return ``self(text)`` for each text, lemmatized together."""
         forms = self._normalizer.batch(texts)
         return [forms[text].split(" ") for text in texts]
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
-    """The terms of each text, from the tokenizer's ``batch`` if it has one.
+    """Return the terms of each text, from the tokenizer's ``batch`` if it has one.
 
     Raises:
         InputError: the tokenizer returned something other than a list of strings.
     """
     batch = getattr(tokenizer, "batch", None)
-    found = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
-    for terms in found:
+    tokens = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
+    for terms in tokens:
         if set(map(type, terms)) - {str}:
             wrong = next(term for term in terms if type(term) is not str)
             raise InputError(f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string")
-    return found
+    return tokens
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Array, Array, Sequence[str | None]]:
@@ -165,7 +165,7 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Array, Array, Se
 
 
 def name_of(tokenizer: Tokenizer) -> str:
-    """The name by which a saved index remembers its tokenizer: its ``name``, or its module and qualified name."""
+    """Return the name of a tokenizer in a saved index: its ``name``, or its module and qualified name."""
     name = getattr(tokenizer, "name", None)
     if isinstance(name, str):
         return name
@@ -174,7 +174,7 @@ def name_of(tokenizer: Tokenizer) -> str:
 
 
 def from_spec(spec: Any) -> Tokenizer:
-    """The tokenizer of a ``spec``. Raises InputError for anything else."""
+    """Return the tokenizer of a ``spec``. Raises InputError for anything else."""
     match spec:
         case {"kind": "fanoutqa", "lemmatizer": str() as lemmatizer}:
             return FanOutQAWords(lemmatizer)
@@ -185,14 +185,14 @@ def from_spec(spec: Any) -> Tokenizer:
 
 
 def _spaced(text: str) -> bytes:
-    """The lowercase words as UTF-8, separated only by spaces."""
+    """Return the lowercase words as UTF-8, separated only by spaces."""
     if not text.isascii():
         text = NO_WORD_BEYOND_ASCII.sub(" ", text.lower())
     return text.encode().translate(ASCII_WORDS)
 
 
 def _numbers(array: Any) -> Array:
-    """The values of an Arrow array of integers without nulls."""
+    """Return the values of an Arrow array of integers without nulls."""
     width = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(array.buffers()[1], dtype=width, count=len(array), offset=array.offset * width.itemsize)
 
