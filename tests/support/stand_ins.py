@@ -14,7 +14,7 @@ class Labeler:
     """Labels a claim by the length of its prompt, odd or even; counts the prompts."""
 
     name = "tiny@0:float32"
-    devices = "float32 on cpu"
+    device = "float32 on cpu"
     asked = 0
 
     def __enter__(self) -> Labeler:
