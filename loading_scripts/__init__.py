@@ -59,7 +59,7 @@ class DatasetTable:
 
 def benchmark_names() -> list[str]:
     """Return the names of all benchmarks, sorted."""
-    return sorted(path.parent.name for path in FOLDER.glob("*/sources.json"))
+    return sorted(path.parent.name for path in FOLDER.glob("*/configs.json"))
 
 
 @functools.cache
@@ -92,8 +92,9 @@ def citation(name: str) -> str:
 
 @functools.cache
 def source_table(name: str) -> SourceTable:
-    """Return the table of a benchmark's upstream files."""
-    return load_table(FOLDER / name / "sources.json", name)
+    """Return the table of a benchmark's upstream files; empty if all its files are shipped."""
+    path = FOLDER / name / "sources.json"
+    return load_table(path, name) if path.is_file() else SourceTable(name, ())
 
 
 def config_files(name: str, config: str) -> list[str]:

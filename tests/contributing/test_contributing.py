@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -39,97 +39,104 @@ main()
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout's code, with the example's folders added and nothing else changed."""
-    copy = tmp_path_factory.mktemp("contributing") / "checkout"
-    for folder in ("src", "loading_scripts", "metrics", "retrieval"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=IGNORED)
-    shutil.copy(ROOT / "setup.py", copy)
-    before = {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-    shutil.copytree(EXAMPLE, copy, dirs_exist_ok=True, ignore=IGNORED)
-    assert all((copy / name).read_bytes() == content for name, content in before.items()), "only folders are added"
-    return copy
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new environment with a copy of the checkout to which only the example's folders are added."""
+    folder = tmp_path_factory.mktemp("contributing")
+    checkout = folder / "checkout"
+    for name in ("src", "loading_scripts", "metrics", "retrieval"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=IGNORED)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, checkout)
+    files = {path.relative_to(EXAMPLE) for path in EXAMPLE.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert not [path for path in files if (checkout / path).exists()], "only files are added"
+    shutil.copytree(EXAMPLE, checkout, dirs_exist_ok=True, ignore=IGNORED)
+    venv.create(folder / "env", symlinks=True)
+    (site,) = folder.glob("env/lib/python*/site-packages")
+    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (site / "packages.pth").write_text("\n".join(packages))
+    executable = folder / "env" / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", executable, "install", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run([*install, checkout], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return executable
 
 
-@pytest.fixture(scope="module")
-def installed(checkout: Path) -> Path:
-    """The copy as setup.py installs it: every package below one folder."""
-    setup = runpy.run_path(str(checkout / "setup.py"), run_name="setup_file")
-    packages, roots = setup["packages"](), setup["ROOTS"]
-    assert {"qabench.benchmarks.rivers", "qabench.loading_scripts.rivers", "qabench.metrics.river_match"} <= set(
-        packages
-    )
-    site = checkout.parent / "site"
-    for package, folder in roots.items():
-        shutil.copytree(checkout / folder, site / package.replace(".", "/"), dirs_exist_ok=True, ignore=IGNORED)
-    return site
-
-
-def python(site: Path, *arguments: str, fails: bool = False) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200", "INSPECT_LOG_LEVEL": "error"}
+def run(python: Path, *arguments: str, fails: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run Python in the folder of the environment, where only the installed copy can be imported."""
+    environment = os.environ | {"COLUMNS": "200", "INSPECT_LOG_LEVEL": "error"}
     done = subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=site.parent, capture_output=True, text=True, check=False
+        [python, *arguments], env=environment, cwd=folder_of(python), capture_output=True, text=True, check=False
     )
     assert (done.returncode != 0) == fails, done.stderr
     return done
 
 
-def qabench(site: Path, *arguments: str) -> str:
-    return python(site, "-m", "qabench", *arguments).stdout
+def folder_of(python: Path) -> Path:
+    return python.parents[2]
+
+
+def qabench(python: Path, *arguments: str) -> str:
+    return run(python, "-m", "qabench", *arguments).stdout
 
 
 @pytest.fixture(scope="module")
-def predictions(installed: Path) -> Path:
-    path = installed.parent / "answers.jsonl"
+def predictions(python: Path) -> Path:
+    path = folder_of(python) / "answers.jsonl"
     path.write_text("".join(json.dumps({"id": id, "answer": text}) + "\n" for id, text in ANSWERS.items()))
     return path
 
 
-def test_load_and_metric(installed: Path) -> None:
+def test_the_example_is_small() -> None:
+    files = [path for path in EXAMPLE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert len(files) <= 8
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 250
+
+
+def test_load_and_metric(python: Path) -> None:
     code = """if True:
         import json, qabench
         rows = qabench.load_dataset("rivers", split="test")
         metric = qabench.load_metric("river_match")
-        given = {"predictions": ["THE SEINE", None, "x", "x"], "references": rows["answer"]}
-        print(json.dumps([rows[0], metric.compute(**given), metric.compute(**given, ignore_case=False)]))
+        pairs = {"predictions": ["THE SEINE", None, "x", "x"], "references": rows["answer"]}
+        print(json.dumps([rows[0], metric.compute(**pairs), metric.compute(**pairs, ignore_case=False)]))
     """
-    row, official, deviating = json.loads(python(installed, "-c", code).stdout)
+    row, official, deviating = json.loads(run(python, "-c", code).stdout)
     assert row["question"] == "Which river flows through Paris?"
     assert (official["match"], official["deviations"]) == (0.25, [])
     assert (deviating["match"], deviating["deviations"]) == (0.0, ["case: kept instead of ignored"])
 
 
-def test_list_and_stats(installed: Path) -> None:
-    assert re.search(r"rivers\W+sample", qabench(installed, "list"))
-    assert re.search(r"Europe\W+2", qabench(installed, "stats", "rivers"))
+def test_list_and_stats(python: Path) -> None:
+    assert re.search(r"rivers\W+sample", qabench(python, "list"))
+    assert re.search(r"test\W+4", qabench(python, "stats", "rivers"))
 
 
-def test_score_and_results(installed: Path, predictions: Path) -> None:
-    report = installed.parent / "report.json"
-    shown = qabench(installed, "score", "rivers", str(predictions), "--by", "continent", "--output", str(report))
+def test_score_and_results(python: Path, predictions: Path) -> None:
+    report = folder_of(python) / "report.json"
+    shown = qabench(python, "score", "rivers", str(predictions), "--by", "continent", "--output", str(report))
     assert "0.5000" in shown and "South America" in shown
     scored = json.loads(report.read_text(encoding="utf-8"))
     assert (scored["scores"], scored["n"], scored["deviations"]) == ({"match": 0.5}, {"match": 4}, {"match": []})
-    entries = qabench(installed, "results", str(report), "--setting", "closed-book")
+    entries = qabench(python, "results", str(report), "--setting", "closed-book")
     assert "n 4 questions" in entries and "UNOFFICIAL" not in entries
 
 
-def test_run_compare_and_report(installed: Path, predictions: Path) -> None:
+def test_run_compare_and_report(python: Path, predictions: Path) -> None:
     pytest.importorskip("inspect_ai", reason="needs the extra run")
-    pytest.importorskip("altair", reason="needs the extra report")
+    pytest.importorskip("jinja2", reason="needs the extra report")
     cities = {"Paris": "the Seine", "Cairo": "the Nile", "Vienna": "the Danube"}
     options = ("--model", "table/x", "--log-dir", "logs", "--json")
-    ran = python(installed, "-c", SCRIPTED, json.dumps(cities), "run", "rivers", *options)
-    found: Any = json.loads(ran.stdout)
-    assert (found["scores"], found["n"]) == ({"match": 1.0}, {"match": 4})
-    (log,) = (installed.parent / "logs").glob("*.eval")
-    compared = qabench(installed, "compare", "rivers", str(log), str(predictions))
+    ran = run(python, "-c", SCRIPTED, json.dumps(cities), "run", "rivers", *options)
+    scored: Any = json.loads(ran.stdout)
+    assert (scored["scores"], scored["n"]) == ({"match": 1.0}, {"match": 4})
+    (log,) = (folder_of(python) / "logs").glob("*.eval")
+    compared = qabench(python, "compare", "rivers", str(log), str(predictions))
     assert "0.5000" in compared
-    qabench(installed, "report", str(log), "--output", "page")
-    page = "".join(path.read_text(encoding="utf-8") for path in (installed.parent / "page").rglob("*.html"))
+    qabench(python, "report", str(log), "--output", "page")
+    page = "".join(path.read_text(encoding="utf-8") for path in (folder_of(python) / "page").rglob("*.html"))
     assert "Rivers" in page and "Which river flows through Manaus?" in page
 
 
-def test_wrong_names_list_the_new_ones(installed: Path, predictions: Path) -> None:
-    done = python(installed, "-m", "qabench", "score", "river", str(predictions), fails=True)
+def test_wrong_names_list_the_new_ones(python: Path, predictions: Path) -> None:
+    done = run(python, "-m", "qabench", "score", "river", str(predictions), fails=True)
     assert done.returncode == 2 and "rivers" in done.stderr

@@ -189,6 +189,11 @@ class Benchmark(Displayed, ABC):
         """Return additional sections of a report, for labels and evaluations on one config."""
         return []
 
+    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats`` for the rows of a config's splits: by default the number of rows."""
+        counts: list[list[Any]] = [[split, sum(1 for _ in rows)] for split, rows in splits.items()]
+        return [Table("Rows by split", ["split", "rows"], counts)]
+
     def published(self) -> list[PublishedScore]:
         """Return the published scores: by default those of the dataset's ``leaderboard.json``, if it has one."""
         from qabench.loading_scripts.published import shipped_scores
@@ -199,7 +204,7 @@ class Benchmark(Displayed, ABC):
         """Recompute published numbers: by default the statistics of the data."""
         from qabench.benchmarks.reproduction import data_checks
 
-        return data_checks(self.name)
+        return data_checks(self.name, self.statistics)
 
     def evaluation(
         self,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -69,23 +68,28 @@ Known = Mapping[str, tuple[float, str]]
 """``Check.name`` -> the computed value if it is known to differ from the published one, and the reason."""
 
 
-def data_checks(name: str, known: Known | None = None, more: Sequence[str] = ()) -> Reproduction:
+def data_checks(
+    name: str,
+    statistics: Callable[[str, Mapping[str, Any]], list[Table]],
+    known: Known | None = None,
+    more: Sequence[str] = (),
+) -> Reproduction:
     """Compare the published statistics of a benchmark's data with those of ``qabench stats``.
 
     Configs that are parts of the files of an earlier config are left out.
 
     Args:
         name: such as "felm".
+        statistics: from a config and the rows of its splits to tables, such as ``Benchmark.statistics``.
         known: explained differences. A value that is neither the published nor the expected one is unexplained.
         more: the titles of tables of which all numbers are included, published or not.
     """
     reproduction = Reproduction()
-    module = importlib.import_module(f"qabench.loading_scripts.{name}.stats")
     missing: list[str] = []
     for config in _configs(name):
         splits, unavailable = available_splits(name, config)
         missing += unavailable
-        for table in module.tables(config, splits) if splits else ():
+        for table in statistics(config, splits) if splits else ():
             checks = _checks_of(table, f"{config}: {table.title}")
             reproduction.checks.extend(_explained(check, known or {}) for check in checks)
             if table.title in more:

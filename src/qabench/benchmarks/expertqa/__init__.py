@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
+    from qabench.io.tables import Table
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
@@ -130,6 +131,12 @@ class ExpertQA(Benchmark):
         from qabench.benchmarks.expertqa.prediction import prediction
 
         return prediction(record)
+
+    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.expertqa.stats import tables
+
+        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

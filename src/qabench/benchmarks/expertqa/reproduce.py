@@ -9,6 +9,7 @@ from qabench.benchmarks.expertqa.autoais import autoais
 from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts.expertqa.stats import tables
 
 TABLES = ("Answers and claims by system, all splits", "Labels of claims")
 WITH_LABELS = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
@@ -17,7 +18,7 @@ COLUMNS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstent
 
 def reproduce() -> Reproduction:
     """Compare rows by split, and make tables of labels and AutoAIS of the annotated files that are available."""
-    reproduction = data_checks("expertqa", more=TABLES)
+    reproduction = data_checks("expertqa", tables, more=TABLES)
     for config in WITH_LABELS:
         splits, _ = available_splits("expertqa", config)
         reproduction.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in splits.items())

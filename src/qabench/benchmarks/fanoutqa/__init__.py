@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
+    from qabench.io.tables import Table
     from qabench.loading_scripts.published import PublishedScore
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
@@ -180,6 +181,12 @@ class FanOutQA(Benchmark):
         from qabench.loading_scripts.fanoutqa.leaderboard import published_scores
 
         return published_scores()
+
+    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.fanoutqa.stats import tables
+
+        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

@@ -9,7 +9,7 @@ from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.errors import SourceError
 from qabench.loading_scripts import source_table
-from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
+from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS, tables
 
 GENERATIONS = "leaderboard-submissions/*-generations/*.jsonl"
 # With these metrics a question scores 0 or 1, so the mean times the number of test questions is an integer.
@@ -23,7 +23,7 @@ TEST_ANSWERS = (
 
 def reproduce() -> Reproduction:
     """Compare the statistics of the data, and check that the leaderboard's scores are means over all test questions."""
-    reproduction = data_checks("fanoutqa")
+    reproduction = data_checks("fanoutqa", tables)
     try:
         scores = [score for score in published("fanoutqa") if score.metric in WHOLE]
     except SourceError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
     from qabench.evaluation.record import ExtraSection
+    from qabench.io.tables import Table
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -106,6 +107,12 @@ class Fastbook(Benchmark):
         from qabench.benchmarks.fastbook.evaluate import prediction
 
         return prediction(record)
+
+    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.fastbook.stats import tables
+
+        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

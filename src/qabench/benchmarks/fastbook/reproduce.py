@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.errors import QabenchError
+from qabench.loading_scripts.fastbook.stats import tables
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fastbook.study import Study
@@ -31,7 +32,7 @@ def reproduce() -> Reproduction:
     """Compare the statistics of the data, and recompute the scores of the published methods whose model is here."""
     from qabench.benchmarks.fastbook.study import load_study
 
-    reproduction = data_checks("fastbook")
+    reproduction = data_checks("fastbook", tables)
     checks = reproduction.checks
     try:
         study = load_study(chunker="llama-index")

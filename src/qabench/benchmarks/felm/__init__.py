@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.official import Declaration
     from qabench.evaluation.record import ExtraSection
+    from qabench.io.tables import Table
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",
@@ -72,6 +73,12 @@ class Felm(Benchmark):
         from qabench.benchmarks.felm.evaluate import prediction
 
         return prediction(record)
+
+    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.felm.stats import tables
+
+        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

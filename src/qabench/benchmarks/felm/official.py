@@ -12,6 +12,7 @@ from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Known, Reproduction, data_checks
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.evaluation.signature import signature
+from qabench.loading_scripts.felm.stats import tables
 
 SCORE = "felm_factuality"
 LABELS = {  # the digest of the labels of each config in the dataset's order, as in the metric
@@ -137,7 +138,7 @@ def known() -> Known:
 
 def reproduce() -> Reproduction:
     """Compare the statistics of the data. The scores of evaluators need their replies, which are not public."""
-    reproduction = data_checks("felm", known())
+    reproduction = data_checks("felm", tables, known())
     systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
     reproduction.notes.append(
         f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "

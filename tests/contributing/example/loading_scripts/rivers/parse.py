@@ -11,12 +11,12 @@ from qabench.data.rows import Row, read_json_lines
 FIELDS = ("id", "question", "answer", "continent")
 
 
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Return the questions of a file. Raises DataError that names file, line and field."""
+    return map(parse_row, read_json_lines(path))
+
+
 def parse_row(row: Row) -> dict[str, Any]:
-    """A question with its answer. Raises DataError that names file, line and field."""
+    """Return a question with its answer."""
     row.only(*FIELDS)
     return {field: row.get(field, str) for field in FIELDS}
-
-
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The questions of a file, in order."""
-    return map(parse_row, read_json_lines(path))

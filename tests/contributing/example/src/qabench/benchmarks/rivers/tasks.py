@@ -7,7 +7,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from qabench.benchmarks.rivers.score import match
+from qabench.benchmarks.rivers import match
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.rivers.parse import read_rows
@@ -20,7 +20,7 @@ PROMPT = "Answer with the name of the river.\n\n"
 
 @scorer(name="rivers", metrics=[means()])
 def rivers_scorer(data: str) -> Scorer:
-    """Whether the answer names the river."""
+    """Score whether the answer names the river."""
 
     async def score(state: TaskState, target: Target) -> Score:
         answer = answer_of(state)
@@ -36,13 +36,7 @@ def rivers_scorer(data: str) -> Scorer:
 
 @task
 def rivers(config: str = "sample", ids: str | None = None, continent: str | None = None) -> Task:
-    """Rivers: the question alone.
-
-    Args:
-        config: "sample".
-        ids: only these questions.
-        continent: only questions about rivers of this continent.
-    """
+    """Ask for the rivers; of all questions, of those with these ids, or of those about a continent."""
     ((file,),) = dataset_table("rivers").config(config).splits.values()
     digest = file_digest("rivers", file)
     rows = list(read_rows(open_path("rivers", file)))
