@@ -20,7 +20,6 @@ from qabench.report import build_report
 
 WIDTHS = {1280: 900, 1920: 1080, 390: 844}
 RUNS = (1, 3, 9, 30)
-EVERYTHING = "* { content-visibility: visible !important; }"  # a picture of the whole page needs all of its layout
 
 
 def shoot(browser: Any, page_file: Path, name: str, folder: Path) -> None:
@@ -29,7 +28,6 @@ def shoot(browser: Any, page_file: Path, name: str, folder: Path) -> None:
         for scheme in ("light", "dark"):
             with watched_page(browser, viewport={"width": width, "height": height}, color_scheme=scheme) as page:
                 page.goto(page_file.as_uri())
-                page.add_style_tag(content=EVERYTHING)
                 page.locator("html.ready").wait_for(state="attached")
                 page.wait_for_timeout(300)
                 page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)

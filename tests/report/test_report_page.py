@@ -87,7 +87,11 @@ def test_scores_that_are_not_numbers(three: list[Evaluation], browser: Browser, 
 
 
 def test_every_chart_is_drawn(page: Page) -> None:
+    """Sections below the fold are laid out as well, for pictures of the whole page and for the browser's search."""
     ready(page)
+    visibility = "all => [...new Set(all.map(part => getComputedStyle(part).contentVisibility))]"
+    assert page.locator(".comparison, .groups, .browser").evaluate_all(visibility) == ["visible"]
+    assert page.locator("#felm-sample .group .plot text").filter(has_text="n = ").count() >= 2
     page.wait_for_timeout(200)
     charts = page.locator("figure.chart").all()
     assert len(charts) >= 10

@@ -91,21 +91,21 @@ class Analysis:
         """Return the numbers as rows of plain data."""
         return {
             "scores": [
-                {"run": run, **score_row(one)} for run, scores in self.scores.items() for one in scores.values()
+                {"run": run, **score_row(score)} for run, scores in self.scores.items() for score in scores.values()
             ],
             "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
             "groups": [
-                {"run": run, "grouping": breakdown.grouping, "group": group, **score_row(one)}
+                {"run": run, "grouping": breakdown.grouping, "group": group, **score_row(score)}
                 for breakdown in self.breakdowns
                 for run, groups in breakdown.scores.items()
                 for group, scores in groups.items()
-                for one in scores.values()
+                for score in scores.values()
             ],
             "sections": [extra_dict(extra) for extra in self.extra],
             "outcomes": [
                 {"run": run, "outcome": name, "n": n}
-                for run, found in self.outcomes.items()
-                for name, n in found.items()
+                for run, counts in self.outcomes.items()
+                for name, n in counts.items()
             ],
         }
 
@@ -113,34 +113,29 @@ class Analysis:
 def analyze(section: Section) -> Analysis:
     """Return all numbers of a section. Takes some hundredths of a second per run, metric and group."""
     scores = {label: run.scores() for label, run in section.runs.items()}
-    extra = [extra for extra in section.benchmark.report_sections(section.runs) if extra.rows]
-    replaced = {one.replaces for one in extra}
+    extra = [part for part in section.benchmark.report_sections(section.runs) if part.rows]
+    replaced = {part.replaces for part in extra}
     return Analysis(
         scores=scores,
         comparisons=_comparisons(section, scores),
         breakdowns=[
-            found for name in section.groupings if name not in replaced and (found := _breakdown(section, name))
+            breakdown for name in section.groupings if name not in replaced and (breakdown := _breakdown(section, name))
         ],
         extra=extra,
         outcomes=_outcomes(section),
         deviations={
-            label: {name: section.runs[label].deviations(one) for name, one in found.items()}
-            for label, found in scores.items()
+            label: {name: section.runs[label].deviations(score) for name, score in by_name.items()}
+            for label, by_name in scores.items()
         },
-        ranks={label: ranks(section.runs[label], found) for label, found in scores.items()},
+        ranks={label: ranks(section.runs[label], by_name) for label, by_name in scores.items()},
     )
 
 
 def score_row(score: Score) -> Row:
     """Return a score as plain data."""
-    found = score.interval
     return {
         "metric": score.metric.name,
-        "mean": found.mean,
-        "low": found.low,
-        "high": found.high,
-        "standard_error": found.standard_error,
-        "undefined": found.undefined,
+        **{name: getattr(score.interval, name) for name in ("mean", "low", "high", "standard_error", "undefined")},
         "n": score.n,
         "unit": score.metric.unit,
         "left_out": score.left_out,
@@ -169,19 +164,19 @@ def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) ->
     scored = {label: run for label, run in section.runs.items() if scores[label]}
     if len(scored) < 2:
         return {}
-    found = {metric.name: compare(scored, metric) for metric in section.metrics}
-    return {name: one for name, one in found.items() if one.pairs}
+    comparisons = {metric.name: compare(scored, metric) for metric in section.metrics}
+    return {name: comparison for name, comparison in comparisons.items() if comparison.pairs}
 
 
 def _outcomes(section: Section) -> dict[str, dict[str, int]]:
     headline = section.headline
-    found = {}
+    counts_by_run = {}
     for label, run in section.runs.items():
         names = [outcome(headline, record) for record in run.records]
         counts = {name: names.count(name) for name in OUTCOMES}
         counts[MISSING] += max(0, run.expected - len(names))
-        found[label] = {name: n for name, n in counts.items() if n}
-    return found
+        counts_by_run[label] = {name: n for name, n in counts.items() if n}
+    return counts_by_run
 
 
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
@@ -190,46 +185,45 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     if len(groups) < 2 or not section.metrics:
         return None
     scores: dict[str, dict[str, dict[str, Score]]] = {}
-    for label, found in by_run.items():
+    for label, records_by_group in by_run.items():
         scores[label] = {}
         for group in groups:
             names = group.members or (group.name,)
-            records = {id(record): record for name in names for record in found.get(name, ())}
+            records = {id(record): record for name in names for record in records_by_group.get(name, ())}
             scores[label][group.name] = scores_of(section.metrics, list(records.values()))
     return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
 
 
 def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
-    """The groups in order: by the numbers in their names if all have one, else the largest first; the bin last."""
+    """Return the groups by the numbers in their names if all have one, else the largest first; the bin is last."""
     ids: dict[str, set[str]] = {}
-    for groups in by_run.values():
-        for name, records in groups.items():
+    for records_by_group in by_run.values():
+        for name, records in records_by_group.items():
             ids.setdefault(name, set()).update(record.id for record in records)
     largest = sorted(ids, key=lambda name: (-len(ids[name]), name))
     small = [name for place, name in enumerate(largest) if len(ids[name]) < SMALL or place >= MOST_GROUPS]
     if len(small) < 2 or len(small) == len(largest):
         small = largest[MOST_GROUPS:]
-    kept = [name for name in largest if name not in small]
-    found = [Group(name, len(ids[name])) for name in _natural(kept)]
+    groups = [Group(name, len(ids[name])) for name in _natural([name for name in largest if name not in small])]
     if small:
-        together = set[str]().union(*(ids[name] for name in small))
-        found.append(Group(f"{len(small)} smaller groups", len(together), tuple(small)))
-    return found
+        binned = set[str]().union(*(ids[name] for name in small))
+        groups.append(Group(f"{len(small)} smaller groups", len(binned), tuple(small)))
+    return groups
 
 
 def _natural(names: Sequence[str]) -> list[str]:
-    numbers = {name: int(found[0]) for name in names if (found := re.search(r"\d+", name))}
+    numbers = {name: int(match[0]) for name in names if (match := re.search(r"\d+", name))}
     return sorted(names, key=lambda name: numbers[name]) if len(numbers) == len(names) else list(names)
 
 
 def evaluation_facts(run: Evaluation) -> Row:
     """Return the cost of a run: tokens, dollars and seconds; None where unknown."""
-    known = {
+    values_by_name = {
         name: [value for record in run.records if (value := getattr(record, name)) is not None]
         for name in ("input_tokens", "output_tokens", "cost", "seconds")
     }
-    seconds = known["seconds"]
-    sums = {name: sum(values) if values else None for name, values in known.items()}
+    seconds = values_by_name["seconds"]
+    sums = {name: sum(values) if values else None for name, values in values_by_name.items()}
     return sums | {"seconds_each": sum(seconds) / len(seconds) if seconds else None}
 
 

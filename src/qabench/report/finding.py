@@ -12,21 +12,21 @@ NAMED = 3  # systems that a sentence names; the others are counted
 
 def finding(comparison: Comparison) -> str:
     """Return the finding of a comparison with at least one pair."""
-    leader, *others = comparison.systems
-    of_leader = {
+    leader, *rivals = comparison.systems
+    pairs = {
         (pair.second if pair.first == leader else pair.first): pair
         for pair in comparison.pairs
         if leader in (pair.first, pair.second)
     }
-    others = [label for label in others if label in of_leader]
-    if not others:
+    rivals = [label for label in rivals if label in pairs]
+    if not rivals:
         return (
             f"{leader} has the best {_lowered(comparison.metric.title)}; it shares no questions with the other systems."
         )
-    tied = [label for label in others if not (of_leader[label].significant and of_leader[label].first == leader)]
+    tied = [label for label in rivals if not (pairs[label].significant and pairs[label].first == leader)]
     if not tied:
-        return _leads(leader, others, of_leader[others[0]], comparison)
-    return _does_not_lead(leader, others, tied, of_leader[others[0]], comparison)
+        return _leads(leader, rivals, pairs[rivals[0]], comparison)
+    return _does_not_lead(leader, rivals, tied, pairs[rivals[0]], comparison)
 
 
 def single(label: str, score: Score) -> str:
@@ -38,10 +38,10 @@ def single(label: str, score: Score) -> str:
     )
 
 
-def _leads(leader: str, others: Sequence[str], second: Pair, comparison: Comparison) -> str:
-    whom = f" {others[0]}" if len(others) == 1 else ""
+def _leads(leader: str, rivals: Sequence[str], second: Pair, comparison: Comparison) -> str:
+    whom = f" {rivals[0]}" if len(rivals) == 1 else ""
     sentence = f"{leader} leads{whom} by {_test(second, comparison)} in {_lowered(comparison.metric.title)}"
-    if len(others) == 1:
+    if len(rivals) == 1:
         return f"{sentence}."
     rest = [pair for pair in comparison.pairs if leader not in (pair.first, pair.second)]
     significant = sum(pair.significant for pair in rest)
@@ -53,15 +53,15 @@ def _leads(leader: str, others: Sequence[str], second: Pair, comparison: Compari
 
 
 def _does_not_lead(
-    leader: str, others: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
+    leader: str, rivals: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
 ) -> str:
     best = f"{leader} has the best {_lowered(comparison.metric.title)}"
-    if len(others) == 1:
-        return f"{best}, but {others[0]} does not differ significantly: the difference is {_test(second, comparison)}."
-    who = "no other system differs" if len(tied) == len(others) else f"{_named(tied)} do not differ"
+    if len(rivals) == 1:
+        return f"{best}, but {rivals[0]} does not differ significantly: the difference is {_test(second, comparison)}."
+    who = "no other system differs" if len(tied) == len(rivals) else f"{_named(tied)} do not differ"
     if len(tied) == 1:
         who = f"{tied[0]} does not differ"
-    return f"{best}, but {who} significantly; {leader} is {_test(second, comparison)} ahead of {others[0]}."
+    return f"{best}, but {who} significantly; {leader} is {_test(second, comparison)} ahead of {rivals[0]}."
 
 
 def _test(pair: Pair, comparison: Comparison) -> str:

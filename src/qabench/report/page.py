@@ -16,7 +16,7 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.report import view
-from qabench.report.analysis import Analysis, analyze
+from qabench.report.analysis import OUTCOMES, Analysis, analyze
 from qabench.report.records import bounded, records_of
 from qabench.report.sections import Section, sections_of
 
@@ -64,8 +64,8 @@ def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis],
     shown = [_shown(section, analysis) for section, analysis in zip(sections, analyses, strict=True)]
     data = {
         "title": title,
-        "outcomes": view.outcome_names(),
-        "sections": [view.section_data(section, of) for section, of in zip(sections, analyses, strict=True)],
+        "outcomes": OUTCOMES,
+        "sections": [view.section_data(*pair) for pair in zip(sections, analyses, strict=True)],
     }
     app = _app()
     text: str = _template().render(
@@ -100,7 +100,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
         "groups": bool(analysis.breakdowns),
         "extra": analysis.extra,
         "later": _packed(view.later_data(section, analysis)),
-        "records": [_packed(of) for of in records_of(section)],
+        "records": [_packed(records) for records in records_of(section)],
     }
 
 
@@ -130,7 +130,7 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
                         "signatures": dict(run.signatures),
                         "arguments": bounded(run.arguments),
                     }
-                    | {"deviations": {name: list(said) for name, said in analysis.deviations[label].items()}}
+                    | {"deviations": {name: list(sentences) for name, sentences in analysis.deviations[label].items()}}
                     | {"published": dict(analysis.ranks[label])}
                     for label, run in section.runs.items()
                 ],

@@ -23,7 +23,7 @@ def questions_of(section: Section) -> list[dict[str, Any]]:
         {
             "id": id,
             "question": shortened(record.question),
-            "groups": {name: list(of) for name, of in record.groups.items()},
+            "groups": {name: list(groups) for name, groups in record.groups.items()},
         }
         for id, record in _questions(section).items()
     ]
@@ -42,21 +42,21 @@ def marks_of(section: Section, metric: Metric | None) -> list[list[Any]]:
 
 def statuses_of(section: Section) -> list[dict[int, Any]]:
     """Return for each question the runs that did not simply answer: "missing", or the statuses of the epochs."""
-    found = []
+    rows: list[dict[int, Any]] = []
     by_run = [run.by_id() for run in section.runs.values()]
     for id in _questions(section):
         statuses = [[record.status for record in records.get(id, ())] or "missing" for records in by_run]
-        found.append({run: of for run, of in enumerate(statuses) if of == "missing" or set(of) != {ANSWERED}})
-    return found
+        rows.append({run: epochs for run, epochs in enumerate(statuses) if set(epochs) != {ANSWERED}})
+    return rows
 
 
 def _questions(section: Section) -> dict[str, Record]:
     """Return a record of each question."""
-    found: dict[str, Record] = {}
+    questions: dict[str, Record] = {}
     for run in section.runs.values():
         for record in run.records:
-            found.setdefault(record.id, record)
-    return found
+            questions.setdefault(record.id, record)
+    return questions
 
 
 def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
@@ -70,20 +70,20 @@ def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
     return [
-        {id: [_record(record, share) for record in of] for id, of in run.by_id().items()}
+        {id: [_record(record, share) for record in records] for id, records in run.by_id().items()}
         for run in section.runs.values()
     ]
 
 
 def _record(record: Record, share: int) -> dict[str, Any]:
-    of_each = max(SHORTEST_SHARE, share // max(1, len(record.messages)))
+    longest = max(SHORTEST_SHARE, share // max(1, len(record.messages)))
     return {
         "epoch": record.epoch,
         "answer": None if record.answer is None else shortened(record.answer),
         "status": record.status,
         "problem": record.problem,
         "scores": bounded(record.scores),
-        "messages": [[message.role, shortened(message.text, of_each)] for message in record.messages],
+        "messages": [[message.role, shortened(message.text, longest)] for message in record.messages],
         "detail": bounded(record.detail),
         "tokens": [record.input_tokens, record.output_tokens],
         "seconds": record.seconds,

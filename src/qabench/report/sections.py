@@ -39,10 +39,9 @@ class Section:
     @property
     def groupings(self) -> list[str]:
         """Return the groupings that at least one run has, in the benchmark's order; others follow."""
-        found = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
-        return [name for name in self.benchmark.groupings if name in found] + [
-            name for name in found if name not in self.benchmark.groupings
-        ]
+        names = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
+        declared = [name for name in self.benchmark.groupings if name in names]
+        return list(dict.fromkeys([*declared, *names]))
 
     def grouping_title(self, grouping: str) -> str:
         """Return the grouping in words, such as "type of answer"."""
@@ -59,16 +58,16 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
     """
     if not runs:
         raise InputError("nothing to report: at least one log of a run or one file of predictions is required")
-    kept, superseded = without_superseded(runs)
-    together: dict[tuple[str, str], list[Evaluation]] = {}
-    for run in kept:
+    current, superseded = without_superseded(runs)
+    runs_by_config: dict[tuple[str, str], list[Evaluation]] = {}
+    for run in current:
         if not run.records:
             raise InputError(f"{run.path} has no records yet (status: {run.status}); there is nothing to report")
-        together.setdefault((run.benchmark, run.config), []).append(run)
-    keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b}-{c}".lower()) for b, c in together])
+        runs_by_config.setdefault((run.benchmark, run.config), []).append(run)
+    keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b}-{c}".lower()) for b, c in runs_by_config])
     return [
-        _section(key, *config, of, [run.path for run in superseded if (run.benchmark, run.config) == config])
-        for key, (config, of) in zip(keys, together.items(), strict=True)
+        _section(key, *config, members, [run.path for run in superseded if (run.benchmark, run.config) == config])
+        for key, (config, members) in zip(keys, runs_by_config.items(), strict=True)
     ]
 
 

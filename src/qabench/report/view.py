@@ -12,7 +12,7 @@ from qabench.evaluation.official import signature_name
 from qabench.evaluation.results import cached_note, undefined_note, unscored
 from qabench.evaluation.scores import Score
 from qabench.evaluation.signature import parse
-from qabench.report.analysis import OUTCOMES, Analysis, Breakdown, evaluation_facts, extra_dict
+from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
 from qabench.report.finding import finding, single
 from qabench.report.records import marks_of, questions_of, references_of, statuses_of
 from qabench.report.sections import Section
@@ -40,8 +40,8 @@ def section_data(section: Section, analysis: Analysis) -> Row:
         ],
         "scores": {name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in metrics},
         "findings": findings(section, analysis),
-        "breakdowns": [_breakdown(one) for one in analysis.breakdowns],
-        "extra": [extra_dict(one) for one in analysis.extra],
+        "breakdowns": [_breakdown(breakdown) for breakdown in analysis.breakdowns],
+        "extra": [extra_dict(extra) for extra in analysis.extra],
         "columns": {metric.name: metric.title for metric in section.metrics},
         "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
         "questions": questions_of(section),
@@ -63,7 +63,7 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     return {
         name: {
             "pairs": _pairs(analysis.comparisons[name], labels) if name in analysis.comparisons else None,
-            "groups": [_group_scores(one, labels, name) for one in analysis.breakdowns],
+            "groups": [_group_scores(breakdown, labels, name) for breakdown in analysis.breakdowns],
             "marks": marks_of(section, metrics.get(name)),
         }
         for name in names
@@ -72,9 +72,10 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
 
 def scored_metrics(section: Section, analysis: Analysis) -> list[str]:
     """Return the metrics for which at least one run has a score: the headline first, then in the benchmark's order."""
-    found = [metric.name for metric in section.metrics if any(metric.name in of for of in analysis.scores.values())]
+    scored = {name for scores in analysis.scores.values() for name in scores}
+    names = [metric.name for metric in section.metrics if metric.name in scored]
     headline = section.headline
-    return sorted(found, key=lambda name: headline is None or name != headline.name)
+    return sorted(names, key=lambda name: headline is None or name != headline.name)
 
 
 def metric_data(section: Section, name: str) -> Row:
@@ -99,7 +100,7 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
         if name in analysis.comparisons:
             sentences[name] = finding(analysis.comparisons[name])
         else:
-            label = next(label for label, of in analysis.scores.items() if name in of)
+            label = next(label for label, scores in analysis.scores.items() if name in scores)
             sentences[name] = single(label, analysis.scores[label][name])
     if not sentences:
         reasons = {unscored(run, analysis.scores[label]) or "" for label, run in section.runs.items()}
@@ -112,13 +113,9 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
     metrics = scored_metrics(section, analysis)
     best = {}
     for name in metrics:
-        found = {
-            label: of[name].interval.mean * (1 if of[name].metric.higher_is_better else -1)
-            for label, of in analysis.scores.items()
-            if name in of
-        }
-        several = len(found) > 1
-        best[name] = {label for label, value in found.items() if several and value == max(found.values())}
+        sign = 1 if section.benchmark.metric(name).higher_is_better else -1
+        means = {label: sign * run[name].interval.mean for label, run in analysis.scores.items() if name in run}
+        best[name] = {label for label, mean in means.items() if len(means) > 1 and mean == max(means.values())}
     rows = [
         {
             "place": place,
@@ -175,16 +172,16 @@ def run_rows(section: Section) -> list[Row]:
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     """Return the distinct deviations, with the metrics and the runs that they apply to."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
+    runs_by_sentence: dict[str, dict[str, dict[str, None]]] = {}
     for label, by_metric in analysis.deviations.items():
         for name, sentences in by_metric.items():
             for sentence in sentences:
-                runs = found.setdefault(sentence, {})
+                runs = runs_by_sentence.setdefault(sentence, {})
                 runs.setdefault(label, {})[name] = None
     rows = []
     scored = {name for scores in analysis.scores.values() for name in scores}
-    for sentence, runs in found.items():
-        names = dict.fromkeys(name for of in runs.values() for name in of)
+    for sentence, runs in runs_by_sentence.items():
+        names = dict.fromkeys(name for metrics in runs.values() for name in metrics)
         titles = [section.benchmark.metric(name).title for name in names]
         rows.append(
             {
@@ -206,22 +203,22 @@ def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     """Return the distinct problems, with the runs that have them."""
-    found: dict[str, list[str]] = {}
+    runs_by_problem: dict[str, list[str]] = {}
     kinds: dict[str, dict[str, int]] = {}
     for label, run in section.runs.items():
         for problem in _run_problems(run):
-            found.setdefault(problem, []).append(label)
+            runs_by_problem.setdefault(problem, []).append(label)
         for record in run.records:
             if record.problem:
-                of = kinds.setdefault(f"{record.status}: {record.problem}", {})
-                of[label] = of.get(label, 0) + 1
-    for kind, of in sorted(kinds.items(), key=lambda item: -sum(item[1].values()))[:SHOWN_PROBLEMS]:
-        answers = sum(of.values())
-        found.setdefault(f"{answers:,} answer{'s' if answers > 1 else ''} {kind}", list(of))
+                counts = kinds.setdefault(f"{record.status}: {record.problem}", {})
+                counts[label] = counts.get(label, 0) + 1
+    for kind, counts in sorted(kinds.items(), key=lambda item: -sum(item[1].values()))[:SHOWN_PROBLEMS]:
+        answers = sum(counts.values())
+        runs_by_problem.setdefault(f"{answers:,} answer{'s' if answers > 1 else ''} {kind}", list(counts))
     if len(kinds) > SHOWN_PROBLEMS:
         more = len(kinds) - SHOWN_PROBLEMS
-        found[f"and {more} more {'kind' if more == 1 else 'kinds'} of problems with single answers"] = []
-    return [(problem, _some(labels, section)) for problem, labels in found.items()]
+        runs_by_problem[f"and {more} more {'kind' if more == 1 else 'kinds'} of problems with single answers"] = []
+    return [(problem, _some(labels, section)) for problem, labels in runs_by_problem.items()]
 
 
 def _some(labels: Sequence[str], section: Section) -> list[str]:
@@ -235,7 +232,7 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
     """Return by family of scores the fields in which the runs' signatures differ, except those of the system."""
-    found = {}
+    differing_by_family = {}
     for family in dict.fromkeys(family for run in section.runs.values() for family in run.signatures):
         lines = [run.signatures[family] for run in section.runs.values() if family in run.signatures]
         try:
@@ -243,16 +240,11 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
             declared = section.benchmark.declaration(signature_name(lines[0]))
         except InputError:
             continue
-        relevant = [name for name in dict.fromkeys(name for of in fields for name in of) if name in declared]
+        relevant = [name for name in dict.fromkeys(name for line in fields for name in line) if name in declared]
         names = [name for name in relevant if declared[name].official is not None]
-        if differing := [name for name in names if len({of.get(name) for of in fields}) > 1]:
-            found[family] = differing
-    return found
-
-
-def outcome_names() -> dict[str, str]:
-    """Return the display names of outcomes."""
-    return dict(OUTCOMES)
+        if differing := [name for name in names if len({line.get(name) for line in fields}) > 1]:
+            differing_by_family[family] = differing
+    return differing_by_family
 
 
 def _run_problems(run: Evaluation) -> list[str]:
@@ -280,24 +272,23 @@ def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
     place = {label: i for i, label in enumerate(labels)}
     rows = []
     for pair in comparison.pairs:
-        one = pair.difference.interval
-        numbers = [
-            round(value, 6) for value in (one.mean, one.low, one.high, pair.difference.p_value, pair.corrected_p)
-        ]
+        interval, p_value = pair.difference.interval, pair.difference.p_value
+        values = (interval.mean, interval.low, interval.high, p_value, pair.corrected_p)
+        numbers = [round(value, 6) for value in values]
         counts = [int(pair.significant), pair.wins, pair.ties, pair.losses, pair.n]
         rows.append([place[pair.first], place[pair.second], *numbers, *counts])
     return {"about": comparison.about(), "rows": rows}
 
 
 def _breakdown(breakdown: Breakdown) -> Row:
-    groups = [{"name": one.name, "n": one.questions, "members": one.members} for one in breakdown.groups]
+    groups = [{"name": group.name, "n": group.questions, "members": group.members} for group in breakdown.groups]
     return {"key": breakdown.grouping, "title": breakdown.title, "groups": groups}
 
 
 def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> list[list[list[float] | None]]:
     """Return for each run and group the score by a metric."""
-    found = [breakdown.scores.get(label, {}) for label in labels]
-    return [[_cell(by_group.get(group.name, {}).get(metric)) for group in breakdown.groups] for by_group in found]
+    by_run = [breakdown.scores.get(label, {}) for label in labels]
+    return [[_cell(scores.get(group.name, {}).get(metric)) for group in breakdown.groups] for scores in by_run]
 
 
 def overview(sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any] | None:

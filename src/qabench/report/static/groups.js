@@ -7,13 +7,21 @@ function startGroups(section) {
   if (place) {
     onNumbers(section, (state, { groups }) => {
       const metric = metricOf(section, state.metric);
-      place.replaceChildren(...section.breakdowns.map((one, i) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, groups[i], "questions")));
+      place.replaceChildren(...section.breakdowns.map((one, i) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, groups[i], metric.unit)));
     });
   }
   section.extra.forEach((extra, i) => {
     const parts = $(`.extra[data-extra="${i}"]`, document.getElementById(section.key));
     onState(section, (state) => parts.replaceChildren(...extraParts(section, state, extra)));
   });
+}
+
+/** The n of a group's scores: "n = 12", or "n = 10 to 12" if the runs differ. */
+function sizeOf(runs, scores, i) {
+  const sizes = runs.filter((run) => scores[run][i]).map((run) => scores[run][i][3]);
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+  if (!sizes.length) return "n = 0";
+  return least === most ? `n = ${count(most)}` : `n = ${count(least)} to ${count(most)}`;
 }
 
 /** A chart or a table of scores by group. scores: for each run a [mean, low, high, n] or null per group. */
@@ -26,7 +34,7 @@ function grouped(section, state, heading, name, groups, scores, unit) {
   const rows = groups
     .map((group, i) => ({
       label: group.name,
-      sub: `n = ${count(group.n)}`,
+      sub: sizeOf(runs, scores, i),
       dots: runs.filter((run) => scores[run][i]).map((run) => {
         const [mean, low, high, n] = scores[run][i];
         const { label } = section.runs[run];
@@ -43,7 +51,7 @@ function grouped(section, state, heading, name, groups, scores, unit) {
 function groupTable(section, heading, groups, scores, runs, unit) {
   const all = runs.flatMap((run) => scores[run].filter(Boolean).map(([mean]) => mean));
   const [low, high] = [Math.min(...all), Math.max(...all)];
-  const heads = ["Run", ...groups.map((group) => el("span", { "data-copy": `${group.name} (n = ${group.n})` }, el("bdi", {}, shown(group.name)), el("span", { class: "sub n" }, `n = ${count(group.n)}`)))];
+  const heads = ["Run", ...groups.map((group, i) => el("span", { "data-copy": `${group.name} (${sizeOf(runs, scores, i)})` }, el("bdi", {}, shown(group.name)), el("span", { class: "sub n" }, sizeOf(runs, scores, i))))];
   const rows = runs.map((run) => [
     el("th", { scope: "row" }, swatch(run), el("bdi", {}, shown(section.runs[run].label))),
     ...groups.map((group, i) => {
