@@ -28,7 +28,7 @@ import inspect_ai
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
-from qabench.inspect_tasks import fanoutqa_closed_book
+from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.runs.running import start
 task = {"config": "dev", "lemmatizer": "simplemma"}
 options = {"limit": int(limit), "epochs": int(epochs), "max_connections": int(connections), "log_dir": folder + "/logs"}

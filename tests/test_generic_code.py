@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "src/qabench"
 GENERIC = (
-    *("report", "runs", "hub", "space", "lm_eval", "llm", "models", "stats", "evaluation", "tasks", "prompts", "cli"),
+    *("report", "runs", "hub", "space", "lm_eval", "llm", "models", "stats", "evaluation", "tasks", "cli"),
     *("data", "loading.py", "metric_module.py", "benchmarks/base.py", "benchmarks/published.py"),
     *("inspect_tasks.py", "citations.py", "benchmarks/reproduction.py"),
 )

@@ -21,7 +21,7 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 # From the bottom up: a module imports from its own layer and those before it.
 LAYERS = [
     ["errors", "io", "answers", "stats", "data"],
-    ["text", "evaluation", "prompts"],
+    ["text", "evaluation"],
     ["loading_scripts"],
     ["retrieval", "llm", "models"],
     ["loading", "tasks", "lm_eval"],

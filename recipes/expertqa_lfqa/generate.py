@@ -25,7 +25,7 @@ import qabench
 from qabench.data.rows import read_json_lines
 from qabench.errors import InputError, QabenchError
 from qabench.models.loader import buckets, default_device
-from qabench.prompts.template import Prompt
+from qabench.tasks.prompts import Prompt
 
 Batch = list[tuple[str, list[int]]]  # ids of questions with the tokens of their prompts
 

@@ -15,7 +15,7 @@ from settings import CHAT, SEQ2SEQ, Recipe
 
 from qabench.benchmarks.expertqa.official_prompts import fine_tuning
 from qabench.errors import InputError
-from qabench.prompts.template import Prompt, check_fields, read_prompt
+from qabench.tasks.prompts import Prompt, check_fields, read_prompt
 
 QUESTION = Prompt("question", "{question}")
 

@@ -1,34 +1,16 @@
-"""The entry point of Inspect AI: the tasks, solvers and scorers of all benchmarks."""
+"""The entry point of Inspect AI: imports the tasks of all benchmarks, which registers them."""
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
-from typing import Any
+import warnings
 
 import qabench.benchmarks
 from qabench.benchmarks import benchmark_names
+from qabench.tasks.common import tasks_are_imported
 
-REGISTERED = "__registry_info__"  # the attribute that Inspect's decorators set
-COMMANDS = "commands"  # the module of a benchmark's specific commands, in a layer above this one
-
-
-def _registered() -> dict[str, Any]:
-    """All registered objects that the modules of the benchmarks' packages define, by name."""
-    found: dict[str, Any] = {}
-    for name in benchmark_names():
-        package = importlib.import_module(f"{qabench.benchmarks.__name__}.{name}")
-        for module in pkgutil.iter_modules(package.__path__):
-            if module.ispkg or module.name == COMMANDS:
-                continue
-            full = f"{package.__name__}.{module.name}"
-            members = vars(importlib.import_module(full))
-            found |= {
-                key: value
-                for key, value in members.items()
-                if hasattr(value, REGISTERED) and getattr(value, "__module__", None) == full
-            }
-    return found
-
-
-globals().update(_registered())
+for name in () if tasks_are_imported() else benchmark_names():
+    try:
+        importlib.import_module(f"{qabench.benchmarks.__name__}.{name}.tasks")
+    except Exception as error:  # the tasks of the other benchmarks work
+        warnings.warn(f"the tasks of {name} cannot be imported: {type(error).__name__}: {error}", stacklevel=1)

@@ -17,7 +17,7 @@ from qabench.data.rows import read_json_list
 from qabench.errors import InputError
 from qabench.io.limits import MAX_DEPTH, TooLarge, check_depth, json_of, toml_of, yaml_of
 from qabench.llm.exchange import UnreadableReply, read_reply
-from qabench.prompts.template import read_prompt
+from qabench.tasks.prompts import read_prompt
 
 DEEP = ['{"a":' * 5000, "[" * 100_000, "[" * 600 + "]" * 600, '{"a":' * 101 + "1" + "}" * 101]
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(

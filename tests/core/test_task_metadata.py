@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from qabench.benchmarks import benchmark, benchmark_names
@@ -13,7 +11,7 @@ from qabench.benchmarks import benchmark, benchmark_names
 def test_tasks_count_the_questions_of_the_config(name: str) -> None:
     # Without this number, a run with a limit would count as official.
     pytest.importorskip("inspect_ai")
-    task = getattr(importlib.import_module("qabench.inspect_tasks"), benchmark(name).settings[0].task)
+    task = benchmark(name).task_function(benchmark(name).settings[0])
     whole = task(config="sample")
     first = str(whole.dataset[0].id)
     part = task(config="sample", ids=first)

@@ -16,7 +16,7 @@ from scripted_model import scripted
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.runs.log import read_run
-from qabench.runs.task_options import task_options
+from qabench.runs.plan import task_options
 from qabench.tasks.replies import WITHOUT_EFFECT
 
 SELECTS = "selects questions: fewer than all are a deviation of their own"
@@ -65,7 +65,7 @@ def signed(name: str, setting: str, folder: Path, **options: Any) -> dict[str, s
     chosen = benchmark(name).setting(setting)
     generation = {key: options.pop(key) for key in list(options) if key in GenerateConfig.model_fields}
     arguments = {**chosen.arguments, "config": "sample", **options}
-    if "prompt" in {option.name for option in task_options(chosen)}:
+    if "prompt" in {option.name for option in task_options(benchmark(name), chosen)}:
         arguments.setdefault("prompt", "qabench")
     (log,) = inspect_eval(
         f"qabench/{chosen.task}",
@@ -83,7 +83,7 @@ def signed(name: str, setting: str, folder: Path, **options: Any) -> dict[str, s
 def test_every_option_is_changed_or_has_a_reason() -> None:
     for name in benchmark_names():
         for setting in benchmark(name).settings:
-            for option in task_options(setting):
+            for option in task_options(benchmark(name), setting):
                 changed = {key[2] for key in CHANGED if key[0] == name}
                 assert option.name in changed | set(REASONS), (name, setting.name, option.name)
 

@@ -34,9 +34,9 @@ from qabench.evaluation import Evaluation
 from qabench.runs import probe
 from qabench.runs.export import predictions, records, write_with_numbered_samples
 from qabench.runs.log import read_run
+from qabench.runs.plan import task_options
 from qabench.runs.sources import read_evaluations
 from qabench.runs.stored_replies import stored_run_replies
-from qabench.runs.task_options import task_options
 
 QUESTIONS = 12
 PROBE = 1  # the call before the first question
@@ -453,7 +453,7 @@ def test_the_options_of_a_setting_are_listed() -> None:
 def test_options_are_described_for_the_command_line() -> None:
     for name in ("fanoutqa", "felm", "expertqa", "fastbook"):
         for setting in benchmark(name).settings:
-            for option in task_options(setting):
+            for option in task_options(benchmark(name), setting):
                 assert option.about and "see " not in option.about and "`" not in option.about, (name, option)
 
 
@@ -511,4 +511,4 @@ def test_a_wrong_suite_names_what_is_allowed(tmp_path: Path) -> None:
 def test_wrong_arguments_of_a_provider_list_the_valid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_API_KEY", "none")
     with pytest.raises(InputError, match=r"'nope'; allowed: .*client_timeout.*max_retries.*stream"):
-        probe.made("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})
+        probe.make_model("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})

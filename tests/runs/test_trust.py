@@ -23,7 +23,7 @@ from search_server import SearchServer
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.errors import InputError
-from qabench.runs.task_options import task_options
+from qabench.runs.plan import task_options
 from qabench.runs.trust import NAMES, SELECTIONS, arguments_to_repeat, checked_log, resume_command
 
 PASSAGES = [{"_id": "a", "text": "The planets orbit the sun"}]
@@ -113,7 +113,7 @@ def test_numbers_and_known_names_are_taken_from_a_log(logs: dict[str, Path], tmp
 def test_texts_are_repeated_unless_they_are_known_names() -> None:
     for name in benchmark_names():
         for setting in benchmark(name).settings:
-            for option in task_options(setting):
+            for option in task_options(benchmark(name), setting):
                 for text in ("/evil", *NAMES.get(option.name, ())):
                     arguments = dict(setting.arguments) | {option.name: text}
                     repeated = option.name in arguments_to_repeat(setting.task, arguments)

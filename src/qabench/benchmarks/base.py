@@ -6,11 +6,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from qabench.errors import InputError
+from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.metric import CUTOFF, Metric, present
 from qabench.io.tables import Displayed, Table
 
@@ -176,6 +177,20 @@ class Benchmark(Displayed, ABC):
     def rescored_prediction(self, record: Record) -> dict[str, Any]:
         """Return the prediction of a record of a run; unlike in ``prediction``, None means that there is no answer."""
         return self.prediction(record)
+
+    def task_function(self, setting: Setting) -> Callable[..., Any]:
+        """Return the function that creates the Inspect task of a setting, from the benchmark's module ``tasks``.
+
+        Raises:
+            MissingExtra: inspect_ai is not installed (extra ``run``).
+        """
+        try:
+            function: Callable[..., Any] = getattr(import_module(f"{type(self).__module__}.tasks"), setting.task)
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] != "inspect_ai":
+                raise
+            raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"') from None
+        return function
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any] | None:
         """Return the scores in the format of the authors' scorer; None if they have no such format."""

@@ -35,10 +35,10 @@ def _completed(
 
 
 def _task_options(found: Benchmark, ctx: typer.Context) -> list[str]:
-    from qabench.runs.task_options import task_options
+    from qabench.runs.plan import task_options
 
     named = [one for one in found.settings if one.name == ctx.params.get("setting")]
-    names = dict.fromkeys(option.name for one in named or found.settings for option in task_options(one))
+    names = dict.fromkeys(option.name for one in named or found.settings for option in task_options(found, one))
     return [f"{name}=" for name in names]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks import Setting
     from qabench.evaluation import Evaluation
     from qabench.llm.client import Prices
-    from qabench.runs.progress import Watch
+    from qabench.runs.running import Watch
 
 Options = Mapping[str, Any]
 
@@ -124,11 +124,11 @@ def plan(
 
 def list_options(name: str, setting: str | None, format: str) -> None:
     """Prints the options for -T, for one setting of a benchmark or for all."""
-    from qabench.runs.task_options import task_options
+    from qabench.runs.plan import task_options
 
     found = benchmark_of(name)
     for one in [found.setting(setting)] if setting else found.settings:
-        rows: list[list[Any]] = [[of.name, _default(of.default), of.about] for of in task_options(one)]
+        rows: list[list[Any]] = [[of.name, _default(of.default), of.about] for of in task_options(found, one)]
         title = f"{found.title}, --setting {one.name}: options for -T NAME=VALUE"
         print_table(Table(title, ["option", "default", "description"], rows, _notes(one)), format)
 
@@ -169,7 +169,7 @@ def _write(path: Path, document: dict[str, Any], format: str) -> None:
 def watched(log_dir: Path, options: Options) -> Iterator[Watch]:
     """A watch that prints the log's path first, then progress."""
     _needs_inspect()
-    from qabench.runs.progress import Watch
+    from qabench.runs.running import Watch
 
     with plain_warnings(), progress_bar("Questions") as progress:
         yield Watch(

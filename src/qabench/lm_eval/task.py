@@ -33,25 +33,25 @@ class QabenchTask(ConfigurableTask):
         self._sign()
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
-        """Sets an option, such as those of --gen_kwargs, which the signatures then contain."""
+        """Set an option, such as those of --gen_kwargs, which the signatures then contain."""
         super().set_config(key, value, update)
         self._sign()
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """The rows by split, from verified files; the harness would load them from the Hub."""
+        """Load the rows from verified files; the harness would load them from the Hub."""
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
 
     def signatures(self) -> dict[str, str]:
-        """Family of scores -> everything that they depend on; see ``qabench.evaluation.signature``."""
+        """Return everything that the scores depend on, by family; see ``qabench.evaluation.signature``."""
         raise NotImplementedError
 
     def generation_fields(self) -> dict[str, Any]:
-        """The fields of a signature for the generation parameters."""
+        """Return the fields of a signature for the generation parameters."""
         options = self.config.generation_kwargs or {}
         return {NAMES.get(name, name): value for name, value in options.items() if name not in NOT_SIGNED}
 
     def data_fields(self) -> dict[str, str]:
-        """The fields of a signature for the data."""
+        """Return the fields of a signature for the data."""
         table = dataset_table(self.config.dataset_path)
         config = table.config(self.config.dataset_name)
         ((file,),) = config.splits.values()
@@ -59,5 +59,7 @@ class QabenchTask(ConfigurableTask):
 
     def _sign(self) -> None:
         lines = self.signatures()
-        said = {family: deviations(line, self.DECLARATIONS[signature_name(line)]) for family, line in lines.items()}
-        self.config.metadata |= {"signatures": lines, "deviations": said}
+        sentences = {
+            family: deviations(line, self.DECLARATIONS[signature_name(line)]) for family, line in lines.items()
+        }
+        self.config.metadata |= {"signatures": lines, "deviations": sentences}

@@ -1,10 +1,13 @@
-"""Reading Inspect AI's logs of qabench tasks, finished or not."""
+"""Reads Inspect AI's logs of qabench tasks, finished or not."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,6 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.io.terminal import printable
 from qabench.llm.client import run_sync
-from qabench.runs.archive import check_archive, damaged_log
 from qabench.runs.rescoring import rescored
 
 # Most of a log's bytes, which records do not need.
@@ -22,6 +24,9 @@ _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
 # Inspect writes exceptions by their repr.
 _OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
+_READ_AT_ONCE = 1 << 20
+_LARGEST_MEMBER = 4 << 30  # bytes, unpacked
+NEEDS_RUN = 'pip install "qabench[run]"'
 
 
 def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
@@ -43,8 +48,114 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     except (QabenchError, ImportError):  # a version of Inspect without the reader that ``_records`` uses
         raise
     except Exception as error:  # content in another format can cause any exception, in the reader or here
-        raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error
+        raise _damaged(path, error) from error
     return rescored(recorded, questions, **options)
+
+
+def read_header(path: str | Path) -> Any:
+    """Return the log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
+    file = str(path)
+    if not Path(file).is_file():
+        raise InputError(f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end")
+    inspect_log = _inspect_log()
+    try:
+        log = inspect_log.read_eval_log(file, header_only=True)
+        lacking = [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
+    except Exception as error:  # a file that is not a log can cause any exception in the reader
+        raise _damaged(file, error) from error
+    if lacking:
+        raise InputError(
+            f"{file} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
+            f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
+        )
+    return log
+
+
+def whole_log(path: str | Path) -> Any:
+    """Return the log with its samples, an ``EvalLog``; for a killed run, everything that can be recovered.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    inspect_log = _inspect_log()
+    check_archive(Path(path))
+    try:
+        log = inspect_log.read_eval_log(str(path))
+    except Exception as error:
+        raise _damaged(path, error) from error
+    return _recovered(log, path) if log.status == "started" else log
+
+
+def check_archive(path: Path) -> None:
+    """Compare each member of a ``.eval`` log with its checksum in the archive.
+
+    Inspect's reader does not compare them, so a flipped bit could change an answer or a score. Logs in other formats
+    have no checksums.
+
+    Raises:
+        InputError: the file cannot be read, or is damaged; the message names the member.
+        MissingExtra: the decompressor is not installed (extra ``run``).
+    """
+    if path.suffix != ".eval":
+        return
+    if sys.version_info < (3, 14):
+        try:
+            import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
+        except ImportError:
+            raise MissingExtra(f"reading logs of runs needs zipfile-zstd: {NEEDS_RUN}") from None
+    name = "its table of contents"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                name = member.filename
+                if member.file_size > _LARGEST_MEMBER:
+                    raise zipfile.BadZipFile(f"{member.file_size} bytes")
+                with archive.open(member) as content:  # compares the names in both headers
+                    while content.read(_READ_AT_ONCE):  # compares the checksum at the end
+                        pass
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
+        raise _damaged(path, f"{name}: {error}") from None
+    except Exception as error:  # the decompressor raises its own exceptions
+        raise _damaged(path, f"{name}: {type(error).__name__}: {error}") from None
+
+
+def failure(error: Any) -> str:
+    """Return why a sample failed, in one line that is the same for equal failures."""
+    if error.message.startswith("CancelledError("):
+        return "the run was stopped before the answer"
+    if error.message.startswith("RetryError("):
+        # In logs of other programs, the cause is only in the traceback.
+        causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
+        return printable(causes[0]) if causes else "the call failed in all its retries"
+    own = _OWN.fullmatch(error.message)
+    return printable(" ".join((own[2] if own else error.message).split()))
+
+
+def _damaged(path: str | Path, reason: Exception | str) -> InputError:
+    detail = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"[:300]
+    return InputError(f"{path} is not a log of Inspect AI, or is damaged ({detail}); copy it again")
+
+
+def _inspect_log() -> Any:
+    try:
+        import inspect_ai.log
+    except ImportError:
+        raise MissingExtra(f"reading logs of runs needs inspect_ai: {NEEDS_RUN}") from None
+    return inspect_ai.log
+
+
+def _recovered(log: Any, path: str | Path) -> Any:
+    """Return a killed run's log with the samples that Inspect had not yet written into it."""
+    from inspect_ai.log import recover_eval_log
+
+    with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
+        try:
+            recovered = recover_eval_log(str(path), str(Path(folder) / Path(path).name), cleanup=False)
+        except Exception:  # nothing can be recovered: only the samples in the file are available
+            return log
+        recovered.samples = list(recovered.samples or [])  # read when first used: now, while the folder exists
+    recovered.location = log.location
+    return recovered
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
@@ -53,10 +164,13 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
     ids = log.eval.dataset.sample_ids or []
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
-    for record, signed in run_sync(_records(str(path), keys)):
+    for record, score_metadata in run_sync(_records(str(path), keys)):
         records.append(record)
-        for of_sample, partly in signed:
-            signatures = of_sample | signatures if partly else signatures | of_sample
+        for metadata in score_metadata:
+            of_sample = metadata.get("signatures") or {}
+            # A sample that failed, or asked no model, does not know all that the others were asked with.
+            partial = record.status == FAILED or metadata.get("unasked")
+            signatures = of_sample | signatures if partial else signatures | of_sample
     return Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),
@@ -76,91 +190,24 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     )
 
 
-def read_header(path: str | Path) -> Any:
-    """The log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
-    file = str(path)
-    if not Path(file).is_file():
-        raise InputError(f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end")
-    inspect_log = _inspect_log()
-    try:
-        log = inspect_log.read_eval_log(file, header_only=True)
-        lacking = [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
-    except Exception as error:  # a file that is not a log can cause any exception in the reader
-        raise damaged_log(file, f"{type(error).__name__}: {error}"[:300]) from error
-    if lacking:
-        raise InputError(
-            f"{file} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
-            f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
-        )
-    return log
-
-
-def whole_log(path: str | Path) -> Any:
-    """The log with its samples, an ``EvalLog``; for a killed run, everything that can be recovered.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    inspect_log = _inspect_log()
-    check_archive(Path(path))
-    try:
-        log = inspect_log.read_eval_log(str(path))
-    except Exception as error:
-        raise damaged_log(path, f"{type(error).__name__}: {error}"[:300]) from error
-    return _recovered(log, path) if log.status == "started" else log
-
-
-def _recovered(log: Any, path: str | Path) -> Any:
-    """A killed run's log with the samples that Inspect had not yet written into it."""
-    from inspect_ai.log import recover_eval_log
-
-    with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
-        try:
-            found = recover_eval_log(str(path), str(Path(folder) / Path(path).name), cleanup=False)
-        except Exception:  # nothing can be recovered: only the samples in the file are available
-            return log
-        found.samples = list(found.samples or [])  # read when first used: now, while the folder exists
-    found.location = log.location
-    return found
-
-
-def _inspect_log() -> Any:
-    try:
-        import inspect_ai.log
-    except ImportError:
-        raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
-    return inspect_ai.log
-
-
-async def _records(
-    path: str, keys: Sequence[tuple[int | str, int]]
-) -> list[tuple[Record, list[tuple[dict[str, str], bool]]]]:
-    """The records of the samples with these ids and epochs that are in the log, and the signatures of their scores.
-
-    A signature is marked if it is not complete: a sample that failed, or asked no model, does not know all that the
-    others were asked with.
-    """
+async def _records(path: str, keys: Sequence[tuple[int | str, int]]) -> list[tuple[Record, list[Any]]]:
+    """Return the records of the samples with these ids and epochs, and the metadata of their scores."""
     # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes for 10,000 of them.
     from inspect_ai._util.async_zip import AsyncZipReader
     from inspect_ai._util.asyncfiles import AsyncFilesystem
 
     read = _inspect_log().read_eval_log_sample_async
-    found = []
+    options = {"resolve_attachments": "core", "exclude_fields": _LEFT_OUT}
+    records = []
     async with AsyncFilesystem() as files:
         reader = AsyncZipReader(files, path) if path.endswith(".eval") else None
         for id, epoch in keys:
             try:
-                sample = await read(
-                    path, id, epoch, resolve_attachments="core", exclude_fields=_LEFT_OUT, reader=reader
-                )
+                sample = await read(path, id, epoch, reader=reader, **options)
             except IndexError:  # not in the log: the run did not get that far
                 continue
-            signed = [
-                (about.get("signatures") or {}, bool(sample.error or about.get("unasked")))
-                for about in _of_scores(sample, "metadata")
-            ]
-            found.append((_record(sample), signed))
-    return found
+            records.append((_record(sample), _of_scores(sample, "metadata")))
+    return records
 
 
 def _record(sample: Any) -> Record:
@@ -170,9 +217,9 @@ def _record(sample: Any) -> Record:
     answer = None if status in (FAILED, REFUSED) else answers[0]
     if answer is None and status in (ANSWERED, CUT_OFF):
         status, problem = EMPTY, "the conversation ended without an answer"
-    problems = [*filter(None, [problem]), *metadata.get("problems", ())]
     details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
-    usage = list(sample.model_usage.values())
+    usages = list(sample.model_usage.values())
+    costs = [usage.total_cost for usage in usages]
     replies = metadata.get("replies", {})
     return Record(
         id=str(sample.id),
@@ -182,16 +229,14 @@ def _record(sample: Any) -> Record:
         messages=_messages(sample.messages),
         answer=answer,
         status=status,
-        problem="; ".join(problems) or None,
-        scores=_figures(sample),
+        problem="; ".join([*filter(None, [problem]), *metadata.get("problems", ())]) or None,
+        scores=_numbers(sample),
         groups=metadata.get("groups", {}),
-        detail={name: found for detail in details for name, found in detail.items()},
-        input_tokens=sum(_input_tokens(one) for one in usage) if usage else None,
-        output_tokens=sum(one.output_tokens for one in usage) if usage else None,
+        detail={name: value for detail in details for name, value in detail.items()},
+        input_tokens=sum(map(_input_tokens, usages)) if usages else None,
+        output_tokens=sum(usage.output_tokens for usage in usages) if usages else None,
         seconds=sample.working_time,
-        cost=sum(one.total_cost for one in usage)
-        if usage and all(one.total_cost is not None for one in usage)
-        else None,
+        cost=sum(costs) if costs and None not in costs else None,
         replies=replies.get("all"),
         cached=replies.get("cached", 0),
     )
@@ -203,7 +248,7 @@ def _input_tokens(usage: Any) -> int:
 
 
 def _status(sample: Any) -> tuple[str, str | None]:
-    """The record's status and its problem, if any."""
+    """Return the record's status and its problem, if any."""
     if sample.error is not None:
         return FAILED, failure(sample.error)
     output = sample.output
@@ -220,29 +265,16 @@ def _status(sample: Any) -> tuple[str, str | None]:
     return ANSWERED, None
 
 
-def failure(error: Any) -> str:
-    """Why a sample failed, in one line that is the same for equal failures."""
-    if error.message.startswith("CancelledError("):
-        return "the run was stopped before the answer"
-    if error.message.startswith("RetryError("):
-        # In logs of other programs, the cause is only in the traceback.
-        causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
-        return printable(causes[0]) if causes else "the call failed in all its retries"
-    found = _OWN.fullmatch(error.message)
-    text = found[2] if found else error.message
-    return printable(" ".join(text.split()))
-
-
 def _of_scores(sample: Any, name: str) -> list[Any]:
-    """An attribute of each of a sample's scores that has it."""
+    """Return an attribute of each of a sample's scores that has it."""
     return [value for score in (sample.scores or {}).values() if (value := getattr(score, name)) is not None]
 
 
-def _figures(sample: Any) -> dict[str, float]:
-    """The numbers of all scorers; a score that is undefined for the sample is NaN in the log."""
+def _numbers(sample: Any) -> dict[str, float]:
+    """Return the numbers of all scorers; a score that is undefined for the sample is NaN in the log."""
     values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
-    numbers = {name: n for value in values for name, n in value.items() if isinstance(n, int | float)}
-    return {name: float(n) for name, n in numbers.items() if math.isfinite(n)}
+    numbers = {name: number for value in values for name, number in value.items() if isinstance(number, int | float)}
+    return {name: float(number) for name, number in numbers.items() if math.isfinite(number)}
 
 
 def _messages(messages: Sequence[Any]) -> list[Message]:

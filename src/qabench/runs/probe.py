@@ -1,8 +1,7 @@
-"""One call to the model before the first question, so that a wrong URL, key or model costs seconds and not a run."""
+"""Makes models, and calls one before the first question: a wrong URL, key, name or option costs seconds, not a run."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 import traceback
@@ -15,10 +14,10 @@ from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.limits import json_of
 from qabench.io.terminal import printable
-from qabench.llm.client import reason_of
+from qabench.llm.client import reason_of, run_sync
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import limited_replies
-from qabench.tasks.reply_cache import ADDRESSED
+from qabench.tasks.replies import ADDRESSED, IN_PROCESS, adapted
 
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
@@ -26,56 +25,89 @@ NO_KEY = "none"  # sent to servers that need no key
 SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}  # arguments of providers that -M cannot set
 SECONDS = 30
 TOKENS = 16
-# These load weights, or start a server, when they are made: that they can is all there is to find out.
-LOCAL = (
-    "hf",
-    "vllm",
-    "vllm-completions",
-    "sglang",
-    "llama-cpp-python",
-    "transformer_lens",
-    "nnterp",
-    "mockllm",
-    "none",
+# Providers that start a server or load weights when they are made, which is not done twice, and those for tests.
+MADE_ONLY = (
+    *("vllm", "vllm-completions", "sglang", "llama-cpp-python"),
+    *("transformer_lens", "nnterp", "mockllm", "none"),
 )
 
 
 def at_address(model: str) -> str:
-    """Inspect's name of a model at an address that is given: a chat model, unless the name says plain completion."""
+    """Return Inspect's name of a model at an address: a chat model, unless the name says plain completion."""
     return model if model.startswith(ADDRESSED) else f"{ADDRESSED[0]}{SERVICE}/{model}"
 
 
-def probe(model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None) -> None:
-    """Makes sure that a model answers.
+def probe(
+    model: str,
+    base_url: str | None = None,
+    model_args: Mapping[str, Any] | None = None,
+    model_config: Any = None,
+    task_config: Any = None,
+) -> None:
+    """Make sure that a model answers, with a short call that has the parameters of the run.
 
     Args:
-        model: as Inspect names it.
+        model: Inspect's name of the model.
         base_url: the server's address, if it was given.
-        model_args: of the provider.
+        model_args: arguments of the provider.
+        model_config: the ``GenerateConfig`` of the run, with which Inspect makes the model.
+        task_config: the ``GenerateConfig`` of the task, which that of the run overrides.
 
     Raises:
-        InputError: the address is not a URL.
+        InputError: the address is not a URL, or an argument of the provider is wrong.
         MissingExtra: the provider's package is not installed.
-        QabenchError: the model does not answer, with the cause, the address, and which models there are.
+        QabenchError: the model does not answer, with the cause, the address, and the models at the server.
     """
+    from inspect_ai.model import GenerateConfig
+
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
-    there = models_at(clean_url(base_url)) if base_url else []
+    models = models_at(clean_url(base_url)) if base_url else []
+    made_with = model_config or GenerateConfig()
+    called_with = (task_config or GenerateConfig()).merge(made_with)
+    called_with.max_tokens = min(TOKENS, called_with.max_tokens or TOKENS)
+    provider = model.partition("/")[0]
     try:
         with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
-            if model.partition("/")[0] in LOCAL:
-                made(model, base_url, model_args)
+            if provider in MADE_ONLY:
+                make_model(model, base_url, model_args, config=made_with)
+            elif provider in IN_PROCESS:  # Inspect keeps the model, so that the run does not load it again
+                run_sync(_call(make_model(model, base_url, model_args, config=made_with), called_with))
             else:
-                asyncio.run(_call(model, base_url, model_args))
+                run_sync(_call_once(model, base_url, model_args, made_with, called_with))
     except QabenchError:
         raise
     except Exception as error:
-        known = f"; models there: {some(there)}" if there else ""
-        where = f" at {printable(base_url)}" if base_url else ""
-        raise QabenchError(f"the model {model}{where} does not answer: {_reason(error, bool(where))}{known}") from error
+        place = f" at {printable(base_url)}" if base_url else ""
+        known = f"; models there: {some(models)}" if models else ""
+        reason = reason_of(error)
+        text = reason.cause if place else reason.text
+        detail = plain(error) if text == "HTTP" else text
+        raise QabenchError(f"the model {model}{place} does not answer: {detail}{known}") from error
 
 
-def made(model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None, **options: Any) -> Any:
-    """Inspect's model. Raises InputError or MissingExtra with Inspect's reason in one line."""
+async def _call(model: Any, config: Any) -> None:
+    output = await adapted(model).generate("Reply with the word ready.", config=config, cache=False)
+    if output.error:
+        raise QabenchError(f"the model {model} rejects calls: {printable(output.error)}")
+
+
+async def _call_once(
+    model: str, base_url: str | None, model_args: Mapping[str, Any] | None, made_with: Any, called_with: Any
+) -> None:
+    # Not the run's own object: its connections would belong to this event loop.
+    instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
+    called_with.max_retries, called_with.attempt_timeout, called_with.timeout = 1, SECONDS, SECONDS
+    try:
+        with limited_replies():
+            await _call(instance, called_with)
+    finally:
+        await instance.api.aclose()
+
+
+def make_model(
+    model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None, **options: Any
+) -> Any:
+    """Return Inspect's model. Raises InputError or MissingExtra with Inspect's reason in one line."""
     from inspect_ai.model import get_model
 
     try:
@@ -93,19 +125,19 @@ def made(model: str, base_url: str | None = None, model_args: Mapping[str, Any] 
 
 
 def _accepted(error: TypeError) -> list[str]:
-    """The arguments of the provider's class and of the client that it makes, which refused one of -M."""
+    """Return the arguments of the provider's class and of the client that it makes, which refused one of -M."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    known = frames[-1].f_globals | frames[-1].f_locals
+    names = frames[-1].f_globals | frames[-1].f_locals
     refusing = str(error).partition(".__init__()")[0]
-    classes = [one for one in known.values() if isinstance(one, type) and one.__name__ == refusing]
+    classes = [value for value in names.values() if isinstance(value, type) and value.__name__ == refusing]
     classes += [type(frame.f_locals["self"]) for frame in frames if frame.f_code.co_name == "__init__"]
-    parameters = [one for found in classes for one in signature(found).parameters.values()]
-    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name[0] != "_"}
-    return sorted(names - SET_BY_OPTIONS)
+    parameters = [parameter for kind in classes for parameter in signature(kind).parameters.values()]
+    accepted = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name[0] != "_"}
+    return sorted(accepted - SET_BY_OPTIONS)
 
 
 def plain(error: object) -> str:
-    """The message of an error in one line; Inspect writes its messages with markup."""
+    """Return the message of an error in one line; Inspect writes its messages with markup."""
     from rich.errors import MarkupError
     from rich.text import Text
 
@@ -116,16 +148,16 @@ def plain(error: object) -> str:
 
 
 def models_at(url: str) -> list[str]:
-    """The models that a server says it has; [] if it does not say.
+    """Return the models that a server lists; [] if it lists none.
 
     Raises:
-        QabenchError: nobody answers at the address, or the key is rejected.
+        QabenchError: nothing answers at the address, or the key is rejected.
     """
     import httpx2
 
     key = os.environ.get(KEY_VARIABLE, NO_KEY)
     try:
-        response = asyncio.run(_get(f"{url}/models", {"Authorization": f"Bearer {key}"}))
+        response = run_sync(_get(f"{url}/models", {"Authorization": f"Bearer {key}"}))
     except httpx2.HTTPError as error:
         raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).cause}") from error
     if response.status_code in (401, 403):
@@ -133,7 +165,7 @@ def models_at(url: str) -> list[str]:
             f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"
         )
     try:
-        return [str(one["id"]) for one in json_of(response.content)["data"]]
+        return [str(model["id"]) for model in json_of(response.content)["data"]]
     except (ValueError, KeyError, TypeError):
         return []
 
@@ -144,24 +176,3 @@ async def _get(url: str, headers: Mapping[str, str]) -> Any:
     with limited_replies():
         async with httpx2.AsyncClient(timeout=SECONDS) as client:
             return await client.get(url, headers=headers)
-
-
-def _reason(error: Exception, place_known: bool) -> str:
-    found = reason_of(error)
-    said = found.cause if place_known else found.text
-    return said if said != "HTTP" else plain(error)
-
-
-async def _call(model: str, base_url: str | None, model_args: Mapping[str, Any] | None) -> None:
-    from inspect_ai.model import GenerateConfig
-
-    # Not the run's own object: its connections would belong to this event loop.
-    one = made(model, base_url, model_args, memoize=False)
-    config = GenerateConfig(max_tokens=TOKENS, max_retries=1, attempt_timeout=SECONDS, timeout=SECONDS)
-    try:
-        with limited_replies():
-            output = await one.generate("Reply with the word ready.", config=config)
-    finally:
-        await one.api.aclose()
-    if output.error:
-        raise QabenchError(f"the model {model} rejects calls: {printable(output.error)}")

@@ -1,26 +1,30 @@
-"""Starting a run and resuming one that was stopped. Inspect AI does the work."""
+"""Starts a run, and resumes one that was stopped. Inspect AI does the work."""
 
 from __future__ import annotations
 
 import io
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import benchmark
-from qabench.errors import InputError, MissingExtra, QabenchError
+import inspect_ai
+from inspect_ai.hooks import Hooks, ModelUsageData, SampleEnd, TaskStart, hooks
+from inspect_ai.model import GenerateConfig
+
+from qabench.benchmarks import Benchmark, Setting, benchmark
+from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import limited_replies
+from qabench.runs.plan import check_task_options
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
-from qabench.runs.progress import Watch, watched_by
-from qabench.runs.task_options import check_task_options
-from qabench.runs.trust import checked_log, resume_command
-from qabench.tasks.common import naming_arguments
-from qabench.tasks.reply_cache import caching_replies
+from qabench.runs.trust import checked_log, resume_command, task_of
+from qabench.tasks.common import naming_arguments, own_tasks_only
+from qabench.tasks.replies import caching_replies, rejections
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if they are not shown.
 QUIET = {"display": "none", "log_level": "error", "score_display": False}
@@ -32,6 +36,77 @@ class Interrupted(QabenchError):
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + number
+
+
+@dataclass
+class Watch:
+    """Receives the events of a run.
+
+    Attributes:
+        log_dir: the folder of the log.
+        on_log: called with the log's path before the first question.
+        on_progress: called with the number of answered questions and of all questions.
+        max_calls: the maximum number of replies from servers; None for no limit.
+        token_budget: the maximum number of tokens of prompts and replies together; None for no limit.
+        replies: the number of replies from servers so far.
+        tokens: the number of their tokens.
+        done: the number of answered questions.
+        total: the number of all questions.
+        stopped: why the run was stopped before its end, or None.
+        logs: the logs of the run.
+    """
+
+    log_dir: Path
+    on_log: Callable[[Path], None] = lambda path: None
+    on_progress: Callable[[int, int], None] = lambda done, total: None
+    max_calls: int | None = None
+    token_budget: int | None = None
+    replies: int = 0
+    tokens: int = 0
+    done: int = 0
+    total: int = 0
+    stopped: str | None = None
+    logs: list[Path] = field(default_factory=list)
+
+    def stop(self, why: str) -> None:
+        """End the run, once: Inspect ends on the signal, with the log written."""
+        if self.stopped is None and self.done < self.total:
+            self.stopped = why
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+_WATCH: list[Watch] = []  # the run's; Inspect makes the object with the hooks itself
+
+
+@hooks(name="qabench_progress", description="Progress and limits of qabench run.")
+class _Progress(Hooks):
+    def enabled(self) -> bool:
+        return bool(_WATCH)
+
+    async def on_task_start(self, data: TaskStart) -> None:
+        watch, spec = _WATCH[0], data.spec
+        watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1)
+        paths = [path for path in watch.log_dir.glob(f"*{spec.task_id}*") if not path.name.startswith(".")]
+        if paths:
+            watch.logs.append(max(paths, key=lambda path: path.stat().st_mtime))
+            watch.on_log(watch.logs[-1])
+
+    async def on_sample_end(self, data: SampleEnd) -> None:
+        watch = _WATCH[0]
+        watch.done += 1
+        watch.on_progress(watch.done, watch.total)
+        if why := rejections.enough():
+            watch.stop(f"every call is rejected: {why}")
+
+    async def on_model_usage(self, data: ModelUsageData) -> None:
+        watch = _WATCH[0]
+        watch.replies += 1
+        watch.tokens += data.usage.total_tokens
+        rejections.reset()
+        if watch.max_calls is not None and watch.replies >= watch.max_calls:
+            watch.stop(f"the limit of {watch.max_calls} calls (--max-calls) is reached")
+        if watch.token_budget is not None and watch.tokens >= watch.token_budget:
+            watch.stop(f"the budget of {watch.token_budget:,} tokens (--token-budget) is spent")
 
 
 def start(
@@ -47,7 +122,7 @@ def start(
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
-    """Runs a setting of a benchmark and returns the path of the log.
+    """Run a setting of a benchmark and return the path of the log.
 
     A sample that fails (a timeout, a server error after all retries) is recorded and does not affect the others; it
     scores as unanswered, and ``resume`` asks it again. Three consecutive calls that are permanently rejected (wrong
@@ -68,40 +143,42 @@ def start(
 
     Raises:
         InputError: an unknown benchmark, setting, option or model.
-        MissingExtra: inspect_ai or a provider's package is not installed.
+        MissingExtra: a package of the task or of the provider is not installed.
         QabenchError: the model does not respond, or the run ended before all questions were asked; the message names
             the log to resume.
         Interrupted: by Ctrl-C or SIGTERM.
     """
-    found = benchmark(name)
-    chosen = found.setting(setting)
-    inspect_ai = _inspect_ai()
-    check_task_options(found, chosen, task_args or {})
+    scorer = benchmark(name)
+    chosen = scorer.setting(setting)
+    check_task_options(scorer, chosen, task_args or {})
     check_writable(Path(log_dir) / "log.eval")
     if base_url:
         base_url = clean_url(base_url)
-        os.environ.setdefault(KEY_VARIABLE, NO_KEY)
         model = at_address(model)
-    probe(model, base_url, model_args)
-    given = {name: value for name, value in options.items() if value is not None} | QUIET
-    with watching(watch or Watch(Path(log_dir)), log_dir, cache, task_args) as stop:
+    arguments = {**chosen.arguments, **(task_args or {})}
+    options = {option: value for option, value in options.items() if value is not None} | {"cache": cache}
+    model_config = GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
+    with watching(watch or Watch(Path(log_dir)), cache, task_args) as end:
         try:
+            # First what takes no model: loading weights takes long.
+            task_config = _task_config(scorer, chosen, arguments)
+            probe(model, base_url, model_args, model_config, task_config)
             logs = inspect_ai.eval(
                 f"qabench/{chosen.task}",
                 model=model,
                 model_base_url=base_url,
                 model_args=dict(model_args or {}),
-                task_args={**chosen.arguments, **(task_args or {})},
+                task_args=arguments,
                 log_dir=str(log_dir),
                 log_format="eval",
-                cache=cache,
-                **given,
+                **options,
+                **QUIET,
             )
         except (QabenchError, KeyboardInterrupt, PermissionError):
             raise
         except Exception as error:  # an invalid argument, missing data; Inspect's message says which
-            raise InputError(f"{found.title}, {chosen.name}, with {model} could not start: {plain(error)}") from error
-        return stop.finished(logs)
+            raise InputError(f"{scorer.title}, {chosen.name}, with {model} could not start: {plain(error)}") from error
+        return end.path_of(logs)
 
 
 def resume(
@@ -114,7 +191,7 @@ def resume(
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
-    """Resumes a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
+    """Resume a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
 
     The log is data, not configuration: only a task of qabench is run, and of its options only numbers and names from
     a fixed set are read from the log. Paths, addresses, models and texts have to be repeated.
@@ -132,77 +209,110 @@ def resume(
         The path of the new log, which contains the whole run.
 
     Raises:
-        InputError: see ``start``; also if the log names another server.
+        InputError: see ``start``; also if the log names another server, or another process resumes it.
         MissingExtra: see ``start``.
         QabenchError: see ``start``.
         Interrupted: see ``start``.
     """
-    inspect_ai = _inspect_ai()
     trusted = checked_log(log, base_url, model_args, task_args)
+    spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")
-    os.environ.setdefault(KEY_VARIABLE, NO_KEY)
-    probe(trusted.eval.model, trusted.eval.model_base_url, model_args)
-    with watching(watch or Watch(folder), folder, trusted.plan.config.cache, task_args) as stop:
+    options = {option: value for option, value in options.items() if value is not None}
+    with _locked(Path(log)), watching(watch or Watch(folder), trusted.plan.config.cache, task_args) as end:
         try:
+            task_config = _task_config(*task_of(spec.task, spec.task_args_passed, log), spec.task_args_passed)
+            probe(
+                spec.model,
+                spec.model_base_url,
+                model_args,
+                spec.model_generate_config,
+                task_config.merge(trusted.plan.config),
+            )
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except (QabenchError, KeyboardInterrupt, PermissionError):
             raise
         except IndexError:  # Inspect takes the first log of an interrupted run, of which it has none
-            raise stop.interrupted() from None
+            raise end.interrupted() from None
         except Exception as error:
             raise InputError(f"the run of {log} cannot be resumed: {plain(error)}") from error
-        return stop.finished(logs)
+        return end.path_of(logs)
 
 
-class _Stop:
-    """How a run ended: the signal that stopped it, and its log."""
+def _task_config(scorer: Benchmark, setting: Setting, arguments: Mapping[str, Any]) -> GenerateConfig:
+    """Return the generation options of a task; raises whatever keeps the task from being created."""
+    config: GenerateConfig = scorer.task_function(setting)(**arguments).config
+    return config
 
-    def __init__(self, watch: Watch, log_dir: Path) -> None:
-        self.watch, self.log_dir = watch, log_dir
+
+@contextmanager
+def _locked(log: Path) -> Iterator[None]:
+    """Keep other processes from resuming the same log. Raises InputError that names the process that resumes it."""
+    from filelock import FileLock, Timeout
+
+    path = log.with_name(f".{log.name}.lock")
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        owner = path.read_text(encoding="utf-8").strip() or "unknown"
+        raise InputError(f"{log} is being resumed by another process ({owner}); wait for it, or end it") from None
+    try:
+        path.write_text(f"process {os.getpid()} on {os.uname().nodename}", encoding="utf-8")
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()
+
+
+class _End:
+    """How a run ends: the signal that stops it, and its log."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
         self.number: int | None = None
 
     def terminate(self, *_: object) -> None:
-        """The handler of SIGTERM: as on Ctrl-C, Inspect writes the log and ends."""
+        """Handle SIGTERM as Ctrl-C: Inspect writes the log and ends."""
         self.number = signal.SIGTERM
         signal.raise_signal(signal.SIGINT)
 
     def hint(self) -> str:
+        """Return how to resume the run."""
         if not self.watch.logs:
             return "no question was asked"
         return f"the answers are kept; resume with: {resume_command(self.watch.logs[-1])}"
 
     def interrupted(self) -> QabenchError:
+        """Return the exception for a run that was stopped, by a limit or by a signal."""
         if self.watch.stopped:
             return QabenchError(f"the run was stopped: {self.watch.stopped}; {self.hint()}")
         return Interrupted(f"interrupted; {self.hint()}", self.number or signal.SIGINT)
 
-    def finished(self, logs: Sequence[Any]) -> Path:
-        """The path of the log. Raises Interrupted or QabenchError if the run did not finish."""
+    def path_of(self, logs: Sequence[Any]) -> Path:
+        """Return the path of the log. Raises Interrupted or QabenchError if the run did not finish."""
         if not logs or logs[0].status == "cancelled" or self.watch.stopped:
             raise self.interrupted()
-        path = Path(logs[0].location.removeprefix("file://"))
         if logs[0].status != "success":
             why = f": {plain(logs[0].error)}" if logs[0].error else ""
             raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
-        return path
+        return Path(logs[0].location.removeprefix("file://"))
 
 
 @contextmanager
-def watching(
-    watch: Watch, log_dir: str | Path, cache: bool, task_args: Mapping[str, Any] | None = None
-) -> Iterator[_Stop]:
+def watching(watch: Watch, cache: bool, task_args: Mapping[str, Any] | None = None) -> Iterator[_End]:
     """Report events to ``watch``, and turn Ctrl-C and SIGTERM into ``Interrupted``.
 
     Args:
         watch: receives the events.
-        log_dir: the folder of the log.
         cache: whether replies are cached.
         task_args: the arguments of the task that the user gave in this call.
     """
-    stop = _Stop(watch, Path(log_dir))
-    before = _handled(stop)
-    watched_by(watch)
+    os.environ.setdefault(KEY_VARIABLE, NO_KEY)
+    end = _End(watch)
+    handlers = _handle_signals(end)
+    _WATCH[:] = [watch]
+    rejections.reset()
     try:
         # Inspect prints the list of hooks on standard output.
         with (
@@ -210,33 +320,26 @@ def watching(
             limited_replies(),
             caching_replies(cache),
             naming_arguments(task_args or {}),
+            own_tasks_only(),
         ):
-            yield stop
+            yield end
     except KeyboardInterrupt:
-        raise stop.interrupted() from None
+        raise end.interrupted() from None
     finally:
-        watched_by(None)
-        for number, handler in before.items():
+        _WATCH.clear()
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def _handled(stop: _Stop) -> dict[signal.Signals, Any]:
-    """Handles the signals that end a run, and returns the handlers before.
+def _handle_signals(end: _End) -> dict[signal.Signals, Any]:
+    """Handle the signals that end a run, and return the handlers before.
 
     SIGINT is ignored in a process that a script starts with "&"; limits and SIGTERM need it.
     """
     try:
-        before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop.terminate)}
+        before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, end.terminate)}
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
             before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:  # not the main thread: the calling program handles signals
         return {}
     return before
-
-
-def _inspect_ai() -> Any:
-    try:
-        import inspect_ai
-    except ImportError:
-        raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"') from None
-    return inspect_ai

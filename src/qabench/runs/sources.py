@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Found:
-    """Evaluations in the given order, and notes for the user."""
+    """Evaluations in the order of their paths, and notes for the user."""
 
     evaluations: list[Evaluation]
     notes: list[str] = field(default_factory=list)
@@ -38,11 +38,11 @@ def read_evaluations(
     progress: Progress | None = None,
     **options: Any,
 ) -> Found:
-    """The evaluations of logs, folders of logs and files of predictions.
+    """Return the evaluations of logs, folders of logs and files of predictions.
 
     Args:
         paths: a log is a file that ends in ".eval" or a JSON log of Inspect AI; any other file is a file of
-            predictions; "-" is standard input.
+            predictions; "-" is standard input. Logs of a folder that have no answers yet are left out.
         benchmark: the benchmark of the predictions; None if there are only logs. A log of another benchmark is an
             error.
         config: the config of the predictions; logs must have this config, too.
@@ -52,111 +52,102 @@ def read_evaluations(
     Raises:
         InputError: a path that does not exist, a folder without logs, predictions without a benchmark.
     """
-    evaluations = []
-    files, notes = _expanded(paths, benchmark, config)
-    for path in files:
-        if is_log(path):
-            found = read_run(path, questions, **options)
-            _check(found, benchmark, config)
-        elif benchmark is None:
-            if not Path(path).exists() and str(path) != STDIN:
-                raise InputError(f"cannot read {path}: No such file or directory")
-            if logs_only:
-                raise InputError(f"{path} is not a log of a run; allowed: {LOG} files, and folders of them")
-            raise InputError(f"{path} is a file of predictions, which needs a benchmark: --benchmark NAME")
+    evaluations, notes = [], []
+    benchmark = benchmark and benchmark.removeprefix("qabench/")
+    for path in paths:
+        if Path(path).is_dir():
+            logs, folder_notes = _logs_of_folder(Path(path), benchmark, config)
+            notes += folder_notes
+            for log in logs:
+                evaluation = read_run(log, questions, **options)
+                if evaluation.status == "started" and not evaluation.records:
+                    notes.append(f"{log} is left out: the run has no answers yet")
+                else:
+                    evaluations.append(evaluation)
+        elif is_log(path):
+            evaluation = read_run(path, questions, **options)
+            _check(evaluation, benchmark, config)
+            evaluations.append(evaluation)
         else:
-            found = evaluate_predictions(
-                benchmark, config, path, metrics, questions=questions, progress=progress, **options
+            name = _benchmark_of_predictions(path, benchmark, logs_only)
+            evaluations.append(
+                evaluate_predictions(name, config, path, metrics, questions=questions, progress=progress, **options)
             )
-        evaluations.append(found)
-    kept, superseded = without_superseded(evaluations)
-    newer = {one.origin: one.path for one in kept}
-    notes += [f"{one.path} is left out, because {newer[one.origin]} resumed this run" for one in superseded]
-    notes += filter(None, map(incomplete, kept))
-    return Found(_told_apart(kept), notes)
+    latest, superseded = without_superseded(evaluations)
+    newer = {evaluation.origin: evaluation.path for evaluation in latest}
+    notes += [f"{old.path} is left out, because {newer[old.origin]} resumed this run" for old in superseded]
+    notes += filter(None, map(incomplete, latest))
+    return Found(_named_apart(latest), notes)
 
 
 def is_log(path: str | Path) -> bool:
-    """Whether a path names a log of Inspect AI."""
+    """Tell whether a path names a log of Inspect AI."""
     path = Path(path)
     if path.suffix != ".json":
         return path.suffix == LOG
     try:
         with path.open("rb") as file:
-            return file.read(1 << 12).lstrip()[:1] == b"{" and {"eval", "version"} <= _keys(path)
-    except OSError:
+            if file.read(1 << 12).lstrip()[:1] != b"{":
+                return False
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return False
-
-
-def logs_in(folder: Path) -> list[Path]:
-    """The logs in a folder and its subfolders, oldest first. Raises InputError if there are none."""
-    if not (logs := sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))):
-        raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
-    return logs
+    return isinstance(document, dict) and {"eval", "version"} <= document.keys()
 
 
 def incomplete(evaluation: Evaluation) -> str | None:
-    """A sentence about a run without all answers, with the command to resume it; None for a complete run."""
+    """Return a note about a run without all answers, with the command to resume it; None for a complete run."""
     if evaluation.setting == "predictions":
         return None
     counts = evaluation.counts()
     lacking = counts[FAILED] + counts["missing"]
     if not lacking and evaluation.status == "success":
         return None
+    from qabench.runs.trust import resume_command
+
     there = evaluation.expected - lacking
     return (
         f"{evaluation.path} has {there} of {evaluation.expected} answers; "
-        f"`qabench run --resume {evaluation.path}` asks for the others"
+        f"`{resume_command(evaluation.path)}` asks for the others"
     )
 
 
-def _expanded(
-    paths: Sequence[str | Path], benchmark: str | None, config: str | None
-) -> tuple[list[str | Path], list[str]]:
-    """The paths, with a folder's logs instead of the folder, and notes about logs that are left out."""
-    files: list[str | Path] = []
-    notes = []
-    for path in paths:
-        if not Path(path).is_dir():
-            files.append(path)
-            continue
-        logs, others = _matching(Path(path), benchmark, config)
-        files += logs
-        if others:
-            notes.append(f"{path}: {others} logs of other benchmarks or configs are left out")
-    return files, notes
+def _benchmark_of_predictions(path: str | Path, benchmark: str | None, logs_only: bool) -> str:
+    if benchmark is None and not Path(path).exists() and str(path) != STDIN:
+        raise InputError(f"cannot read {path}: No such file or directory")
+    if benchmark is None and logs_only:
+        raise InputError(f"{path} is not a log of a run; allowed: {LOG} files, and folders of them")
+    if benchmark is None:
+        raise InputError(f"{path} is a file of predictions, which needs a benchmark: --benchmark NAME")
+    return benchmark
 
 
-def _matching(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], int]:
-    """The logs in a folder of a benchmark and a config (None for any), and the number of others."""
-    logs = logs_in(folder)
-    wanted = {"benchmark": benchmark and benchmark.removeprefix("qabench/"), "config": config}
-    wanted = {name: value for name, value in wanted.items() if value}
-    found = [path for path in logs if not wanted or wanted.items() <= read_header(path).metadata.items()]
-    if not found:
-        raise InputError(f"the folder {folder} has no log of {' '.join(filter(None, wanted.values()))}")
-    return found, len(logs) - len(found)
+def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], list[str]]:
+    """Return the logs of a folder and its subfolders, oldest first, and a note about those of other benchmarks."""
+    logs = sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))
+    if not logs:
+        raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
+    required = {name: value for name, value in (("benchmark", benchmark), ("config", config)) if value}
+    matching = [path for path in logs if not required or required.items() <= read_header(path).metadata.items()]
+    if not matching:
+        raise InputError(f"the folder {folder} has no log of {' '.join(required.values())}")
+    others = len(logs) - len(matching)
+    return matching, [f"{folder}: {others} logs of other benchmarks or configs are left out"] if others else []
 
 
-def _keys(path: Path) -> set[str]:
-    try:
-        document = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return set()
-    return set(document) if isinstance(document, dict) else set()
+def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:
+    if benchmark and evaluation.benchmark != benchmark:
+        raise InputError(f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {benchmark}")
+    if config and evaluation.config != config:
+        raise InputError(f"{evaluation.path} is the log of a run of the config {evaluation.config}, not of {config}")
 
 
-def _check(found: Evaluation, benchmark: str | None, config: str | None) -> None:
-    if benchmark and found.benchmark != benchmark.removeprefix("qabench/"):
-        raise InputError(f"{found.path} is the log of a run of {found.benchmark}, not of {benchmark}")
-    if config and found.config != config:
-        raise InputError(f"{found.path} is the log of a run of the config {found.config}, not of {config}")
-
-
-def _told_apart(evaluations: list[Evaluation]) -> list[Evaluation]:
-    """Gives files of predictions with the same name their paths as names."""
-    names = [found.model for found in evaluations if found.setting == "predictions"]
+def _named_apart(evaluations: list[Evaluation]) -> list[Evaluation]:
+    """Give files of predictions with the same name their paths as names."""
+    names = [evaluation.model for evaluation in evaluations if evaluation.setting == "predictions"]
     return [
-        replace(found, model=found.path) if found.setting == "predictions" and names.count(found.model) > 1 else found
-        for found in evaluations
+        replace(evaluation, model=evaluation.path)
+        if evaluation.setting == "predictions" and names.count(evaluation.model) > 1
+        else evaluation
+        for evaluation in evaluations
     ]

@@ -13,10 +13,9 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
+from qabench.runs.plan import check_task_options
 from qabench.runs.probe import at_address, plain, probe
-from qabench.runs.progress import Watch
-from qabench.runs.running import QUIET, watching
-from qabench.runs.task_options import check_task_options, task_function
+from qabench.runs.running import QUIET, Watch, watching
 from qabench.tasks.common import naming_arguments
 
 EXAMPLE = """models: [openai/gpt-4o, hf-inference-providers/ORG/NAME]
@@ -107,7 +106,7 @@ def run_suite(
     tasks = [_task(entry) for entry in suite.entries]
     for seed in suite.seeds:
         folder = log_dir if seed is None else log_dir / f"seed-{seed}"
-        with watching(watch or Watch(folder), folder, suite.cache):
+        with watching(watch or Watch(folder), suite.cache):
             try:
                 _, found = inspect_ai.eval_set(
                     tasks,
@@ -143,9 +142,10 @@ def _place(suite: Suite, log: Path) -> tuple[int, int]:
 
 
 def _task(entry: Entry) -> Any:
-    setting = benchmark(entry.benchmark).setting(entry.setting)
+    scorer = benchmark(entry.benchmark)
+    setting = scorer.setting(entry.setting)
     with naming_arguments(entry.arguments):
-        return task_function(setting)(**{**setting.arguments, **entry.arguments})
+        return scorer.task_function(setting)(**{**setting.arguments, **entry.arguments})
 
 
 def _entries(given: Any, path: Path) -> list[Entry]:

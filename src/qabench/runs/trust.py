@@ -15,9 +15,8 @@ from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
 from qabench.runs.log import read_header, whole_log
-from qabench.runs.task_options import TaskOption, check_task_options, task_options
-from qabench.tasks.replies import WITHOUT_EFFECT
-from qabench.tasks.reply_cache import configured_base_url
+from qabench.runs.plan import TaskOption, check_task_options, task_options
+from qabench.tasks.replies import WITHOUT_EFFECT, configured_base_url
 
 # The texts that a log may set, by option. Any other text is a path, an address, a model or free text, which the user
 # has to repeat.
@@ -73,9 +72,9 @@ def checked_log(
     read_header(path)  # a file that is not a log of qabench is an error
     log = whole_log(path)
     spec = log.eval
-    descriptor, setting = _task(spec.task, spec.task_args_passed, path)
+    scorer, setting = task_of(spec.task, spec.task_args_passed, path)
     repeated = {name: value for name, value in (task_args or {}).items() if value is not None}
-    check_task_options(descriptor, setting, _without_setting(spec.task_args_passed | repeated, setting))
+    check_task_options(scorer, setting, _without_setting(spec.task_args_passed | repeated, setting))
     _check_repeated(spec.task_args_passed, repeated, path)
     url = _endpoint(spec, base_url, path)
     missing = [name for name in arguments_to_repeat(spec.task, spec.task_args_passed) if name not in repeated]
@@ -102,10 +101,10 @@ def checked_log(
 
 def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task that are not read from a log, because they are not numbers or known names."""
-    descriptor, setting = _task(task, passed, "")
-    defaults = {option.name: option for option in task_options(setting)}
+    scorer, setting = task_of(task, passed, "")
+    options = {option.name: option for option in task_options(scorer, setting)}
     own = _without_setting(passed, setting)
-    return {name: value for name, value in own.items() if not _harmless(descriptor, name, value, defaults.get(name))}
+    return {name: value for name, value in own.items() if not _harmless(scorer, name, value, options.get(name))}
 
 
 def resume_command(path: str | Path) -> str:
@@ -126,13 +125,17 @@ def resume_command(path: str | Path) -> str:
     return shlex.join(words)
 
 
-def _task(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Benchmark, Setting]:
-    """Return the benchmark and setting of a task; of several settings, the one that the task's arguments make."""
+def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Benchmark, Setting]:
+    """Return the benchmark and setting of a task; of several settings, the one that the task's arguments make.
+
+    Raises:
+        InputError: it is not a task of qabench; the message names the log ``path``.
+    """
     task = name.removeprefix("qabench/")
     candidates = [
-        (descriptor, setting)
-        for descriptor in map(benchmark, benchmark_names())
-        for setting in descriptor.settings
+        (scorer, setting)
+        for scorer in map(benchmark, benchmark_names())
+        for setting in scorer.settings
         if setting.task == task
     ]
     if not candidates:
@@ -144,16 +147,16 @@ def _without_setting(arguments: Mapping[str, Any], setting: Setting) -> dict[str
     return {name: value for name, value in arguments.items() if name not in setting.arguments}
 
 
-def _harmless(descriptor: Benchmark, name: str, value: Any, option: TaskOption | None) -> bool:
+def _harmless(scorer: Benchmark, name: str, value: Any, option: TaskOption | None) -> bool:
     """Tell whether a value may come from a log: a number, the option's default, or a name from a fixed set."""
     if _is_number(value) or name in SELECTIONS or (option and value == option.default):
         return True
     if not isinstance(value, str):
         return False
     if name == "config":
-        return value in dataset_table(descriptor.name).configs
+        return value in dataset_table(scorer.name).configs
     if name == "metrics":
-        return {word.strip() for word in value.split(",")} <= set(descriptor.families)
+        return {word.strip() for word in value.split(",")} <= set(scorer.families)
     return value in NAMES.get(name, ()) or (name == "method" and HYBRID.fullmatch(value) is not None)
 
 

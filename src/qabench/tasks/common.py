@@ -1,20 +1,30 @@
-"""Shared by all tasks: metadata, selection of samples, answers, and calls of the model."""
+"""Shared by all tasks: metadata, selection of samples, answers, and work in threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
+import contextvars
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
+import anyio
+from anyio.lowlevel import current_token
+from inspect_ai._util.entrypoints import clear_entry_points_state
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageAssistant
 from inspect_ai.solver import TaskState
 
-from qabench.errors import InputError, QabenchError
-from qabench.llm.client import reason_of
-from qabench.tasks.rejections import rejections
+from qabench.errors import InputError
+from qabench.io.workers import run_job
 
+Out = TypeVar("Out")
+
+_imported: ContextVar[bool] = ContextVar("qabench_tasks_are_imported", default=False)
 _named: ContextVar[Mapping[str, Any]] = ContextVar("qabench_named_arguments")
 
 
@@ -33,8 +43,25 @@ def named_in_this_call(argument: str, value: Any) -> bool:
     return _named.get({}).get(argument) == value
 
 
+@contextmanager
+def own_tasks_only() -> Iterator[None]:
+    """Keep Inspect's entry point from importing tasks: the caller has imported those of its benchmark."""
+    token = _imported.set(True)
+    try:
+        yield
+    finally:
+        _imported.reset(token)
+        sys.modules.pop("qabench.inspect_tasks", None)
+        clear_entry_points_state()  # a later `inspect_ai.eval("qabench/...")` in this process finds all tasks
+
+
+def tasks_are_imported() -> bool:
+    """Tell whether ``own_tasks_only`` is active."""
+    return _imported.get()
+
+
 def task_metadata(benchmark: str, config: str, setting: str, data: str, available: int | None = None) -> dict[str, Any]:
-    """A task's metadata; see ``qabench.tasks``. ``available`` is the number of questions of the config."""
+    """Return a task's metadata; see ``qabench.tasks``. ``available`` is the number of questions of the config."""
     about = {"benchmark": benchmark, "config": config, "setting": setting, "data": data}
     return about | ({} if available is None else {"available": available})
 
@@ -47,33 +74,50 @@ def sample(
     groups: Mapping[str, Sequence[str]],
     **metadata: Any,
 ) -> Sample:
-    """One question as an Inspect sample; ``metadata`` has further entries of the task, such as the JSON reference."""
-    shown = {"question": question, "reference": reference, "groups": {name: list(of) for name, of in groups.items()}}
+    """Return a question as an Inspect sample.
+
+    Args:
+        id: the question's id in the benchmark.
+        prompt: the message, or the messages, to the model.
+        question: the question for readers of the log.
+        reference: the reference for readers of the log.
+        groups: the question's groups by grouping.
+        **metadata: further entries of the sample's metadata, such as the JSON reference.
+    """
+    lists = {grouping: list(names) for grouping, names in groups.items()}
+    shown = {"question": question, "reference": reference, "groups": lists}
     return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
 
 
 def chosen(
     samples: Iterable[Sample], ids: Sequence[str] | str | None, category: Sequence[str] | str | None
 ) -> list[Sample]:
-    """The samples with these ids, of these categories (or domains, or fields); all if neither is given.
+    """Select the samples with these ids and of these categories (or domains, or fields); None and "" select all.
 
     Raises:
         InputError: an unknown id or category.
     """
-    every = list(samples)
-    wanted_ids, wanted = texts(ids), texts(category)
-    groups = {str(one.id): {g for of in (one.metadata or {})["groups"].values() for g in of} for one in every}
-    known = set().union(*groups.values()) if groups else set()
-    if missing := [id for id in wanted_ids if id not in groups]:
-        raise InputError(f"no question has the id {missing[0]!r}; an example of an id is {next(iter(groups), '')!r}")
-    if missing := [name for name in wanted if name not in known]:
-        raise InputError(f"no question is in {missing[0]!r}; allowed: {', '.join(sorted(known))}")
-    kept = [one for one in every if not wanted_ids or str(one.id) in wanted_ids]
-    return [one for one in kept if not wanted or groups[str(one.id)] & set(wanted)]
+    by_id = {str(sample.id): sample for sample in samples}
+    groups = {
+        id: {name for names in (sample.metadata or {})["groups"].values() for name in names}
+        for id, sample in by_id.items()
+    }
+    categories = set().union(*groups.values())
+    selected_ids, selected_categories = texts(ids), texts(category)
+    if unknown := [id for id in selected_ids if id not in by_id]:
+        raise InputError(f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}")
+    if unknown := [name for name in selected_categories if name not in categories]:
+        raise InputError(f"no question is in {unknown[0]!r}; allowed: {', '.join(sorted(categories))}")
+    return [
+        sample
+        for id, sample in by_id.items()
+        if (not selected_ids or id in selected_ids)
+        and (not selected_categories or groups[id].intersection(selected_categories))
+    ]
 
 
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
-    """An argument with several values; Inspect's command line passes a string with commas, or a number."""
+    """Split an argument with several values; Inspect's command line passes a string with commas, or a number."""
     if value is None:
         return []
     parts = str(value).split(",") if isinstance(value, str | int) else map(str, value)
@@ -81,7 +125,7 @@ def texts(value: Sequence[str] | str | int | None) -> list[str]:
 
 
 def answer_of(state: TaskState) -> str | None:
-    """The model's answer: the text of its last reply, if the conversation ends with it.
+    """Return the model's answer: the text of its last reply, if the conversation ends with it.
 
     None if there is no answer: the sample failed before or between replies, the model refused, the reply was filtered,
     or the last reply calls a tool. An empty reply is an answer, the string "".
@@ -93,30 +137,23 @@ def answer_of(state: TaskState) -> str | None:
 
 
 def note_problem(state: TaskState, problem: str) -> None:
-    """Adds a problem to the sample's metadata["problems"]; the sample does not fail."""
+    """Add a problem to the sample's metadata["problems"]; the sample does not fail."""
     state.metadata.setdefault("problems", []).append(problem)
 
 
-@contextmanager
-def timeouts_fail() -> Iterator[None]:
-    """Makes failed calls fail the sample, with a one-line reason.
+async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:
+    """Await a blocking function in a daemon thread, so that an interrupted run does not wait for it.
 
-    Inspect treats a ``TimeoutError`` as a time limit that the task handles: it would neither log nor retry it. Its
-    retries end with a ``RetryError`` without the reason, which makes equal failures look different.
+    It is ``anyio.to_thread.run_sync(..., abandon_on_cancel=True)``, except that the process can end before the thread.
     """
-    try:
-        yield
-    except TimeoutError as error:
-        raise QabenchError(f"the model did not reply in time: {error or 'no details'}") from error
-    except Exception as error:
-        if isinstance(error, QabenchError) or not _of_a_call(error):
-            raise
-        found = reason_of(error)
-        if found.permanent:
-            rejections.note(found.text)
-        raise QabenchError(found.text) from error
+    future: Future[Out] = Future()
+    done, token, context = anyio.Event(), current_token(), contextvars.copy_context()
 
+    def work() -> None:
+        run_job(future, lambda: context.run(function, *arguments))
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: the run was interrupted
+            anyio.from_thread.run_sync(done.set, token=token)
 
-def _of_a_call(error: Exception) -> bool:
-    """Whether an error comes from a client library and not from the task."""
-    return hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
+    threading.Thread(target=work, name="qabench-request", daemon=True).start()
+    await done.wait()
+    return future.result()

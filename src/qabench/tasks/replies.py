@@ -1,13 +1,22 @@
-"""Calls of Inspect AI's models, with the types for messages and replies of ``qabench.llm``."""
+"""Calls of Inspect AI's models: the cache of replies, failures in one line, and providers' differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
 from inspect_ai.model import (
+    CachePolicy,
     ChatMessage,
     ChatMessageSystem,
     ChatMessageUser,
@@ -19,10 +28,54 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef
 
-from qabench.llm.client import Answered
+from qabench.errors import QabenchError
+from qabench.io.files import run_replies_dir
+from qabench.llm.client import Answered, reason_of
+from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import SURROGATE
-from qabench.tasks.common import timeouts_fail
-from qabench.tasks.reply_cache import cache_argument, count_replies
+
+COUNTS = "replies"  # in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
+FOLDER_VARIABLE = "INSPECT_CACHE_DIR"  # where Inspect keeps replies
+ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
+SECRETS = ("api_key",)  # arguments of providers that do not identify the model
+REJECTIONS_TO_STOP = 3  # consecutive rejected calls, without a reply in between
+IN_PROCESS = ("hf",)  # providers that generate with transformers in this process
+CUT_OFF_STOPS = ("max_tokens", "model_length")
+# Options of generation that do not affect a reply, or only by chance (the seed).
+WITHOUT_EFFECT = {
+    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
+    "seed", "logprobs", "top_logprobs", "prompt_logprobs", "cache_prompt", "cache", "batch", "max_tool_output",
+    "parallel_tool_calls", "internal_tools", "fail_on_refusal", "reasoning_history", "reasoning_summary",
+    "extra_headers",
+}  # fmt: skip
+
+_caching: ContextVar[bool] = ContextVar("qabench_caches_replies", default=False)
+_policies: WeakKeyDictionary[Model, CachePolicy] = WeakKeyDictionary()
+_adapted: WeakSet[Model] = WeakSet()
+
+
+@dataclass
+class Rejections:
+    """The calls since the last reply that were rejected permanently, such as with a wrong key."""
+
+    count: int = 0
+    reason: str = ""
+
+    def note(self, reason: str) -> None:
+        """Count a call that retries cannot fix."""
+        self.count += 1
+        self.reason = reason
+
+    def reset(self) -> None:
+        """Forget the rejected calls: a reply came, or a run starts."""
+        self.count, self.reason = 0, ""
+
+    def enough(self) -> str | None:
+        """Return why the run should stop; None if it should not."""
+        return self.reason if self.count >= REJECTIONS_TO_STOP else None
+
+
+rejections = Rejections()
 
 
 def chat(messages: Iterable[tuple[str, str]]) -> list[ChatMessage]:
@@ -49,21 +102,12 @@ async def ask_model(
         sample: the number of the reply, if the same messages are sent several times.
         **options: generation options for this call only.
     """
-    with timeouts_fail():
-        output = await model.generate(
-            messages, tools, config=GenerateConfig(**options), **cache_argument(model, sample)
-        )
-    if state is not None:
-        count_replies(state)
-    return output
+    return await _generate(model, state, sample, messages, tools, config=GenerateConfig(**options))
 
 
 async def continue_conversation(state: TaskState) -> TaskState:
     """Append the model's reply to the conversation of a sample, without calling the tools that the reply names."""
-    model = get_model()
-    with timeouts_fail():
-        state.output = await model.generate(state.messages, state.tools, state.tool_choice, **cache_argument(model))
-    count_replies(state)
+    state.output = await _generate(get_model(), state, None, state.messages, state.tools, state.tool_choice)
     state.messages.append(state.output.message)
     return state
 
@@ -78,25 +122,80 @@ def ask() -> Solver:
     return solve
 
 
+async def _generate(
+    model: Model, state: TaskState | None, sample: int | None, *arguments: Any, **options: Any
+) -> ModelOutput:
+    with failing_in_one_line():
+        output = await adapted(model).generate(*arguments, **options, **cache_argument(model, sample))
+    if state is not None:
+        count_replies(state)
+    calls = _calls()
+    limit = calls[-1].config.max_tokens if calls else None
+    used = output.usage.output_tokens if output.usage else 0
+    if output.choices and output.stop_reason == "unknown" and limit is not None and used >= limit:
+        output.choices[0].stop_reason = "max_tokens"
+    return output
+
+
+def adapted(model: Model) -> Model:
+    """Make the provider ``hf`` decode greedily at temperature 0, and say whether a reply is complete.
+
+    Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at temperature 0. It counts the
+    padding of a batch as tokens of each reply, and gives no stop reason.
+    """
+    if str(model).partition("/")[0] not in IN_PROCESS or model in _adapted:
+        return model
+    api: Any = model.api
+    generate, samples = api.generate, api.do_sample
+
+    async def generate_greedily(input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> ModelOutput:
+        greedy = config.temperature == 0
+        api.do_sample = samples and not greedy  # read by ``generate`` before it awaits anything
+        sent = config.model_copy(update={"temperature": None}) if greedy else config
+        output: ModelOutput = await generate(input, tools, tool_choice, sent)
+        if output.usage and output.choices and config.max_tokens is not None:
+            length = len(api.tokenizer(output.completion, add_special_tokens=False)["input_ids"])
+            cut_off = min(output.usage.output_tokens, length) >= config.max_tokens
+            output.choices[0].stop_reason = "max_tokens" if cut_off else "stop"
+        return output
+
+    api.generate = generate_greedily
+    _adapted.add(model)
+    return model
+
+
+@contextmanager
+def failing_in_one_line() -> Iterator[None]:
+    """Make failed calls fail the sample, with a one-line reason.
+
+    Inspect treats a ``TimeoutError`` as a time limit that the task handles: it would neither log nor retry it. Its
+    retries end with a ``RetryError`` without the reason, which makes equal failures look different.
+    """
+    try:
+        yield
+    except TimeoutError as error:
+        raise QabenchError(f"the model did not reply in time: {error or 'no details'}") from error
+    except Exception as error:
+        # Errors of client libraries, not of the task.
+        of_call = hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
+        if isinstance(error, QabenchError) or not of_call:
+            raise
+        reason = reason_of(error)
+        if reason.permanent:
+            rejections.note(reason.text)
+        raise QabenchError(reason.text) from error
+
+
 def answered(output: ModelOutput) -> Answered:
     """Return the text of a reply, or the reason why it is missing. Refusals and empty replies count as missing."""
     if output.empty:
         return Answered(reason=output.error or "no reply")
     if output.stop_reason == "content_filter":
         return Answered(reason=f"refused: {output.error or output.completion or 'content filter'!r:.120}")
-    cut_off = output.stop_reason in ("max_tokens", "model_length")
+    cut_off = output.stop_reason in CUT_OFF_STOPS
     if not output.completion.strip():
         return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
     return Answered(output.completion, cut_off=cut_off)
-
-
-# Options of generation that do not affect a reply, or only by chance (the seed).
-WITHOUT_EFFECT = {
-    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
-    "seed", "logprobs", "top_logprobs", "prompt_logprobs", "cache_prompt", "cache", "batch", "max_tool_output",
-    "parallel_tool_calls", "internal_tools", "fail_on_refusal", "reasoning_history", "reasoning_summary",
-    "extra_headers",
-}  # fmt: skip
 
 
 def asked_with(*, with_seed: bool = False) -> dict[str, Any]:
@@ -107,8 +206,99 @@ def asked_with(*, with_seed: bool = False) -> dict[str, Any]:
     Args:
         with_seed: whether the seed is returned as well, for replies that are sampled several times.
     """
-    calls = [event for event in transcript().events if isinstance(event, ModelEvent)]
+    calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
     return {
         name: value for name, value in options.items() if name not in WITHOUT_EFFECT or (with_seed and name == "seed")
     }
+
+
+def count_replies(state: TaskState) -> None:
+    """Write the number of replies so far, and of those from the cache, to the sample's metadata."""
+    replies = [call for call in _calls() if not call.pending and not call.error]
+    state.metadata[COUNTS] = {"all": len(replies), "cached": sum(call.cache == "read" for call in replies)}
+
+
+def _calls() -> list[ModelEvent]:
+    return [event for event in transcript().events if isinstance(event, ModelEvent)]
+
+
+@contextmanager
+def caching_replies(enabled: bool) -> Iterator[None]:
+    """Make the tasks' calls use the cache, which only the user can read."""
+    token = _caching.set(enabled)
+    before = os.environ.get(FOLDER_VARIABLE)
+    if enabled:
+        run_replies_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ[FOLDER_VARIABLE] = str(run_replies_dir())
+    try:
+        yield
+    finally:
+        _caching.reset(token)
+        if enabled and before is None:
+            del os.environ[FOLDER_VARIABLE]
+        elif enabled and before is not None:
+            os.environ[FOLDER_VARIABLE] = before
+
+
+def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
+    """Return the argument ``cache`` of a call of a model, which is not written to the log.
+
+    There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options decide; but of
+    several samples of one prompt, none is cached there, because they would be equal.
+
+    Args:
+        model: the model.
+        sample: the number of the sample, if the same prompt is sent several times.
+    """
+    if not _caching.get():
+        return {} if sample is None else {"cache": False}
+    if model not in _policies:  # the files of a model are looked at once
+        _policies[model] = CachePolicy(expiry=None, scopes=model_identity(model))
+    policy = _policies[model]
+    if sample is not None:
+        policy = policy.model_copy(update={"scopes": policy.scopes | {"sample": str(sample)}})
+    return {"cache": policy}
+
+
+def model_identity(model: Model) -> dict[str, str]:
+    """Return what identifies a model: provider, name, base URL, arguments, and the state of its local files."""
+    provider, _, name = str(model).partition("/")
+    arguments = {key: value for key, value in model.model_args.items() if key not in SECRETS}
+    return {
+        "provider": provider,
+        "name": name,
+        "base_url": model.api.base_url or configured_base_url(str(model)) or "",
+        "model_args": json.dumps(arguments, sort_keys=True, default=repr),
+        "files": _files_digest([name, *_texts(arguments)]),
+    }
+
+
+def configured_base_url(model: str) -> str | None:
+    """Return the address for the provider of a model in the user's environment."""
+    parts = model.split("/")
+    provider = parts[1] if f"{parts[0]}/" in ADDRESSED and len(parts) > 1 else parts[0]
+    value = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL")
+    return clean_url(value) if value else None
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return []
+    return [text for part in value for text in _texts(part)]
+
+
+def _files_digest(names: Iterable[str]) -> str:
+    """Return a digest of the sizes and modification times of the files at these paths; "" if there are none."""
+    states = []
+    for path in map(Path, names):
+        files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+        for file in files:
+            if file.is_file():
+                state = file.stat()
+                states.append((str(file.relative_to(path)), state.st_size, state.st_mtime_ns))
+    return hashlib.sha256(repr(states).encode()).hexdigest() if states else ""

@@ -26,10 +26,10 @@ from qabench.benchmarks.expertqa.fact_evidence import passages_for
 from qabench.benchmarks.expertqa.passages import Found
 from qabench.benchmarks.expertqa.web import WebPassages, official_urls, split_page
 from qabench.errors import InputError
-from qabench.prompts.template import Prompt
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.provider import PageLimits
 from qabench.retrieval.web.web import NO_TEXT, READ, WebPage
+from qabench.tasks.prompts import Prompt
 
 WORDS = ["tide", "moon", "sun", "sea", "water", "gravity", "spring", "rises", "falls", "coast", "the", "of", "a", "by"]
 REPLY = "The Moon pulls the sea [1]. Tides rise twice a day [2][3].\nSprings are higher [9]! Is that all?"

@@ -22,7 +22,7 @@ from qabench.benchmarks.felm.method import felm_method
 from qabench.benchmarks.felm.tasks import felm, felm_scorer
 from qabench.errors import InputError
 from qabench.runs.log import read_run
-from qabench.tasks.reply_cache import caching_replies
+from qabench.tasks.replies import caching_replies
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
 COUNTS = ("tp", "tn", "fp", "fn")

@@ -34,9 +34,8 @@ from qabench.benchmarks.expertqa.passages import (
 from qabench.benchmarks.expertqa.rankers import AUTO, BM25, DENSE
 from qabench.benchmarks.expertqa.web import NOT_KNOWN, load_web, record
 from qabench.errors import InputError
-from qabench.prompts.template import Prompt
-from qabench.tasks.common import answer_of, named_in_this_call, note_problem
-from qabench.tasks.daemon_thread import in_daemon_thread
+from qabench.tasks.common import answer_of, in_daemon_thread, named_in_this_call, note_problem
+from qabench.tasks.prompts import Prompt
 from qabench.tasks.replies import ask_model, chat
 
 STORE = "expertqa"

@@ -18,7 +18,7 @@ from qabench.data.predictions import Predictions
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest
-from qabench.prompts.template import Prompt
+from qabench.tasks.prompts import Prompt
 
 PARAMETERS: Mapping[str, Any] = {"max_tokens": 200}  # and the API's default temperature
 

@@ -10,7 +10,7 @@ from typing import Any
 from qabench.benchmarks.expertqa import official_prompts as official
 from qabench.benchmarks.expertqa.prompts import DATA_NOT_INSTRUCTIONS
 from qabench.errors import MissingExtra
-from qabench.prompts.template import Prompt
+from qabench.tasks.prompts import Prompt
 
 TOP_DEMONSTRATIONS = 7  # the first ones, and the one that is most similar to the sentence
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(\S.*)")

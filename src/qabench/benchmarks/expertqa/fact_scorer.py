@@ -24,7 +24,7 @@ from qabench.errors import InputError, MissingExtra
 from qabench.llm.client import Caller, caller_for, merged
 from qabench.llm.exchange import ChatRequest
 from qabench.models.entailment import punkt
-from qabench.prompts.template import Prompt, check_fields, read_prompt
+from qabench.tasks.prompts import Prompt, check_fields, read_prompt
 
 EVIDENCE_ENDS_AT = "Passage ID 4"  # three of the five passages are shown
 NUMBER_MARK = re.compile(r"\[\d+\]")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import open_path
-from qabench.prompts.source import PromptSource
-from qabench.prompts.template import FIELD, Prompt, check_fields
+from qabench.tasks.prompt_source import PromptSource
+from qabench.tasks.prompts import FIELD, Prompt, check_fields
 
 OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 CLOSED = "prompts/qa_prompt.txt"

@@ -20,8 +20,7 @@ from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.scores import scores_of
 from qabench.models.entailment import MODEL
 from qabench.tasks.common import note_problem
-from qabench.tasks.replies import asked_with
-from qabench.tasks.reply_cache import count_replies
+from qabench.tasks.replies import asked_with, count_replies
 
 
 @metric(scores="unreduced")

@@ -17,11 +17,11 @@ from inspect_ai.util import concurrency
 from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
-from qabench.prompts.template import Prompt
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import note_problem
+from qabench.tasks.prompts import Prompt
 from qabench.text import Normalizer
 
 FRAGMENT_CHARACTERS = 1024

@@ -29,7 +29,7 @@ from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
-from qabench.prompts.template import Prompt
+from qabench.tasks.prompts import Prompt
 
 MODEL = "gpt-4o-2024-11-20"
 MODEL_VARIABLE = "FANOUTQA_JUDGE_MODEL"

@@ -14,8 +14,8 @@ from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT
 from qabench.benchmarks.fanoutqa.verdicts import FIELDS
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import open_path
-from qabench.prompts.source import PromptSource
-from qabench.prompts.template import Prompt, check_fields, read_prompt
+from qabench.tasks.prompt_source import PromptSource
+from qabench.tasks.prompts import Prompt, check_fields, read_prompt
 
 OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 FOLDER = "reference/paper_benchmarks"

@@ -40,7 +40,7 @@ from qabench.benchmarks.fanoutqa.window import TokenCounter, how_many_fit
 from qabench.errors import QabenchError
 from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.daemon_thread import in_daemon_thread
+from qabench.tasks.common import in_daemon_thread
 from qabench.tasks.replies import ask_model
 from qabench.text import Normalizer
 

@@ -27,11 +27,10 @@ from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.official_search import QUERY_CHARACTERS, SIMILAR_TITLES, OfficialSearch, converse
 from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
 from qabench.errors import InputError
-from qabench.prompts.template import Prompt
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import note_problem
-from qabench.tasks.daemon_thread import in_daemon_thread
+from qabench.tasks.common import in_daemon_thread, note_problem
+from qabench.tasks.prompts import Prompt
 from qabench.tasks.replies import continue_conversation
 from qabench.text import Normalizer
 

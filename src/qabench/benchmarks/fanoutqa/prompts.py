@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 
 DATE = "11-20-2023"
 _TERMS = (

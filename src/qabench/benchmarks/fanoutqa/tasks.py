@@ -21,8 +21,8 @@ from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.benchmarks.fanoutqa.window import check_window
 from qabench.evaluation.signature import digest, signature
-from qabench.prompts.template import Prompt
 from qabench.tasks.common import chosen, sample, task_metadata
+from qabench.tasks.prompts import Prompt
 from qabench.tasks.replies import ask
 
 ANSWER_TOKENS = 520

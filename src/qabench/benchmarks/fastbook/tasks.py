@@ -19,11 +19,12 @@ from qabench.benchmarks.fastbook.evaluate import detail, retrieval_columns, roug
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
 from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
 from qabench.benchmarks.fastbook.trec import doc_id
+from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.signature import digest, signature
-from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt
 from qabench.retrieval import Hits
 from qabench.tasks.common import answer_of, chosen, sample, task_metadata
-from qabench.tasks.metrics import column_means, mean_in_order
+from qabench.tasks.metrics import column_means
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 from qabench.tasks.replies import ask, asked_with
 
 study_of = cache(load_study)

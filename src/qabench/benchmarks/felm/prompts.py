@@ -17,8 +17,8 @@ from typing import Protocol
 
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import open_path
-from qabench.prompts.source import PromptSource
-from qabench.prompts.template import DATA_NOT_INSTRUCTIONS, Prompt, check_fields, read_prompt
+from qabench.tasks.prompt_source import PromptSource
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt, check_fields, read_prompt
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 CLAIM_DOMAINS = ("wk", "science", "writing_rec")  # the domains with prompts for claims and with references

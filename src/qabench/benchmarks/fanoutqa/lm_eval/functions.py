@@ -13,7 +13,7 @@ from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
 from qabench.lm_eval.task import QabenchTask
-from qabench.prompts.template import Prompt
+from qabench.tasks.prompts import Prompt
 from qabench.text.spacy_lemmatizer import MODEL_VARIABLE
 
 

@@ -20,7 +20,7 @@ class Prompt:
     """A system message (or None) and a user message with fields such as ``{question}``.
 
     Attributes:
-        name: the origin: "own", "official", or a file's name.
+        name: the origin: "qabench", "official", or a file's name.
     """
 
     name: str
@@ -29,43 +29,43 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits of a digest of both messages."""
+        """Return twelve hex digits of a digest of both messages."""
         return hashlib.sha256(f"{self.system or ''}\0{self.user}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     @property
     def label(self) -> str:
-        """The name and the digest, for signatures."""
+        """Return the name and the digest, for signatures."""
         return f"{self.name}-{self.digest}"
 
     def fields(self) -> set[str]:
-        """The names of the fields in both messages."""
+        """Return the names of the fields in both messages."""
         return set(FIELD.findall(f"{self.system or ''}\n{self.user}"))
 
     def filled(self, **values: str) -> str:
-        """The user message with the fields filled in; braces within a value are kept."""
-        return FIELD.sub(lambda m: values[m[1]], self.user)
+        """Return the user message with the fields filled in; braces within a value are kept."""
+        return FIELD.sub(lambda match: values[match[1]], self.user)
 
     def messages(self, **values: str) -> tuple[tuple[str, str], ...]:
-        """The (role, text) pairs with the fields filled in; braces within a value are kept."""
-        filled = [("system", self.system), ("user", self.user)]
-        return tuple((role, FIELD.sub(lambda m: values[m[1]], text)) for role, text in filled if text)
+        """Return the (role, text) pairs with the fields filled in; braces within a value are kept."""
+        templates = [("system", self.system), ("user", self.user)]
+        return tuple((role, FIELD.sub(lambda match: values[match[1]], text)) for role, text in templates if text)
 
 
 def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
-    """The prompt, if its fields are exactly those needed.
+    """Return the prompt, if its fields are exactly those needed.
 
     Raises:
         InputError: a field is missing or unknown; the message names it.
     """
     missing, unknown = needed - prompt.fields(), prompt.fields() - needed
     if missing or unknown:
-        wrong = [f"lacks {_braced(missing)}"] * bool(missing) + [f"has unknown {_braced(unknown)}"] * bool(unknown)
-        raise InputError(f"the prompt {prompt.name} {' and '.join(wrong)}; its fields must be {_braced(needed)}")
+        faults = [f"lacks {_braced(missing)}"] * bool(missing) + [f"has unknown {_braced(unknown)}"] * bool(unknown)
+        raise InputError(f"the prompt {prompt.name} {' and '.join(faults)}; its fields must be {_braced(needed)}")
     return prompt
 
 
 def read_prompt(path: Path) -> Prompt:
-    """A prompt from a user's file: TOML with ``user`` and optionally ``system``, or any other file as the user message.
+    """Read a prompt from a file: TOML with ``user`` and optionally ``system``, or any other text as the user message.
 
     Raises:
         InputError: the file cannot be read, is empty, or is not TOML with these keys.

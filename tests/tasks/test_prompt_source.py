@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qabench.errors import InputError
-from qabench.prompts.source import PromptSource
+from qabench.tasks.prompt_source import PromptSource
 
 SOURCE = '''
 raise SystemExit("executed")

@@ -17,7 +17,7 @@ from openai_server import Fault, OpenAIServer
 
 from qabench.runs.log import read_run
 from qabench.runs.running import resume, start
-from qabench.tasks.reply_cache import model_identity
+from qabench.tasks.replies import model_identity
 
 SETTINGS = (
     ("fanoutqa", "closed-book"),

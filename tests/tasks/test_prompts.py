@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.errors import InputError
-from qabench.prompts.template import Prompt, read_prompt
+from qabench.tasks.prompts import Prompt, read_prompt
 
 
 @given(st.text(), st.text(), st.text())
