@@ -89,11 +89,11 @@ class Corpus:
         return (self.normalizer(text) if form is None else form).split(" ")
 
     def __len__(self) -> int:
-        """The number of chunks."""
+        """Return the number of chunks."""
         return len(self._chunks)
 
     def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
-        """All chunks, best first; in the order of the pages if no term of the query occurs.
+        """Yield all chunks, best first; in the order of the pages if no term of the query occurs.
 
         Args:
             q: the query.

@@ -21,13 +21,13 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model and its version, for signatures."""
+        """Return the model and its version, for signatures."""
 
     def queries(self, texts: Sequence[str]) -> Any:
-        """The vectors of queries."""
+        """Return the vectors of queries."""
 
     def passages(self, texts: Sequence[str]) -> Any:
-        """The vectors of passages."""
+        """Return the vectors of passages."""
 
 
 class DenseIndex:
@@ -47,7 +47,7 @@ class DenseIndex:
         return len(self._vectors)
 
     def search(self, query: str, k: int) -> Hits:
-        """The k best passages with their cosines, best first; ties in the order of the corpus."""
+        """Return the k best passages with their cosines, best first; ties in the order of the corpus."""
         if not len(self):
             return Hits([], [])
         scores = (self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]).round(DECIMALS)
@@ -60,12 +60,12 @@ def _encoded(texts: Sequence[str], encoder: Encoder) -> Any:
 
 
 def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
-    """The vectors from disk if these passages were encoded by this model before; otherwise they are kept there."""
+    """Return the vectors of passages, from disk if this model encoded them before."""
     path = _path(texts, encoder.name)
     try:
-        found = np.load(path, allow_pickle=False)
-        if found.shape[0] == len(texts):
-            return found
+        vectors = np.load(path, allow_pickle=False)
+        if vectors.shape[0] == len(texts):
+            return vectors
     except (OSError, ValueError, EOFError):  # not there, or damaged
         pass
     vectors = _encoded(texts, encoder)

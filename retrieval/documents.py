@@ -53,7 +53,7 @@ class DocumentHits(Displayed):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the documents."""
+        """Return the ids of the documents."""
         return [document.id for document in self.documents]
 
     def tables(self) -> list[Table]:
@@ -69,11 +69,11 @@ class SearchEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """The index and its version, for signatures."""
+        """Return the index and its version, for signatures."""
 
     @property
     def ranker(self) -> str:
-        """What ranks the documents, for signatures."""
+        """Return what ranks the documents, for signatures."""
 
     def __len__(self) -> int:
         """Return the number of documents."""

@@ -89,9 +89,9 @@ class LuceneIndex:
                 self._document(searcher.doc(0))
         except jnius.JavaException as error:
             message = _message(error)
-            known = (advice for part, advice in OTHER_VERSIONS.items() if part in message)
+            hints = (advice for part, advice in OTHER_VERSIONS.items() if part in message)
             raise InputError(
-                f"{self.folder} cannot be opened as a Lucene index: {next(known, message + '; build it again')}"
+                f"{self.folder} cannot be opened as a Lucene index: {next(hints, message + '; build it again')}"
             ) from None
         return searcher, size
 

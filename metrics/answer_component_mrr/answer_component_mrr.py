@@ -66,10 +66,10 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, components = decoded(predictions, references, references_format)
+        system_answers, components = decoded(predictions, references, references_format)
         score = answer_component_scores(
             components,
-            given,
+            system_answers,
             k,
             skip_empty_contexts=skip_empty_contexts,
             skip_extraneous=skip_extraneous,

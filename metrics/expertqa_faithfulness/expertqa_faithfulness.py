@@ -83,8 +83,8 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, found = decoded_strings(predictions, references, references_format)
-        targets, answers = text_pairs(found, given)
+        system_answers, targets_text = decoded_strings(predictions, references, references_format)
+        targets, answers = text_pairs(targets_text, system_answers)
         split = splitter_of(sentences)
         chosen = shared_entailment(model, revision, device, dtype)
         labeled = labels_of(answers, targets, chosen, split)

@@ -58,8 +58,8 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, answers = decoded_strings(predictions, references, references_format)
-        score = lfqa_rouge(answers, given, backend=backend, seed=seed)
+        system_answers, answers = decoded_strings(predictions, references, references_format)
+        score = lfqa_rouge(answers, system_answers, backend=backend, seed=seed)
         result = score.as_dict()
         result |= self.provenance(answers, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
         if per_question:

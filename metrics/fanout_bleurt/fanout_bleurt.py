@@ -73,9 +73,9 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, answers = decoded(predictions, references, references_format)
+        system_answers, answers = decoded(predictions, references, references_format)
         scorer = load_bleurt(backend, model, revision, batch_size=batch_size)
-        score = bleurt(answers, given, scorer)
+        score = bleurt(answers, system_answers, scorer)
         result: dict[str, Any] = {"bleurt": score.mean}
         result |= self.provenance(answers, bleurt=score.scorer)
         if per_question:

@@ -81,15 +81,15 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, answers = decoded(predictions, references, references_format)
+        system_answers, answers = decoded(predictions, references, references_format)
         if questions is None:
-            if any(map(is_judged, given)):
+            if any(map(is_judged, system_answers)):
                 raise InputError("the judge needs the questions: pass the text of each question as questions=[...]")
-            questions = [""] * len(given)
+            questions = [""] * len(system_answers)
         questions = list(questions)
         named = {"model": model, "base_url": base_url, "api_key": api_key, "prompt": prompt}
         chosen = judge_from(named | judge if isinstance(judge, dict) else judge or named)
-        run = judge_answers(questions, answers, given, chosen)
+        run = judge_answers(questions, answers, system_answers, chosen)
         result = run.as_dict(ids)
         result |= self.provenance(answers, questions=digest(questions), **chosen.signature())
         result["deviations"] += run.deviations()

@@ -65,8 +65,8 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, answers = decoded(predictions, references, references_format)
-        score = rouge(answers, given, backend)
+        system_answers, answers = decoded(predictions, references, references_format)
+        score = rouge(answers, system_answers, backend)
         result: dict[str, Any] = score.as_dict()
         result |= self.provenance(answers, rouge=score.backend, stemmer="porter")
         if per_question:

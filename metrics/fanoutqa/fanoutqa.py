@@ -72,12 +72,12 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, answers = decoded(predictions, references, references_format)
+        system_answers, answers = decoded(predictions, references, references_format)
         if ids is not None and len(ids) != len(answers):
             raise InputError(f"{len(ids)} ids for {len(answers)} questions; give one for each, or none")
         chosen = None if judge is False or questions is None else judge_from(judge)
         scorers = Scorers(Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, chosen)
-        scores = score_answers(list(questions or []), answers, given, scorers, {})
+        scores = score_answers(list(questions or []), answers, system_answers, scorers, {})
         result = official_shape(scores.rows) | {"absent": _absent(scores, questions, judge, bleurt)}
         if scores.judged:
             judged = scores.judged.as_dict(ids)

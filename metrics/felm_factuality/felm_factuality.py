@@ -71,8 +71,8 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        given, labels = decoded(predictions, references, references_format)
-        score = felm_scores(labels, given, domains=domains, reply_format=reply_format)
+        system_answers, labels = decoded(predictions, references, references_format)
+        score = felm_scores(labels, system_answers, domains=domains, reply_format=reply_format)
         result = score.as_dict()
         digested = score.domains and digest(score.domains)
         result |= self.provenance(labels, domains=digested, unparsed="all_correct", replies=reply_format)

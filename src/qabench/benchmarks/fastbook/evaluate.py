@@ -277,7 +277,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in records)
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
         rows += _curve(label, records, scores)
-        parts = [rank is None or rank > depth for of in ranks for rank in of]
+        parts = [rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question]
         notes.append(
             f"{label}: {sum(parts):,} of {len(parts):,} answer components are not in the first {depth} passages."
         )

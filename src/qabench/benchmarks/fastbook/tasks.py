@@ -167,7 +167,7 @@ def fastbook_rag(
     selected_ids = {str(question_sample.id) for question_sample in chosen(map(_sample, study.questions), ids, chapters)}
     part = replace(study, questions=[row for row in study.questions if row["id"] in selected_ids], memory={})
     outcome = run(part, parse_method(method, query, dense_model, colbert_model), k)
-    samples = [_asked(row, found, study) for row, found in zip(part.questions, outcome.hits, strict=True)]
+    samples = [_asked(row, hits, study) for row, hits in zip(part.questions, outcome.hits, strict=True)]
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/fastbook/{config}"),
         solver=ask(),
@@ -186,14 +186,14 @@ def _sample(row: Mapping[str, Any], **metadata: Any) -> Sample:
     return sample(row["id"], "", row["question_text"], row["gold_standard_answer"], groups, **metadata)
 
 
-def _asked(row: Mapping[str, Any], found: Hits, study: Study) -> Sample:
+def _asked(row: Mapping[str, Any], hits: Hits, study: Study) -> Sample:
     """Return the sample with its prompt, and the chunks that the prompt contains."""
     chunks = study.corpus[row["chapter"]]
-    passages = [f"[{rank}]\n{chunks[position]}" for rank, position in enumerate(found.positions, start=1)]
-    made = _sample(row, hits=[list(hit) for hit in zip(found.positions, found.scores, strict=True)])
+    passages = [f"[{rank}]\n{chunks[position]}" for rank, position in enumerate(hits.positions, start=1)]
+    sample = _sample(row, hits=[list(hit) for hit in zip(hits.positions, hits.scores, strict=True)])
     shown = "\n\n".join(passages) or "(none)"
-    ((_, made.input),) = PROMPT.messages(passages=shown, question=row["question_text"])
-    return made
+    ((_, sample.input),) = PROMPT.messages(passages=shown, question=row["question_text"])
+    return sample
 
 
 def _signed(outcome: Outcome) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: 
     """
     lines = []
     tag = "".join(tag.split()) or "run"
-    for row, found in zip(questions, hits, strict=True):
+    for row, ranking in zip(questions, hits, strict=True):
         last = np.float32(np.inf)
-        for rank, (position, score) in enumerate(zip(found.positions, found.scores, strict=True), 1):
+        for rank, (position, score) in enumerate(zip(ranking.positions, ranking.scores, strict=True), 1):
             last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
             lines.append(f"{row['id']} Q0 {doc_id(row['chapter'], position)} {rank} {last!s} {tag}\n")
     return "".join(lines)
