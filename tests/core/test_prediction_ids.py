@@ -1,14 +1,17 @@
-"""Ids of predictions, and files that do not exist."""
+"""Ids of predictions, and files that do not exist or are too large."""
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qabench.data.predictions import read_predictions
+from qabench.data.predictions import join, read_predictions
 from qabench.errors import InputError
 from qabench.runs.sources import read_evaluations
 
@@ -32,3 +35,43 @@ def test_other_ids_are_bad_lines(identity: Any, tmp_path: Path) -> None:
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*nothing: No such file or directory"):
         read_evaluations([tmp_path / "nothing"])
+
+
+class Endless(io.RawIOBase):
+    """A pipe that never ends, as of ``yes``."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        buffer[:] = (b"y\n" * len(buffer))[: len(buffer)]
+        return len(buffer)
+
+
+def test_endless_input_and_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.data.predictions.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    with pytest.raises(InputError, match="standard input has more than 1 MiB, which is the limit"):
+        read_predictions("-")
+    bomb = tmp_path / "bomb.jsonl.gz"
+    bomb.write_bytes(gzip.compress(b" " * (1 << 22)))
+    with pytest.raises(InputError, match=r"bomb.jsonl.gz has more than 1 MiB, which is the limit"):
+        read_predictions(bomb)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_bytes(b"y\n" * 500_000)
+    monkeypatch.undo()
+    monkeypatch.setattr("qabench.data.predictions.MOST_LINES", 1000)
+    with pytest.raises(InputError, match=r"lines.jsonl has 500,000 lines; a file of predictions has at most 1,000"):
+        read_predictions(lines)
+
+
+def test_excerpts_of_bad_lines_are_short(tmp_path: Path) -> None:
+    file, long = tmp_path / "a.jsonl", "k" * 1_000_000
+    file.write_text(json.dumps({long: 1}) + "\n" + json.dumps({"id": long, "answer": "a"}))
+    predictions = read_predictions(file, ["answer"])
+    assert len(predictions.bad_lines[0].reason) < 300
+    with pytest.raises(InputError, match="none of the 1 predictions") as caught:
+        join(["1"], predictions)
+    assert len(str(caught.value)) < 500
+    file.write_text(file.read_text() + '\n{"id": "1", "answer": "a"}')
+    assert len("".join(join(["1"], read_predictions(file, ["answer"])).problems())) < 1000

@@ -8,18 +8,23 @@ end in the middle of a line: such cases are counted and listed, and do not affec
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError
-from qabench.io.limits import json_of, numbered_lines, why_not_json
+from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines, why_not_json
 
+MOST_BYTES = 1 << 28  # of a file, decompressed
+MOST_LINES = 1_000_000
+MOST_LIST_BYTES = 1 << 26  # of a file with a JSON list, which is parsed as a whole
 NAMED = 5  # ids or lines that a message lists; the others are counted
 STDIN = "-"
 WITHOUT_PREDICTION = "questions without a prediction"
@@ -96,8 +101,8 @@ class Joined:
         """Return one sentence for each kind of problem; empty if there are none."""
         sentences = [
             (WITHOUT_PREDICTION, list(self.missing)),
-            ("predictions for unknown questions", [f"{p.id} (line {p.line})" for p in self.unknown]),
-            ("predictions replaced by a later line", [f"{p.id} (line {p.line})" for p in self.repeated]),
+            ("predictions for unknown questions", [f"{p.id:.80} (line {p.line})" for p in self.unknown]),
+            ("predictions replaced by a later line", [f"{p.id:.80} (line {p.line})" for p in self.repeated]),
             ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),
         ]
         return [f"{kind}: {len(items)} ({some(items)})" for kind, items in sentences if items]
@@ -127,6 +132,8 @@ def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Pred
     """Return the predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs)
+    if (count := data.count(b"\n")) > MOST_LINES:
+        raise InputError(f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}")
     return _collected(name, numbered_lines(data), needs)
 
 
@@ -142,7 +149,7 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     if len(unknown) == len(predictions.rows):
         raise InputError(
             f"none of the {len(unknown)} predictions of {predictions.path} belongs to a question of this config "
-            f"(the first has id {unknown[0].id!r}, line {unknown[0].line}); is it for another config or benchmark?"
+            f"(the first has id {unknown[0].id!r:.80}, line {unknown[0].line}); is it for another config or benchmark?"
         )
     return Joined(
         ids=tuple(question_ids),
@@ -165,20 +172,23 @@ def read_bytes(source: str | Path) -> bytes:
     """Return the content of a file or of standard input, decompressed, without a byte order mark.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it cannot be read, or is larger than ``MOST_BYTES``.
     """
     try:
-        data = sys.stdin.buffer.read() if str(source) == STDIN else Path(source).read_bytes()
+        with nullcontext(sys.stdin.buffer) if str(source) == STDIN else Path(source).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
         if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {source}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{source_name(source)} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file")
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _json_list(data: bytes, name: str) -> list[Any]:
     try:
-        return list(json_of(data))
+        return list(json_of(data, MOST_LIST_BYTES))
     except ValueError as error:
         raise InputError(f"{name} begins like a JSON list, but is {why_not_json(error)}") from None
 
@@ -198,12 +208,12 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
 
 def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine:
     try:
-        row = json_of(item) if isinstance(item, bytes) else item
+        row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
     except ValueError as error:
         return BadLine(number, why_not_json(error))
     if not isinstance(row, Mapping):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
-    keys = ", ".join(map(repr, row)) or "none"
+    keys = f"{', '.join(map(repr, row)) or 'none':.200}"
     if "id" not in row:
         return BadLine(number, f"without 'id' (keys: {keys})")
     if needs and not any(name in row for name in needs):

@@ -6,6 +6,7 @@ Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a Rec
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
 import re
@@ -67,8 +68,11 @@ def numbered_lines(data: AnyStr) -> Iterator[tuple[int, AnyStr]]:
 
     Only \\n ends a line: strings may contain other separators, at which ``splitlines`` would break.
     """
-    end = b"\n" if isinstance(data, bytes) else "\n"
-    return ((number, line) for number, line in enumerate(data.split(end), 1) if line.strip())
+    if isinstance(data, bytes):
+        lines = ((number, line.removesuffix(b"\n")) for number, line in enumerate(io.BytesIO(data), 1))
+    else:
+        lines = ((number, line.removesuffix("\n")) for number, line in enumerate(io.StringIO(data, "\n"), 1))
+    return ((number, line) for number, line in lines if line.strip())
 
 
 def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
