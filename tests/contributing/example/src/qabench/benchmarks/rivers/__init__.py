@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks.base import Benchmark, Setting
+from qabench.benchmarks.base import Benchmark, Need, Setting
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 
@@ -34,6 +34,7 @@ class Rivers(Benchmark):
     families = {"match": "whether the answer names the river"}
     default_families = ("match",)
     groupings = {"continent": "continent"}
+    needs = (Need("the share of answers that name the river"),)
 
     def declarations(self) -> Mapping[str, Declaration]:
         """Return the official values of the signatures' fields."""
