@@ -13,7 +13,7 @@ from pinned_files import make_source, put
 from typer.testing import CliRunner, Result
 
 import qabench.loading_scripts
-from qabench.cli.fetch import fetch
+from qabench.cli.data import fetch
 from qabench.data.pinned import SourceTable
 from qabench.errors import InputError
 
@@ -99,6 +99,6 @@ def test_mirror_then_check_it(tmp_path: Path) -> None:
 
 def test_import_is_cheap() -> None:
     heavy = ("httpx2", "datasets", "filelock", "qabench.data.sources")
-    code = f"import sys, qabench.cli.fetch; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, qabench.cli.data; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qabench.cli import app
-from qabench.cli.run_parts import limited, pairs
+from qabench.cli.run import parse_limit, parse_pairs
 from qabench.errors import InputError, QabenchError
 from qabench.io.terminal import printable
 from qabench.llm.endpoint import clean_url
@@ -21,13 +21,13 @@ ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").glob("*.jsonl"))
 @pytest.mark.parametrize("text", ["²", "5-3", "0", "1-", "-", "1-2-3", "9" * 5000, ""])
 def test_limits_that_are_none(text: str) -> None:
     with pytest.raises(InputError, match="--limit is"):
-        limited(text)
+        parse_limit(text)
 
 
 @pytest.mark.parametrize("text", ["x={", "x=" + "[" * 5000, "x", "=1", "x=&a [*a]"])
 def test_task_arguments_that_are_not_yaml(text: str) -> None:
     with pytest.raises(InputError, match="-T"):
-        pairs("-T", [text])
+        parse_pairs("-T", [text])
 
 
 @pytest.mark.parametrize("url", ["http://[x", "x", "http://", "ftp://a", "http://a/v1?api-key=secret", "http://u:p@a"])

@@ -19,7 +19,7 @@ from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.benchmarks.felm.replies import read_claims
 from qabench.benchmarks.felm.replies import read_reply as read_felm_reply
-from qabench.cli.run_parts import limited, pairs
+from qabench.cli.run import parse_limit, parse_pairs
 from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import parse as parse_signature
@@ -153,8 +153,8 @@ TARGETS: dict[str, Target] = {
     "retry-after": Target(
         lambda data: retry_after(_text(data), _text(data[:5])), (), [b"12", b"Wed, 21 Oct 2015 07:28:00 GMT"]
     ),
-    "limit": Target(_utf8(limited), OWN, [b"5", b"3-9"]),
-    "option": Target(lambda data: pairs("-T", [_text(data)]), OWN, [b"a=1", b"b={x: [1]}"], 1),
+    "limit": Target(_utf8(parse_limit), OWN, [b"5", b"3-9"]),
+    "option": Target(lambda data: parse_pairs("-T", [_text(data)]), OWN, [b"a=1", b"b={x: [1]}"], 1),
     "signature": Target(_utf8(parse_signature), (ValueError,), [b"acc|config:dev|n:3"]),
 }
 

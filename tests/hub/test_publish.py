@@ -23,7 +23,7 @@ from huggingface_hub import HfApi, constants
 from only_the_sample import only_the_sample
 from typer.testing import CliRunner
 
-from qabench.cli.publish import publish as command
+from qabench.cli.hub import publish as command
 from qabench.errors import InputError, QabenchError
 from qabench.hub import staging
 from qabench.hub.build import digests

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from qabench.benchmarks import Benchmark
-from qabench.cli.results import results
+from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.official import IRRELEVANT, Field
 from qabench.hub.results import About, entries, task_id, to_yaml

@@ -14,7 +14,7 @@ import typer
 from report_runs import run_of, three_systems, written
 from typer.testing import CliRunner
 
-from qabench.cli.report import report
+from qabench.cli.logs import report
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
 from qabench.evaluation.comparison import compare

@@ -17,35 +17,36 @@ from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
 from qabench.io.terminal import write_line
 
-# Section of the help -> command -> (module:function or module:Typer, help in one line).
+DATA, HUB, LOGS = "qabench.cli.data", "qabench.cli.hub", "qabench.cli.logs"
+MACHINE, WIKI = "qabench.cli.machine", "qabench.cli.wiki"
 COMMANDS = {
     "Data": {
-        "list": ("qabench.cli.list:list_all", "List benchmarks with their configs, and metrics."),
-        "fetch": ("qabench.cli.fetch:fetch", "Download the pinned source files and verify them."),
-        "stats": ("qabench.cli.stats:stats", "Print a dataset's statistics next to the published ones."),
-        "reproduce": ("qabench.cli.reproduce:reproduce", "Recompute published scores."),
-        "register": ("qabench.cli.register:register", 'Make load_dataset("qabench/...") work on this machine.'),
-        "build": ("qabench.cli.build:build", "Write Hub-ready dataset repositories."),
-        "publish": ("qabench.cli.publish:publish", "Publish datasets and metrics to the Hugging Face Hub."),
+        "list": (DATA, "list_all", "List benchmarks with their configs, and metrics."),
+        "fetch": (DATA, "fetch", "Download the pinned source files and verify them."),
+        "stats": (DATA, "stats", "Print a dataset's statistics next to the published ones."),
+        "reproduce": (DATA, "reproduce", "Recompute published scores."),
+        "register": (DATA, "register", 'Make load_dataset("qabench/...") work on this machine.'),
+        "build": (HUB, "build", "Write Hub-ready dataset repositories."),
+        "publish": (HUB, "publish", "Publish datasets and metrics to the Hugging Face Hub."),
     },
     "Scores": {
-        "quickstart": ("qabench.cli.quickstart:quickstart", "Score three synthetic systems on a built-in sample."),
-        "score": ("qabench.cli.score:score", "Score predictions with the official metrics."),
-        "compare": ("qabench.cli.compare:compare", "Compare systems on the same questions, with paired tests."),
-        "report": ("qabench.cli.report:report", "Write an HTML report of runs."),
-        "results": ("qabench.cli.results:results", "Turn scores into entries for a model's page on the Hub."),
+        "quickstart": ("qabench.cli.quickstart", "quickstart", "Score three synthetic systems on a built-in sample."),
+        "score": ("qabench.cli.score", "score", "Score predictions with the official metrics."),
+        "compare": ("qabench.cli.compare", "compare", "Compare systems on the same questions, with paired tests."),
+        "report": (LOGS, "report", "Write an HTML report of runs."),
+        "results": (HUB, "results", "Turn scores into entries for a model's page on the Hub."),
     },
     "Models": {
-        "run": ("qabench.cli.run:run", "Run a model over a benchmark and score its answers."),
-        "export": ("qabench.cli.export:export", "Write a run's answers as predictions or records."),
-        "path": ("qabench.cli.path:path", "Print the path of a folder for another program."),
-        "cite": ("qabench.cli.cite:cite", "Print what to cite, in BibTeX."),
-        "cache": ("qabench.cli.cache:cache_app", "Show the size of every cache; clear model replies."),
-        "env": ("qabench.cli.env:env", "Print versions, models, caches and environment variables."),
+        "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
+        "export": (LOGS, "export", "Write a run's answers as predictions or records."),
+        "path": (MACHINE, "path", "Print the path of a folder for another program."),
+        "cite": (MACHINE, "cite", "Print what to cite, in BibTeX."),
+        "cache": (MACHINE, "cache_app", "Show the size of every cache; clear model replies."),
+        "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
-        "wiki": ("qabench.cli.wiki:wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
-        "index": ("qabench.cli.index:index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
+        "wiki": (WIKI, "wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
+        "index": (WIKI, "index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
     },
 }
 
@@ -65,8 +66,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from qabench.evaluation.signature import version
 
         write_line(f"qabench {version()}")
@@ -84,7 +85,12 @@ def _options(
 
 
 def main() -> None:
-    """The entry point: runs a command and prints errors as one line instead of a traceback."""
+    """Run a command, and print errors as one line instead of a traceback."""
+    for name, stream, other in (("output", sys.stdout, sys.stderr), ("error", sys.stderr, sys.stdout)):
+        if stream is None:  # a file that is opened next would get its descriptor, and the text meant for it
+            if other is not None:
+                write_line(f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null", other)
+            sys.exit(1)
     try:
         app()
     except InputError as error:
@@ -92,25 +98,34 @@ def main() -> None:
     except QabenchError as error:
         _stop(error, getattr(error, "exit_code", 1))
     except BrokenPipeError:  # the reader of the output, such as head, has exited
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(1)
     except OSError as error:  # such as a full disk, below HF_HOME or on standard output
-        _stop(_named(error), 1)
+        _stop(_with_variables(error), 1)
 
 
-def _named(error: OSError) -> OSError:
-    """The error; for a folder that cannot be written, with the variables that choose another one."""
+def _with_variables(error: OSError) -> OSError:
+    """Return the error; for a folder that cannot be written, with the variables that choose another one."""
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
         return error
-    place = str(error.filename)
     return OSError(
-        f"{place} cannot be written: {error.strerror}. Set HF_HOME (Hugging Face's caches), QABENCH_CACHE (qabench's) "
-        "or XDG_DATA_HOME (Inspect AI's) to a folder that you can write to"
+        f"{error.filename} cannot be written: {error.strerror}. Set HF_HOME (Hugging Face's caches), QABENCH_CACHE "
+        "(qabench's) or XDG_DATA_HOME (Inspect AI's) to a folder that you can write to"
     )
 
 
 def _stop(error: Exception, code: int) -> None:
-    write_line(f"qabench: {error}", sys.stderr)
-    if isinstance(error, OSError) and sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not fail again
+    try:
+        write_line(f"qabench: {error}", sys.stderr)
+    except OSError:  # standard error is full, or its reader has exited
+        _discard_output()
+    if isinstance(error, OSError):
+        _discard_output()
     sys.exit(code)
+
+
+def _discard_output() -> None:
+    """Send the remaining output to /dev/null, so that the flush at exit does not fail again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(null, descriptor)

@@ -14,6 +14,7 @@ import typer
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.lazy import with_parameters
 from qabench.cli.options import AsJson, ConfigName, Format, MetricName, Output, Questions, Verbose, checked_format
+from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
 from qabench.cli.score import parameters
 from qabench.errors import InputError
 
@@ -68,7 +69,6 @@ def _compare(
     All questions of the config count, unanswered ones as in the official score. `qabench compare scores FILE...
     --metric NAME` compares files of scores of any program, on the items that are in all files.
     """
-    from qabench.cli.output import print_json, print_tables
     from qabench.io.files import check_writable, write_json
 
     output_format = checked_format(format, as_json)
@@ -106,13 +106,12 @@ def _evaluations(
     options: Mapping[str, Any],
 ) -> tuple[list[Evaluation], Metric, list[str]]:
     """Score the files; return the evaluations, the metric to compare by, and notes about the files."""
-    from qabench.cli.output import plain_warnings, progress_bar
     from qabench.runs.sources import read_evaluations
 
     benchmark = benchmark_of(name)
     metric = benchmark.metric(metric_name) if metric_name else None
     families = [family for family in benchmark.families if metric and family in (metric.family, metric.name)]
-    with plain_warnings(), progress_bar("Scoring") as progress:
+    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(
             files,
             benchmark.name,

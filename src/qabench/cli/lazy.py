@@ -1,4 +1,4 @@
-"""A group of commands that imports a command's module only when that command runs."""
+"""Groups of commands that import a command's module when the command runs, and their help."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.cli.quiet import set_quiet
+from qabench.cli.output import set_quiet
 
-Sections = Mapping[str, Mapping[str, tuple[str, str]]]
-BENCHMARKS = "Benchmarks"
+# Section of the help -> command -> (module, function or Typer application in it, help in one line).
+Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
+ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # sections of the help
 
 
 class Command(TyperCommand):
-    """A command that lists its options when it gets an unknown one."""
+    """A command whose help can have sections, and whose errors list its options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Same as click's, but the error for an unknown option lists all options of the command."""
+        """Parse the arguments; the error for an unknown option lists all options of the command."""
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # the option being completed has no value yet, at which click would parse no argument
         try:
@@ -33,16 +34,43 @@ class Command(TyperCommand):
                 error.possibilities = [option for param in self.params for option in param.opts if option[:2] == "--"]
             raise
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options to the help; see ``sectioned``."""
+        titles = {name: title for title, names in _sections(self.callback).items() for name in names}
+        sections: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], **{title: [] for title in titles.values()}}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                argument = param.param_type_name == "argument"
+                title = ARGUMENTS if argument else titles.get(param.name, OPTIONS)
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
 
 class Group(TyperGroup):
-    """A group of commands whose help does not import pydantic, which takes longer than everything else."""
+    """A group of commands whose help has whole sentences and does not import pydantic, which takes long."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Same as Typer's. It would convert the default None of a flag by pydantic, but does not convert bools."""
+        """Parse the arguments. Typer would convert the default None of a flag by pydantic."""
         for parameter in self.get_params(ctx):
             if getattr(parameter, "is_flag", False) and parameter.default is None:
                 parameter.default = False
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command to run; the error for an unknown name lists the valid names."""
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            ctx.fail(unknown_name("command", args[0], names))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands to the help, each with the first sentence of its own help."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(1000)) for name, command in commands.items()])
 
 
 class LazyGroup(Group):
@@ -51,52 +79,84 @@ class LazyGroup(Group):
     sections: ClassVar[Sections] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names, without importing a command."""
+        """Return all names, without importing a command."""
         return [*(name for commands in self.sections.values() for name in commands), *_with_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command with this name, or None."""
-        references = {name: of[0] for commands in self.sections.values() for name, of in commands.items()}
-        if cmd_name in references:
-            module, _, attribute = references[cmd_name].partition(":")
-            return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
+        """Return the command with this name, or None."""
+        for commands in self.sections.values():
+            if cmd_name in commands:
+                module, attribute, _ = commands[cmd_name]
+                return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
         return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Same as click's, but the error for an unknown name lists the valid names."""
-        if args and not args[0].startswith("-") and not self._has(args[0]):
-            ctx.fail(unknown_name("command", args[0], self.list_commands(ctx)))
-        return super().resolve_command(ctx, args)
-
-    def _has(self, name: str) -> bool:
-        return any(name in commands for commands in self.sections.values()) or name in _with_commands()
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The help's list of commands, by section."""
-        own = {name: f"Commands of {benchmark(name).title}: {', '.join(of)}." for name, of in _with_commands().items()}
-        sections = {title: {name: of[1] for name, of in commands.items()} for title, commands in self.sections.items()}
-        for title, commands in {**sections, BENCHMARKS: own}.items():
-            if commands:
-                with formatter.section(title):
-                    formatter.write_dl(list(commands.items()))
+        """Write the commands to the help, by section."""
+        sections = {
+            title: {name: about for name, (_, _, about) in commands.items()}
+            for title, commands in self.sections.items()
+        }
+        sections[BENCHMARKS] = {
+            name: f"Commands of {benchmark(name).title}: {', '.join(commands)}."
+            for name, commands in _with_commands().items()
+        }
+        for title, abouts in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(list(abouts.items()))
 
 
 def command_of(name: str, command: Any) -> Any:
-    """The click command of a function or of a Typer application."""
+    """Return the click command of a function or of a Typer application."""
     if isinstance(command, typer.Typer):
-        command.info.cls = Group
-        group = typer.main.get_command(command)
-        group.name = name
-        return group
+        functions = [(info.name, info.callback) for info in command.registered_commands]
+        return _group(name, command.info.help, {name: function for name, function in functions if name and function})
     wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     wrapper.command(name, cls=Command)(_with_quiet(command))
     return typer.main.get_command(wrapper)
 
 
+def _group(name: str, about: str, functions: Mapping[str, Callable[..., None]]) -> Group:
+    return Group(
+        name=name,
+        commands={name: command_of(name, function) for name, function in functions.items()},
+        help=about,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+
+
+def _with_commands() -> dict[str, Sequence[str]]:
+    """Return the names of the commands of each benchmark that has specific ones."""
+    return {name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands}
+
+
+def _benchmark_group(name: str) -> Group:
+    module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
+    about = (
+        f"Commands of {benchmark(name).title}. The commands score, compare, run, stats, reproduce, fetch, register and "
+        f"build take the benchmark's name, such as: qabench score {name} FILE"
+    )
+    return _group(name, about, {command: getattr(module, command) for command in benchmark(name).commands})
+
+
+def sectioned(sections: Mapping[str, Sequence[str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command's help a section of options for each title and names of parameters."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        function.__dict__["sections"] = sections
+        return function
+
+    return decorate
+
+
+def _sections(callback: Any) -> Mapping[str, Sequence[str]]:
+    return getattr(callback, "sections", {})
+
+
 def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """The function with additional keyword parameters in the signature that Typer reads."""
+    """Return the function with additional keyword parameters in the signature that Typer reads."""
     signature = inspect.signature(function, eval_str=True)
-    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
 
     @functools.wraps(function)
     def extended(**values: Any) -> None:
@@ -104,41 +164,25 @@ def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.
 
     everything = [*own, *parameters]
     extended.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
-    extended.__annotations__ = {one.name: one.annotation for one in everything}
+    extended.__annotations__ = {parameter.name: parameter.annotation for parameter in everything}
     return extended
 
 
 def _with_quiet(function: Callable[..., None]) -> Callable[..., None]:
-    quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress and hints.")]
+    option = typer.Option("--quiet", help="Do not print progress and hints.")
 
     @functools.wraps(function)
     def run(quiet: bool = False, **values: Any) -> None:
         set_quiet(quiet)
         function(**values)
 
-    parameter = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=quiet)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameter = inspect.Parameter("quiet", kind, default=False, annotation=Annotated[bool, option])
     return with_parameters(run, [parameter])
 
 
-def unknown_name(kind: str, name: str, allowed: list[str]) -> str:
-    """An error message for an unknown name, with the closest valid one and all valid ones."""
+def unknown_name(kind: str, name: str, allowed: Sequence[str]) -> str:
+    """Return an error message for an unknown name, with the closest valid one and all valid ones."""
     close = difflib.get_close_matches(name, allowed, 1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"No such {kind} {name!r}{hint}; allowed: {', '.join(allowed)}"
-
-
-def _with_commands() -> dict[str, list[str]]:
-    """The benchmarks with specific commands, and the names of these commands."""
-    return {name: list(benchmark(name).commands) for name in benchmark_names() if benchmark(name).commands}
-
-
-def _benchmark_group(name: str) -> Any:
-    module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
-    names = benchmark(name).commands
-    return Group(
-        name=name,
-        commands={command: command_of(command, getattr(module, command)) for command in names},
-        help=f"Commands of {benchmark(name).title}.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
+    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"No such {kind} {name!r}{suggestion}; allowed: {', '.join(allowed)}"

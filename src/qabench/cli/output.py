@@ -1,7 +1,4 @@
-"""Output of the commands: consoles, tables in five formats, JSON, progress.
-
-This module imports rich, so commands import it when they run.
-"""
+"""What commands print: lines, tables in five formats, JSON, and progress. rich is imported when it is used."""
 
 from __future__ import annotations
 
@@ -11,93 +8,97 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table as RichTable
-
-from qabench.cli.quiet import is_quiet
 from qabench.io.tables import Table
 from qabench.io.terminal import printable, write_document, write_line
 
-# In a pipe, lines are not wrapped at 80 characters: a program or a pager reads them.
-PIPE_WIDTH = 200
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_WIDTH = 200  # lines in a pipe are read by a program or a pager, and not wrapped at 80 characters
 GAP = 2  # spaces between columns
 TEXT_WIDTH = 16  # the minimum width of a wrapped column of text
 SECONDS_BETWEEN_LINES = 5.0  # of progress, if standard error is not a terminal
 
-
-def console() -> Console:
-    """The console of results, on standard output."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+_STATE = {"quiet": False}
 
 
-def errors() -> Console:
-    """The console of everything that is not a result, on standard error."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+def set_quiet(quiet: bool) -> None:
+    """Suppress progress and hints, or show them."""
+    _STATE["quiet"] = quiet
 
 
 def say(text: object, style: str | None = None) -> None:
-    """Prints a line on standard output: control characters are escaped, markup is not interpreted."""
-    console().print(printable(text), style=style, markup=False, soft_wrap=True)
+    """Print a line on standard output, with control characters escaped and without interpreting markup."""
+    _results().print(printable(text), style=style, markup=False, soft_wrap=True)
 
 
 def say_on_stderr(text: object, style: str | None = None) -> None:
-    """As ``say``, on standard error."""
-    errors().print(printable(text), style=style, markup=False)
+    """Print a line on standard error, as ``say`` does on standard output."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, soft_wrap=True).print(printable(text), style=style, markup=False)
 
 
 def hint(text: object, style: str | None = "dim") -> None:
-    """Prints a line on standard error, unless ``--quiet`` was given."""
-    if not is_quiet():
+    """Print a line on standard error, unless ``--quiet`` was passed."""
+    if not _STATE["quiet"]:
         say_on_stderr(text, style)
 
 
 def warn(text: object) -> None:
-    """Prints a warning on standard error."""
+    """Print a warning on standard error."""
     say_on_stderr(f"warning: {text}", "yellow")
 
 
 def print_json(document: Any) -> None:
-    """Prints one JSON document on standard output."""
+    """Print one JSON document on standard output."""
     write_document(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
 def print_table(table: Table, format: str = "table") -> None:
-    """Prints a table on standard output; see ``print_tables``."""
+    """Print a table on standard output; see ``print_tables``."""
     print_tables([table], format)
 
 
 def print_tables(tables: Sequence[Table], format: str = "table") -> None:
-    """Prints tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json"."""
+    """Print tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json"."""
     if format == "json":
         print_json({"tables": [table.as_dict() for table in tables]})
-    for i, table in enumerate(tables if format != "json" else ()):
-        if format == "table":
+    elif format == "table":
+        for table in tables:
             _print_rich(table)
-        else:
-            write_document(table.formatted(format) + ("" if i == len(tables) - 1 else "\n"))
+    else:
+        write_document("\n".join(table.formatted(format) for table in tables))
+
+
+def _results() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def _print_rich(table: Table) -> None:
-    out = console()
-    shown, dropped = _fitting(table, out.width)
-    made = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    for i in shown:
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    out = _results()
+    columns, dropped = _fitting(table, out.width)
+    rich_table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for i in columns:
         text = _is_text(table, i)
-        made.add_column(
+        rich_table.add_column(
             escape(table.columns[i]),
-            justify="left" if i == 0 or text else "right",
+            justify="left" if text else "right",
             header_style="dim",
             no_wrap=not text,
-            min_width=min(TEXT_WIDTH, _width(table, i)) if text else _width(table, i),
+            min_width=_least_width(table, i),
         )
     for row in table.rows:
-        made.add_row(*(escape(_cell(row[i])) for i in shown))
+        rich_table.add_row(*(escape(_cell(row[i])) for i in columns))
     out.print(printable(table.title), style="bold", markup=False, soft_wrap=True)
-    out.print(made)
+    out.print(rich_table)
     for note in table.notes:
         out.print(f"  {printable(note)}", style="dim", markup=False, soft_wrap=True)
     if dropped:
@@ -107,23 +108,20 @@ def _print_rich(table: Table) -> None:
 
 
 def _fitting(table: Table, width: int) -> tuple[list[int], list[int]]:
-    """The columns that fit into the width without truncating a number, and the others; the last are dropped first."""
-    kept = list(range(len(table.columns)))
-    while len(kept) > 2 and sum(_least(table, i) + GAP for i in kept) - GAP > width:
-        kept.pop()
-    return kept, [i for i in range(len(table.columns)) if i not in kept]
+    """Return the columns that fit into the width without truncating a number, and the others: the last ones."""
+    columns = list(range(len(table.columns)))
+    while len(columns) > 2 and sum(_least_width(table, i) + GAP for i in columns) - GAP > width:
+        columns.pop()
+    return columns, list(range(len(columns), len(table.columns)))
 
 
-def _least(table: Table, column: int) -> int:
-    return min(TEXT_WIDTH, _width(table, column)) if _is_text(table, column) else _width(table, column)
-
-
-def _width(table: Table, column: int) -> int:
-    return max(map(len, [table.columns[column], *(_cell(row[column]) for row in table.rows)]))
+def _least_width(table: Table, column: int) -> int:
+    width = max(map(len, [table.columns[column], *(_cell(row[column]) for row in table.rows)]))
+    return min(TEXT_WIDTH, width) if _is_text(table, column) else width
 
 
 def _is_text(table: Table, column: int) -> bool:
-    """Whether a column contains words, which can be wrapped, instead of numbers and intervals."""
+    """Return whether a column contains words, which can be wrapped, instead of numbers and intervals."""
     cells = [_cell(row[column]) for row in table.rows]
     return column == 0 or any(cell and not any(character.isdigit() for character in cell) for cell in cells)
 
@@ -135,39 +133,63 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Progress on standard error: a bar on a terminal, else a plain line every few seconds; nothing with --quiet."""
-    if is_quiet():
+def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], None] | None]:
+    """Show progress on standard error: a bar on a terminal, else a line every few seconds, nothing with ``--quiet``.
+
+    Args:
+        label: what is done, such as "Scoring".
+        unit: what is counted, such as "questions".
+
+    Yields:
+        A function of the number done and the total (0 if it is unknown), or None with ``--quiet``.
+    """
+    if _STATE["quiet"]:
         yield None
-    elif not sys.stderr.isatty():
-        yield _lines(what)
-    else:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+        return
+    if not sys.stderr.isatty():
+        yield _progress_lines(label, unit)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total or None, description=_progress_text(label, unit, done, total))
+
+        yield show
 
 
-def _lines(what: str) -> Callable[[int, int], None]:
-    last = time.monotonic()
+def _progress_lines(label: str, unit: str) -> Callable[[int, int], None]:
+    start = last = time.monotonic()
+    first: int | None = None  # what an earlier run has done, as it says nothing about the speed of this one
 
-    def progress(done: int, total: int) -> None:
-        nonlocal last
-        if done == total or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            write_line(f"{what}: {done:,} of {total:,}", sys.stderr)
+    def show(done: int, total: int) -> None:
+        nonlocal first, last
+        now = time.monotonic()
+        first = done if first is None else first
+        if done != total and now - last < SECONDS_BETWEEN_LINES:
+            return
+        last = now
+        text = _progress_text(label, unit, done, total)
+        if first < done < total:
+            seconds = round((now - start) * (total - done) / (done - first))
+            text += f", about {seconds // 60}:{seconds % 60:02} left"
+        write_line(text, sys.stderr)
 
-    return progress
+    return show
+
+
+def _progress_text(label: str, unit: str, done: int, total: int) -> str:
+    numbers = f"{done:,} of {total:,}" if total else f"{done:,}"
+    return f"{label}: {numbers} {unit}".rstrip()
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Prints warnings as one line, without file names and source lines."""
+    """Print warnings as one line, without file names and source lines."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(message)
         yield

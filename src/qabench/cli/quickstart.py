@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from qabench.cli.options import AsJson, Format, checked_format
-
-if TYPE_CHECKING:
-    from qabench.evaluation import Evaluation
+from qabench.cli.output import hint, plain_warnings, print_json, print_tables
 
 BENCHMARK = "fanoutqa"
 
@@ -31,14 +30,13 @@ def quickstart(
     """Score three synthetic systems on FanOutQA questions and compare them."""
     from qabench.benchmarks import evaluate_predictions
     from qabench.cli.evaluations import print_evaluations, print_notes, report
-    from qabench.cli.output import hint, plain_warnings, print_json, print_tables
     from qabench.evaluation.comparison import compare
 
     output_format = checked_format(format, as_json)
     name = config or ("dev" if os.environ.get("QABENCH_MIRROR") else "sample")
     with plain_warnings():
         systems = {
-            system: _named(evaluate_predictions(BENCHMARK, name, rows), system)
+            system: replace(evaluate_predictions(BENCHMARK, name, rows), model=system)
             for system, rows in _systems(name).items()
         }
     metric = next(score.metric for score in next(iter(systems.values())).scores().values())
@@ -54,12 +52,6 @@ def quickstart(
     hint("\nNext:", "bold")
     for command, purpose in _next_commands(name):
         hint(f"  {command:<50} # {purpose}", None)
-
-
-def _named(evaluation: Evaluation, name: str) -> Evaluation:
-    from dataclasses import replace
-
-    return replace(evaluation, model=name)
 
 
 def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
@@ -85,13 +77,12 @@ def _next_commands(config: str) -> list[tuple[str, str]]:
     from qabench.loading_scripts import dataset_table, source_table
 
     files = dataset_table(BENCHMARK).config("dev").files
-    here = all(available(source_table(BENCHMARK)[file]) for file in files)
     commands = []
     if find_spec("spacy") is None:
         commands.append(
             ("pip install 'qabench[spacy]'", "for official accuracy; then: python -m spacy download en_core_web_sm")
         )
-    if not here:
+    if not all(available(source_table(BENCHMARK)[file]) for file in files):
         commands.append(
             ("qabench fetch fanoutqa --config dev", "the real questions; --mirror DIR for offline machines")
         )

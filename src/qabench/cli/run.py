@@ -1,38 +1,78 @@
-"""``qabench run``: runs a model over a benchmark and scores it with the official metrics."""
+"""``qabench run``: runs a model over a benchmark, resumes runs, runs suites, estimates costs, and lists options."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks import benchmark_names
+from qabench.cli.lazy import sectioned
 from qabench.cli.options import (
     AsJson,
-    BaseUrl,
     ConfigName,
     Format,
-    ModelArguments,
     Output,
-    PriceIn,
-    PriceOut,
     Questions,
     SettingName,
     TaskArguments,
-    TokenBudget,
     checked_format,
-    completed_benchmarks,
+    complete_benchmarks,
     prices,
 )
-from qabench.errors import InputError
+from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, warn
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.tables import Table
+from qabench.io.terminal import write_line
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation
+    from qabench.llm.client import Plan
+    from qabench.runs.running import Watch
+
+Options = Mapping[str, Any]
+
+SECTIONS = {
+    "Model": ("model", "base_url", "model_args"),
+    "Questions": ("config", "questions", "limit", "ids", "category", "epochs", "shuffle"),
+    "Prompt and protocol": (
+        *("setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
+        *("retriever", "context_length", "wiki", "task_args", "list_options"),
+    ),
+    "Limits": (
+        *("max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
+        *("dry_run", "price_in", "price_out"),
+    ),
+    "Output": ("log_dir", "resume", "suite", "format", "output", "as_json", "quiet", "help"),
+}
+# Options that also apply with --suite and with --resume. Any other option is an error next to them.
+WITH_BOTH = (
+    *("base_url", "model_args", "max_connections", "max_retries", "timeout", "max_calls", "token_budget"),
+    *("log_dir", "format", "output", "as_json", "quiet"),
+)
+WITH_SUITE = (
+    *(*WITH_BOTH, "limit", "epochs", "shuffle", "temperature", "max_new_tokens"),
+    *("cache", "dry_run", "price_in", "price_out"),
+)
+TASK_ARGUMENTS = ("config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki")
+WITH_RESUME = (*WITH_BOTH, *TASK_ARGUMENTS, "task_args")
+ADVICE = {
+    "suite": "write it into the suite's file, or run the benchmarks one by one",
+    "resume": "a run is resumed with the options of its log; leave the option out, or start a new run",
+}
 
 
+@sectioned(SECTIONS)
 def run(
+    ctx: typer.Context,
     benchmark: Annotated[
         str | None,
-        typer.Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()), autocompletion=completed_benchmarks),
+        typer.Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()), autocompletion=complete_benchmarks),
     ] = None,
     model: Annotated[
         str | None,
@@ -42,8 +82,16 @@ def run(
             "with --base-url, the model's name on the server.",
         ),
     ] = None,
-    base_url: BaseUrl = None,
-    setting: SettingName = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY."),
+    ] = None,
+    model_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-M", "--model-args", metavar="NAME=VALUE", help="An argument of the model's provider; may be repeated."
+        ),
+    ] = None,
     config: ConfigName = None,
     questions: Questions = None,
     limit: Annotated[str | None, typer.Option(metavar="N|A-B", help="Only the first N questions, or A to B.")] = None,
@@ -57,12 +105,21 @@ def run(
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="The number of times each question is asked.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
     shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="Ask the questions in random order.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Default: that of the benchmark's authors.")] = None,
-    max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="The maximum length of a reply, in tokens. Default: the setting's.")
+    setting: SettingName = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="official, qabench, or auto: official if the authors' file is available."),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Temperature and token limit: official, qabench, or auto: as the prompt."),
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Default: that of the protocol.")] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The maximum length of a reply, in tokens. Default: the protocol's.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
     retriever: Annotated[
         str | None,
         typer.Option(
@@ -74,10 +131,9 @@ def run(
         int | None,
         typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
     ] = None,
-    wiki: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia."),
-    ] = None,
+    wiki: Annotated[str | None, typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia.")] = None,
+    task_args: TaskArguments = None,
+    list_options: Annotated[bool, typer.Option("--list-options", help="List the options for -T, and exit.")] = False,
     max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[
@@ -86,12 +142,17 @@ def run(
     max_calls: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many replies; calls in flight may be billed.")
     ] = None,
-    token_budget: TokenBudget = None,
+    token_budget: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and replies.")
+    ] = None,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them.")
     ] = True,
-    task_args: TaskArguments = None,
-    model_args: ModelArguments = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit.")
+    ] = False,
+    price_in: Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")] = None,
     log_dir: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
     resume: Annotated[
         Path | None, typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
@@ -100,12 +161,6 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Run the models x benchmarks x settings x seeds listed in a YAML file."),
     ] = None,
-    list_options: Annotated[bool, typer.Option("--list-options", help="List the options for -T, and exit.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit.")
-    ] = False,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
     format: Format = "table",
     output: Output = None,
     as_json: AsJson = False,
@@ -116,48 +171,232 @@ def run(
     question that fails is recorded and does not affect the others; --resume asks it again. Exit code: 0 scored, 1 the
     model does not respond or no question was answered, 2 wrong usage, 130 and 143 interrupted.
     """
-    from qabench.cli import run_parts as parts
     from qabench.io.files import check_writable
 
-    chosen = checked_format(format, as_json)
+    output_format = checked_format(format, as_json)
+    price = prices(price_in, price_out)
+    if price and not dry_run:
+        raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
     if output:
         check_writable(output)
-    shown = parts.Shown(chosen, output)
-    watching: dict[str, Any] = {"max_calls": max_calls, "token_budget": token_budget}
-    sending: dict[str, Any] = {"max_connections": max_connections, "timeout": timeout}
-    extra = parts.pairs("-M", model_args)
-    if suite or resume:
-        if benchmark or model:
-            raise InputError("--resume and --suite cannot be combined with a benchmark or --model")
-        if suite:
-            parts.run_suite(suite, log_dir, shown, sending)
-        elif resume:
-            texts = {"questions": questions and str(questions), "retriever": retriever, "wiki": wiki}
-            repeated = {name: value for name, value in texts.items() if value} | parts.pairs("-T", task_args)
-            parts.resume(resume, base_url, extra, repeated, shown, watching, sending)
-        return
-    if benchmark is None:
+    task_arguments = {name: ctx.params[name] for name in TASK_ARGUMENTS if ctx.params[name] is not None}
+    task_arguments = {name: str(value) if name == "questions" else value for name, value in task_arguments.items()}
+    task_arguments |= parse_pairs("-T", task_args)
+    provider = {"base_url": base_url, "model_args": parse_pairs("-M", model_args)}
+    sending = {"max_connections": max_connections, "timeout": timeout, "max_retries": max_retries}
+    watch_options = {"max_calls": max_calls, "token_budget": token_budget}
+    asking = {"limit": parse_limit(limit), "epochs": epochs, "max_tokens": max_new_tokens}
+    sampling = {"sample_shuffle": shuffle, "temperature": temperature}
+    if suite:
+        _check_options(ctx, "suite", WITH_SUITE)
+        options = {**provider, **asking, "cache": None if cache else False}
+        if dry_run:
+            _plan_suite(suite, options, price, output_format)
+        else:
+            _run_suite(suite, log_dir, output_format, output, watch_options, {**options, **sending, **sampling})
+    elif resume:
+        _check_options(ctx, "resume", WITH_RESUME)
+        options = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
+        folder = log_dir if _was_passed(ctx, "log_dir") else None
+        with _watched(folder or resume.parent, watch_options) as watch:
+            from qabench.runs.running import resume as resume_run
+
+            options |= {**provider, "task_args": task_arguments, "log_dir": folder}
+            log = resume_run(resume, watch=watch, **options)
+        _report([log], output_format, output)
+    elif benchmark is None or (model is None and not list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
-    if list_options:
-        parts.list_options(benchmark, setting, chosen)
+    elif list_options:
+        _list_options(benchmark, setting, output_format)
+    elif model is not None:
+        descriptor = benchmark_of(benchmark)
+        if category:
+            task_arguments.setdefault(descriptor.part, category)
+        if retriever and not setting:
+            setting = descriptor.retriever_setting or None
+        if dry_run:
+            plans = [((benchmark, setting, model), task_arguments, 1)]
+            _print_plans(f"qabench run {benchmark} --model {model}", plans, asking, price, output_format)
+            return
+        with _watched(log_dir, watch_options) as watch:
+            from qabench.runs.running import start
+
+            how = {**provider, **asking, **sending, **sampling, "seed": seed, "log_dir": log_dir, "cache": cache}
+            log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **how)
+        _report([log], output_format, output)
+
+
+def _was_passed(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _check_options(ctx: typer.Context, mode: str, allowed: Sequence[str]) -> None:
+    """Raise InputError for an option that has no effect with ``--suite`` or ``--resume``."""
+    for parameter in ctx.command.params:
+        if parameter.name not in (None, mode, *allowed) and _was_passed(ctx, parameter.name):
+            name = parameter.opts[-1] if parameter.param_type_name == "option" else "BENCHMARK"
+            raise InputError(f"{name} cannot be combined with --{mode}: {ADVICE[mode]}")
+
+
+def _run_suite(
+    file: Path, log_dir: Path, output_format: str, output: Path | None, watch_options: Options, options: Options
+) -> None:
+    """Run a suite, print one row of scores per run, and write a report of all runs."""
+    write_line(f"logs: {log_dir}", sys.stderr)
+    with _watched(log_dir, watch_options) as watch:
+        from qabench.runs.suite import read_suite, run_suite
+
+        logs, unfinished = run_suite(read_suite(file), log_dir, watch=watch, **options)
+    if not watch.total:
+        hint(f"nothing was asked: {log_dir} has the logs of all runs")
+    evaluations = _report(logs, output_format, output)
+    from qabench.report import build_report
+
+    try:
+        hint(f"report: {build_report(evaluations, log_dir / 'report')}")
+    except MissingExtra as error:
+        hint(f"no report: {error}")
+    for name in unfinished:
+        warn(f"{name} is not finished; repeat the command to continue it")
+    if unfinished:
+        raise typer.Exit(1)
+
+
+def _plan_suite(file: Path, options: Options, price: Any, output_format: str) -> None:
+    _check_inspect()
+    from qabench.runs.suite import read_suite
+
+    suite = read_suite(file).with_options(**options)
+    plans = [
+        ((entry.benchmark, entry.setting, model), entry.arguments, len(suite.seeds))
+        for entry in suite.entries
+        for model in suite.models
+    ]
+    asking = {"limit": suite.limit, "epochs": options["epochs"], "max_tokens": suite.max_new_tokens}
+    _print_plans(f"qabench run --suite {file}", plans, asking, price, output_format)
+
+
+def _print_plans(
+    command: str,
+    plans: Sequence[tuple[tuple[str, str | None, str], Options, int]],
+    asking: Options,
+    price: Any,
+    output_format: str,
+) -> None:
+    """Print the estimated calls, tokens and cost of runs: (benchmark, setting, model), task arguments, repetitions."""
+    _check_inspect()
+    from qabench.llm.client import ESTIMATE
+    from qabench.runs.plan import plan_run
+
+    estimates: list[tuple[str, str, Plan, int]] = []
+    with plain_warnings():
+        for (name, setting, model), task_arguments, repetitions in plans:
+            plan = plan_run(name, setting, model, task_arguments, price, **asking)
+            estimates.append((f"{name} {setting}" if setting else name, model, plan, repetitions))
+    if output_format == "json":
+        documents = [
+            plan.as_dict() | {"benchmark": run[0][0], "model": model, "repetitions": repetitions}
+            for run, (_, model, plan, repetitions) in zip(plans, estimates, strict=True)
+        ]
+        print_json(documents[0] if len(documents) == 1 else {"plans": documents})
         return
-    if model is None:
-        raise InputError("give --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
-    descriptor = benchmark_of(benchmark)
-    if retriever and not setting:
-        setting = descriptor.retriever_setting or None
-    asked = {"config": config, "questions": str(questions) if questions else None, "ids": ids}
-    named = asked | {
-        descriptor.part: category,
-        "retriever": retriever,
-        "context_length": context_length,
-        "wiki": wiki,
-    }
-    arguments = {name: value for name, value in named.items() if value is not None} | parts.pairs("-T", task_args)
-    asking: dict[str, Any] = {"limit": parts.limited(limit), "epochs": epochs, "max_tokens": max_new_tokens}
-    if dry_run:
-        parts.plan(benchmark, setting, model, arguments, asking, prices(price_in, price_out), chosen)
-        return
-    sending |= {"seed": seed, "sample_shuffle": shuffle, "temperature": temperature, "max_retries": max_retries}
-    provider = {"base_url": base_url, "model_args": extra, "log_dir": log_dir, "cache": cache}
-    parts.start((benchmark, setting, model), arguments, shown, watching, provider | asking | sending)
+    rows: list[list[Any]] = []
+    for label, model, plan, n in estimates:
+        cost = "unknown: give --price-in and --price-out" if plan.cost is None else f"{plan.cost * n:.4f}"
+        rows.append([label, model, plan.calls * n, plan.prompt_tokens * n, plan.completion_tokens * n, cost])
+    columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
+    notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
+    print_table(Table(f"Estimate of {command}", columns, rows, notes), output_format)
+
+
+def _list_options(name: str, setting_name: str | None, output_format: str) -> None:
+    """Print the options for -T, for one setting of a benchmark or for all."""
+    from qabench.runs.plan import task_options
+
+    benchmark = benchmark_of(name)
+    for setting in [benchmark.setting(setting_name)] if setting_name else benchmark.settings:
+        rows: list[list[Any]] = [
+            [option.name, "" if option.default is None else str(option.default), option.about]
+            for option in task_options(benchmark, setting)
+        ]
+        title = f"{benchmark.title}, --setting {setting.name}: options for -T NAME=VALUE"
+        notes = [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
+        print_table(Table(title, ["option", "default", "description"], rows, notes), output_format)
+
+
+def _report(logs: list[Path], output_format: str, output: Path | None) -> list[Evaluation]:
+    """Print the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
+    from qabench.cli.evaluations import print_evaluations, print_notes, report
+    from qabench.io.files import write_json
+    from qabench.runs.sources import read_evaluations
+
+    sources = read_evaluations(logs)
+    reports = [report(evaluation) for evaluation in sources.evaluations]
+    document: dict[str, Any] = reports[0] if len(reports) == 1 else {"evaluations": reports}
+    if output_format == "json":
+        print_json(document)
+    else:
+        print_evaluations(sources.evaluations, [], output_format)
+    print_notes(sources.evaluations, sources.notes, output_format)
+    if output:
+        try:
+            write_json(output, document)
+        except QabenchError:
+            if output_format != "json":
+                print_json(document)  # so that the scores, which may have cost money, are not lost
+            raise
+    unscored = all(evaluation.unscored for evaluation in sources.evaluations)
+    if not any(report["scores"] for report in reports) and not unscored:
+        raise typer.Exit(1)
+    return sources.evaluations
+
+
+@contextmanager
+def _watched(log_dir: Path, options: Options) -> Iterator[Watch]:
+    """Yield a watch that prints the log's path first, then progress."""
+    _check_inspect()
+    from qabench.runs.running import Watch
+
+    with plain_warnings(), progress_bar("Asked", "questions") as progress:
+        yield Watch(
+            log_dir,
+            on_log=lambda path: write_line(f"log: {path}", sys.stderr),
+            on_progress=progress or (lambda done, total: None),
+            **options,
+        )
+
+
+def parse_limit(text: str | None) -> int | tuple[int, int] | None:
+    """Return --limit as Inspect takes it. Raises InputError if it is not N or A-B."""
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    numbers = [int(part) for part in (first, last) if part.isascii() and part.isdecimal() and len(part) < 10]
+    if len(numbers) != 1 + bool(dash) or min(numbers) < 1 or numbers != sorted(numbers):
+        raise InputError(f"--limit is {text!r}; it must be a number such as 50, or a range such as 51-100")
+    # Inspect's ranges begin at 0 and exclude the end.
+    return (numbers[0] - 1, numbers[1]) if dash else numbers[0]
+
+
+def parse_pairs(option: str, arguments: Sequence[str] | None) -> dict[str, Any]:
+    """Return NAME=VALUE arguments; values are read as YAML, as on Inspect's command line."""
+    from qabench.io.limits import yaml_of
+
+    values = {}
+    for text in arguments or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise InputError(f"{option} is {text!r}; it must be NAME=VALUE")
+        try:
+            values[name.replace("-", "_")] = yaml_of(value)
+        except ValueError as error:
+            raise InputError(f"{option} {name}: the value is not valid YAML: {error}") from None
+    return values
+
+
+def _check_inspect() -> None:
+    try:
+        import inspect_ai  # noqa: F401
+    except ImportError:
+        raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"') from None

@@ -1,4 +1,4 @@
-"""``qabench score``: computes the official scores of predictions, for all benchmarks."""
+"""``qabench score``: computes the official scores of predictions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from qabench.cli.options import (
     checked_format,
     on_ray,
 )
+from qabench.cli.output import plain_warnings, print_json, progress_bar
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
@@ -90,7 +91,6 @@ def _score(
     predictions are scored. With several files, the table has one row per file.
     """
     from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report
-    from qabench.cli.output import plain_warnings, print_json, progress_bar
     from qabench.io.files import check_writable, write_json, write_text
     from qabench.runs.sources import read_evaluations
 
@@ -100,7 +100,7 @@ def _score(
     families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
-    with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring") as progress:
+    with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(
             files, scorer.name, config, metrics=families, questions=questions, progress=progress, **values
         )

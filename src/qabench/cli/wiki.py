@@ -1,4 +1,4 @@
-"""``qabench wiki``: Wikipedia's pages at the dataset's epoch, and their cache."""
+"""``qabench wiki``, for Wikipedia's pages at the dataset's epoch, and ``qabench index``, for Lucene indexes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.options import ConfigName
+from qabench.cli.options import ConfigName, JsonOnly
+from qabench.cli.output import print_json, progress_bar
 from qabench.errors import InputError
 from qabench.io.terminal import write_document, write_line
 
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
 LISTED = 20
 
-wiki_app = typer.Typer(
-    help="Wikipedia at the dataset's epoch, and the cache of its pages.", no_args_is_help=True, rich_markup_mode=None
-)
+wiki_app = typer.Typer(help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None)
 
 CacheFolder = Annotated[
     Path | None,
@@ -35,25 +34,23 @@ WikiPath = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @wiki_app.command("import-cache")
 def import_cache(
     tarball: Annotated[Path, typer.Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")],
     cache: CacheFolder = None,
-    as_json: AsJson = False,
+    as_json: JsonOnly = False,
 ) -> None:
     """Import a tarball of pages, such as the FanOutQA authors', into the cache. Continues an interrupted import.
 
     Exit code: 0 all pages are in the cache; 1 some were rejected, or the tarball is damaged; 2 it is not a tarball.
     """
-    from qabench.cli.output import print_json, progress_bar
     from qabench.retrieval.wiki.cache import WikiCache
     from qabench.retrieval.wiki.tarball import import_cache as read_tarball
 
     folder = WikiCache(cache)
-    with progress_bar("Reading pages") as progress:
+    with progress_bar("Reading", "bytes") as progress:
         done = read_tarball(tarball, folder, progress)
     if as_json:
         refused = [{"name": name, "reason": reason} for name, reason in done.refused]
@@ -70,13 +67,12 @@ def prefetch(
     config: ConfigName = None,
     cache: CacheFolder = None,
     at_once: Annotated[int, typer.Option(min=1, max=8, help="The number of concurrent requests.")] = 2,
-    as_json: AsJson = False,
+    as_json: JsonOnly = False,
 ) -> None:
     """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
 
     Exit code: 0 all pages are in the cache; 1 some are missing or failed (they are listed); 2 wrong usage.
     """
-    from qabench.cli.output import print_json, progress_bar
     from qabench.io.http import HttpClient
     from qabench.retrieval.wiki.cache import WikiCache
     from qabench.retrieval.wiki.mediawiki import MediaWiki
@@ -85,7 +81,7 @@ def prefetch(
 
     evidences = _evidences(benchmark, config)
     wiki = MediaWiki(cache=WikiCache(cache), client=HttpClient(retry=RETRY, in_flight=at_once))
-    with progress_bar("Fetching pages") as progress:
+    with progress_bar("Fetching", "pages") as progress:
         done = get_pages(evidences, wiki, progress)
     if as_json:
         print_json(_document(done, wiki.cache.folder))
@@ -100,10 +96,9 @@ def search(
     query: Annotated[str, typer.Argument(help="The search query.")],
     results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")] = 10,
     wiki: WikiPath = None,
-    as_json: AsJson = False,
+    as_json: JsonOnly = False,
 ) -> None:
     """Search Wikipedia, a ZIM file, or the Kiwix book given by environment variables."""
-    from qabench.cli.output import print_json
     from qabench.retrieval.wiki.client import wikipedia
 
     pages = wikipedia(wiki).search(query, results)
@@ -170,10 +165,50 @@ def _print_imported(done: Imported, folder: Path) -> None:
 def _list(what: str, lines: list[str]) -> None:
     if not lines:
         return
-    write_line(f"{len(lines)} {what}:")
+    write_line(f"{len(lines):,} {what}:")
     # In a pipe, all lines are printed: a program or a pager reads them.
     shown = lines[:LISTED] if sys.stdout.isatty() else lines
     for line in shown:
         write_line(f"  {line}")
     if len(shown) < len(lines):
-        write_line(f"  and {len(lines) - len(shown)} more; --json lists all")
+        write_line(f"  and {len(lines) - len(shown):,} more; in a pipe, all are listed")
+
+
+def index(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
+            "Or a .zim file: the passages of its pages.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
+    column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
+    split: Annotated[str | None, typer.Option("--split", help="The split of a dataset, such as train.")] = None,
+    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
+) -> None:
+    """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
+
+    Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others are indexed; 2
+    wrong usage.
+    """
+    from qabench.retrieval.lucene_build import build_lucene, dataset_documents, file_documents, zim_documents
+
+    unreadable: list[tuple[str, str]] = []
+    if split is not None:
+        documents = dataset_documents(source, config, split, column)
+    elif config is not None:
+        raise InputError("--config is for a dataset; give --split as well")
+    elif not Path(source).exists():
+        raise InputError(f"file not found: {source}; to index a dataset on the Hub, add --split NAME")
+    elif source.endswith(".zim"):
+        documents = zim_documents(Path(source), unreadable)
+    else:
+        documents = file_documents(Path(source), column)
+    with progress_bar("Reading", "documents") as show:
+        size = build_lucene(documents, output, (lambda done: show(done, 0)) if show else None)
+    write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
+    if unreadable:
+        _list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])
+        raise typer.Exit(1)

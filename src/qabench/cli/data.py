@@ -1,0 +1,347 @@
+"""Commands for data: ``qabench list``, ``fetch``, ``stats``, ``reproduce`` and ``register``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.cli.options import (
+    AsJson,
+    BenchmarkName,
+    BenchmarkNames,
+    ConfigName,
+    ConfigNames,
+    Format,
+    JsonOnly,
+    SkipMissing,
+    checked_format,
+)
+from qabench.cli.output import print_json, print_table, print_tables, say
+from qabench.errors import InputError
+from qabench.io.tables import Table
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.reproduction import Check, Reproduction
+    from qabench.data.download import Progress
+    from qabench.data.pinned import SourceFile
+    from qabench.data.sources import FileResult
+    from qabench.hub.register import Registration
+
+
+def list_all(as_json: JsonOnly = False) -> None:
+    """List benchmarks with their configs, and metrics."""
+    from qabench.data.sources import available
+    from qabench.loading_scripts import benchmark_names, dataset_table, source_table
+    from qabench.metrics import metric_names
+
+    rows = []
+    for name in benchmark_names():
+        for config in dataset_table(name).configs.values():
+            places = {available(source_table(name)[file]) for file in config.files}
+            data = "shipped" if not places else "to fetch" if None in places else " and ".join(sorted(map(str, places)))
+            rows.append((name, config.name, list(config.splits), data, config.description))
+    metrics = {name: _summary_of_metric(name) for name in metric_names()}
+    if as_json:
+        keys = ("benchmark", "config", "splits", "data", "description")
+        print_json({"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metrics})
+        return
+    cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
+    columns = ["benchmark and config", "splits", "data", "description"]
+    example = f'load one: qabench.load_dataset("{rows[0][0]}", "{rows[0][1]}")'
+    print_table(Table("Benchmarks", columns, cells, [example]))
+    example = f'load one: qabench.load_metric("{next(iter(metrics))}")'
+    print_table(Table("Metrics", ["name", "what it measures"], [list(item) for item in metrics.items()], [example]))
+
+
+def _summary_of_metric(name: str) -> str:
+    """Return the first sentence of the docstring of a metric's module, without importing it."""
+    import ast
+    from importlib.util import find_spec
+
+    spec = find_spec(f"qabench.metrics.{name}.{name}")
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_bytes())) if spec and spec.origin else None
+    return (text or "").partition("\n")[0].replace("``", "").removesuffix(" as an evaluate metric.").rstrip(".")
+
+
+def fetch(
+    benchmarks: BenchmarkNames = None,
+    config: ConfigNames = None,
+    mirror: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
+    ] = False,
+    as_json: JsonOnly = False,
+) -> None:
+    """Download the pinned upstream files to the cache, and verify each against its digest.
+
+    Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong usage.
+    """
+    from qabench.data import sources
+
+    files = _source_files(benchmarks or [], config or [])
+    if check:
+        results = sources.check(files, directory=mirror)
+    else:
+        with _download_bar(len(files)) as progress:
+            if mirror is not None:
+                results = sources.write_mirror(files, mirror, progress=progress)
+            else:
+                results = sources.fetch(files, progress=progress)
+    if as_json:
+        ok = sum(result.ok for result in results)
+        print_json({"files": list(map(_file_as_dict, results)), "ok": ok, "failed": len(results) - ok})
+    else:
+        _print_files(results)
+    if not all(result.ok for result in results):
+        raise typer.Exit(1)
+
+
+def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
+    from qabench.loading_scripts import benchmark_names, config_files, source_table
+
+    allowed = benchmark_names()
+    if unknown := [name for name in benchmarks if name not in allowed]:
+        raise InputError(f"unknown benchmarks {', '.join(map(repr, unknown))}; allowed: {', '.join(allowed)}")
+    names = list(dict.fromkeys(benchmarks)) or allowed
+    if not configs:
+        return [file for name in names for file in source_table(name)]
+    name = _only_benchmark(names)
+    paths = dict.fromkeys(path for config in configs for path in config_files(name, config))
+    return [source_table(name)[path] for path in paths]
+
+
+def _only_benchmark(names: Sequence[str]) -> str:
+    if len(names) != 1:
+        raise InputError(f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}")
+    return names[0]
+
+
+@contextmanager
+def _download_bar(count: int) -> Iterator[Progress | None]:
+    """Show the current download on standard error if it is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{count} files", total=None)
+        current: SourceFile | None = None
+
+        def show(source: SourceFile, done: int, total: int | None) -> None:
+            nonlocal current
+            if source is not current:
+                current = source
+                bar.reset(task, description=str(source), total=total)
+            bar.update(task, completed=done)
+
+        yield show
+
+
+def _file_as_dict(result: FileResult) -> dict[str, Any]:
+    return {
+        "benchmark": result.source.benchmark,
+        "path": result.source.path,
+        "state": result.state,
+        "where": result.where,
+        "local_path": str(result.path) if result.path else None,
+        "size": result.source.size,
+        "url": result.source.url,
+        "license": result.source.license,
+        "detail": result.detail,
+    }
+
+
+def _print_files(results: list[FileResult]) -> None:
+    rows = [("state", "where", "benchmark", "file", "note")]
+    for result in results:
+        note = result.detail.removeprefix(f"{result.source}: ")
+        rows.append((result.state, result.where or "", result.source.benchmark, result.source.path, note))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    styles = [None, *("green" if result.ok else "red" for result in results)]
+    for row, style in zip(rows, styles, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+        say("  ".join(cells).rstrip(), style)
+    failures = {state: sum(result.state == state for result in results) for state in ("missing", "damaged", "failed")}
+    counts = "".join(f", {number} {state}" for state, number in failures.items() if number)
+    say(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}")
+    if failures["missing"]:
+        say(
+            "Fetch missing files on a machine with network access, or read them from a mirror: set QABENCH_MIRROR=DIR "
+            "to a folder that was written by `qabench fetch --mirror DIR` on another machine."
+        )
+
+
+def stats(
+    benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table", as_json: AsJson = False
+) -> None:
+    """Print a dataset's statistics, next to the published ones if there are any."""
+    from qabench.loading import load_dataset
+    from qabench.loading_scripts import dataset_table
+
+    output_format = checked_format(format, as_json)
+    table = dataset_table(benchmark)
+    name = table.config(config).name
+    tables = benchmark_of(table.name).statistics(name, load_dataset(table.name, name))
+    if output_format == "json":
+        print_json({"benchmark": table.name, "config": name, "tables": [table.as_dict() for table in tables]})
+    else:
+        print_tables(tables, output_format)
+
+
+def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJson = False) -> None:
+    """Recompute published scores and statistics; print both values, the difference and its reason.
+
+    Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained difference.
+    """
+    output_format = checked_format(format, as_json)
+    reproduction = benchmark_of(benchmark).reproduce()
+    if output_format == "json":
+        checks = list(map(_check_as_dict, reproduction.checks))
+        tables = [table.as_dict() for table in reproduction.tables]
+        print_json({"benchmark": benchmark, "checks": checks, "tables": tables, "notes": reproduction.notes})
+    else:
+        print_tables([*reproduction.tables, *_check_tables(benchmark, reproduction)], output_format)
+    if output_format == "table":
+        for kind in ("statistic", "score"):
+            say(_summary_of_checks(kind, reproduction))
+    if any(check.unexplained for check in reproduction.checks):
+        raise typer.Exit(1)
+
+
+def _check_tables(name: str, reproduction: Reproduction) -> list[Table]:
+    """Return one table of statistics and one of scores; the last table has the notes."""
+    title = benchmark_of(name).title
+    tables = []
+    for kind in ("statistic", "score"):
+        rows = [
+            [check.name, check.published, _rounded(check.computed), _difference(check), check.explanation]
+            for check in reproduction.checks
+            if check.kind == kind
+        ]
+        if rows:
+            columns = [kind, "published", "here", "difference", "explanation"]
+            tables.append(Table(f"{title}: published {kind}s, recomputed", columns, rows))
+    if not tables:
+        return [Table(f"{title}: published numbers", ["number"], [], reproduction.notes)]
+    return [*tables[:-1], replace(tables[-1], notes=reproduction.notes)]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _difference(check: Check) -> float | None:
+    if check.published is None or check.computed is None:
+        return None
+    return 0 if check.agrees else round(check.computed - check.published, 6)
+
+
+def _summary_of_checks(kind: str, reproduction: Reproduction) -> str:
+    checks = [check for check in reproduction.checks if check.published is not None and check.kind == kind]
+    computed = [check for check in checks if check.computed is not None]
+    equal = sum(check.agrees for check in computed)
+    unexplained = sum(check.unexplained for check in computed)
+    return (
+        f"{len(checks)} published {kind}s: {equal} equal; "
+        f"explained differences: {len(computed) - equal - unexplained}; "
+        f"unexplained differences: {unexplained}; not computed: {len(checks) - len(computed)}"
+    )
+
+
+def _check_as_dict(check: Check) -> dict[str, Any]:
+    return {
+        "number": check.name,
+        "kind": check.kind,
+        "published": check.published,
+        "here": check.computed,
+        "difference": _difference(check),
+        "agrees": check.agrees,
+        "explanation": check.explanation,
+    }
+
+
+def register(
+    benchmarks: Annotated[list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All benchmarks.")] = False,
+    config: ConfigNames = None,
+    status: Annotated[bool, typer.Option("--status", help="Only print what is registered.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what was registered, and nothing else.")] = False,
+    skip_missing: SkipMissing = False,
+    as_json: JsonOnly = False,
+) -> None:
+    """Make load_dataset("qabench/...") and evaluate.load("qabench/...") work on this machine without the Hub.
+
+    Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
+    """
+    from qabench.hub import register as hub
+    from qabench.loading_scripts import benchmark_names
+    from qabench.metrics import metric_names
+
+    if status and remove:
+        raise InputError("--status and --remove cannot be used together")
+    if not (benchmarks or everything or status or remove):
+        raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all")
+    configs = _configs_to_register(benchmarks or benchmark_names(), config or [])
+    if remove:
+        removed = [path for name, config_name in configs for path in hub.unregister_dataset(name, config_name)]
+        if not benchmarks:
+            removed += [path for name in metric_names() for path in hub.unregister_metric(name)]
+        if as_json:
+            print_json({"removed": list(map(str, removed))})
+            return
+        for line in [*removed, f"{len(removed)} folders removed"]:
+            say(line)
+        return
+    dataset, metric = (hub.dataset_status, hub.metric_status) if status else (hub.register_dataset, hub.register_metric)
+    registrations = [dataset(name, config_name) for name, config_name in configs]
+    registrations += [metric(name) for name in metric_names()]
+    if as_json:
+        print_json({"registrations": [registration.as_dict() for registration in registrations]})
+    else:
+        _print_registrations(registrations)
+    if any(registration.state == "no data" for registration in registrations) and not skip_missing:
+        raise typer.Exit(1)
+
+
+def _configs_to_register(names: list[str], configs: list[str]) -> list[tuple[str, str]]:
+    from qabench.hub.register import registrable
+    from qabench.loading_scripts import dataset_table
+
+    if not configs:
+        return registrable(names)
+    table = dataset_table(_only_benchmark(names))
+    return [(table.name, table.config(name).name) for name in configs]
+
+
+def _print_registrations(registrations: list[Registration]) -> None:
+    cells = [
+        [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in registrations
+    ]
+    print_table(Table("Under their Hub names", ["name", "kind", "state"], cells))
+    for row in registrations:
+        if row.detail:
+            say(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", "yellow")
+        if row.state == "shadowed":
+            fix = f"a newer copy is used instead, {row.path}; register again to fix this"
+            say(f"{row.name} {row.config or ''}: {fix}", "yellow")
+    say(
+        "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
+        "about 20 seconds. Name the config, because several are cached: without it, load_dataset returns the default "
+        "config if its data is available, else the first one that is registered.",
+        "dim",
+    )

@@ -1,0 +1,292 @@
+"""Commands for the Hugging Face Hub: ``qabench build``, ``publish`` and ``results``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from qabench.cli.options import ConfigNames, JsonOnly, SkipMissing
+from qabench.cli.output import (
+    plain_warnings,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    say_on_stderr,
+    warn,
+)
+from qabench.errors import InputError
+from qabench.io.tables import Table
+from qabench.io.terminal import write_document
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry
+
+    from qabench.hub.build import Built
+    from qabench.hub.publish import Outcome, Published
+    from qabench.hub.results import About
+
+    Files = dict[str, list[EvalResultEntry]]
+
+
+def build(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK.")
+    ],
+    benchmarks: Annotated[
+        list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks; all of them by default.")
+    ] = None,
+    config: ConfigNames = None,
+    skip_missing: SkipMissing = False,
+    as_json: JsonOnly = False,
+) -> None:
+    """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
+
+    The output is reproducible byte for byte. A folder that qabench did not write is never replaced.
+    Exit code: 0 all configs were built; 1 the data of a config is missing or damaged; 2 wrong usage.
+    """
+    import datasets
+
+    from qabench.hub.build import build as build_all
+
+    datasets.disable_progress_bars()  # replaced by a single bar
+    with progress_bar("Building", "configs") as progress:
+        repositories = build_all(out, benchmarks or [], config or [], skip_missing=skip_missing, progress=progress)
+    if as_json:
+        print_json({"repositories": [repository.as_dict() for repository in repositories]})
+    else:
+        _print_built(repositories)
+    for repository in repositories:
+        if repository.restriction and repository.written:
+            warn(f"do not upload {repository.path}: {repository.restriction}")
+    if any(repository.missing for repository in repositories) and not skip_missing:
+        raise typer.Exit(1)
+
+
+def _print_built(repositories: list[Built]) -> None:
+    columns = ["repository", "configs", "rows", "bytes"]
+    cells = [
+        [str(built.path), len(built.rows), sum(sum(splits.values()) for splits in built.rows.values()), built.size]
+        for built in repositories
+        if built.written
+    ]
+    print_table(Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")']))
+    for built in repositories:
+        if built.missing:
+            older = f"; kept the older build at {built.path}, which has some of them" if not built.written else ""
+            say_on_stderr(f"{built.benchmark}: no data for {', '.join(built.missing)}{older}", "red")
+    if any(built.missing for built in repositories):
+        say("Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing.")
+
+
+def publish(
+    what: Annotated[Literal["datasets", "metrics", "all"], typer.Argument(help="What to publish.")],
+    org: Annotated[str, typer.Option(metavar="ORG", help="The organization or user that will own the repositories.")],
+    private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
+    accept_licenses: Annotated[
+        bool, typer.Option("--accept-licenses", help="Confirm that you have read and accept the licenses of the data.")
+    ] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Publish datasets without the configs whose data is not available.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the files in this new folder.")] = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
+
+    A dataset is published if its rows equal those of the source files, a metric if the example of its card gives the
+    stated results. Files that are already on the Hub are not uploaded again, so the command can be repeated after an
+    error. The token is that of `hf auth login` or HF_TOKEN. Exit code: 0 everything was published; 1 something was not;
+    2 wrong usage, or the licenses were not accepted.
+    """
+    import datasets
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    from qabench.hub.publish import publish as publish_all
+
+    datasets.disable_progress_bars()  # replaced by a single bar
+    disable_progress_bars()
+    with progress_bar("Checking" if dry_run else "Publishing", "repositories") as progress:
+        published = publish_all(
+            what,
+            org,
+            private=private,
+            dry_run=dry_run,
+            accept_licenses=accept_licenses,
+            skip_missing=skip_missing,
+            out=out,
+            progress=progress,
+        )
+    if as_json:
+        print_json(published.as_dict())
+    else:
+        _print_published(published)
+    if not published.ok:
+        raise typer.Exit(1)
+
+
+def _print_published(published: Published) -> None:
+    if published.dry_run:
+        for outcome in published.repositories:
+            if outcome.files:
+                rows = [[path, digest["size"], digest["sha256"][:12]] for path, digest in outcome.files.items()]
+                title = f"{outcome.repo_id} ({outcome.kind}, {outcome.tag})"
+                print_table(Table(title, ["file", "bytes", "sha256"], rows))
+    columns = ["repository", "kind", "state", "files", "bytes", "commit"]
+    title = f"{'To be published' if published.dry_run else 'Published'} at {published.endpoint}"
+    print_table(Table(title, columns, list(map(_outcome_cells, published.repositories))))
+    if published.collection:
+        say(f"collection {published.collection}")
+    for outcome in published.repositories:
+        if outcome.missing and outcome.state != "failed":
+            missing = ", ".join(outcome.missing)
+            say(f"{outcome.repo_id} (dataset): without {missing}, whose data is not available", "yellow")
+    for failed, write, style in ((False, say, "yellow"), (True, say_on_stderr, "red")):
+        for reason, names in _reasons(published, failed).items():
+            write(f"{', '.join(names)}: {reason}", style)
+    if published.collection_error:
+        say_on_stderr(f"collection: {published.collection_error}", "red")
+
+
+def _outcome_cells(outcome: Outcome) -> list[Any]:
+    size = sum(digest["size"] for digest in outcome.files.values())
+    return [outcome.repo_id, outcome.kind, outcome.state, len(outcome.files), size, (outcome.commit or "")[:8]]
+
+
+def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
+    """Return the names of the repositories that were not published, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for outcome in published.repositories:
+        if outcome.reason and (outcome.state == "failed") == failed:
+            reasons.setdefault(outcome.reason, []).append(f"{outcome.repo_id} ({outcome.kind})")
+    return reasons
+
+
+def results(
+    reports: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="REPORT...",
+            help="Logs of runs, folders of logs, or files written by `qabench score` or `qabench run` with --output.",
+        ),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this metric, such as acc.loose; may be repeated. Default: all metrics that the authors report.",
+        ),
+    ] = None,
+    setting: Annotated[
+        str | None,
+        typer.Option(help="How the model answered, such as closed-book. Required for reports of files of predictions."),
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Date of the evaluation, such as 2026-01-31. Default: the report's."),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(metavar="REV", help="Commit or tag of that dataset.")] = None,
+    source_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="A link to the evaluation, such as its logs.")
+    ] = None,
+    source_name: Annotated[str | None, typer.Option(metavar="TEXT", help="The text of that link.")] = None,
+    allow_unofficial: Annotated[
+        bool,
+        typer.Option("--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."),
+    ] = None,
+    push: Annotated[
+        str | None, typer.Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")
+    ] = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
+
+    Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official score and the
+    signature.
+    """
+    from qabench.hub.results import About, read_reports
+    from qabench.hub.results import push as open_pull_request
+
+    if source_name and not source_url:
+        raise InputError("--source-name needs --source-url")
+    source = {"source_url": source_url, "source_name": source_name or source_url} if source_url else {}
+    about = About(setting, date, dataset, revision, **source, allow_unofficial=allow_unofficial)
+    files: Files = {}
+    for path in reports:
+        with plain_warnings():
+            scores = read_reports(path)
+        for report in scores:
+            model = report.get("model")
+            if push and model and not model.endswith(push):
+                warn(f"{path} is about the model {model}, not {push}")
+            _add_entries(files, path, report, about, metric or [])
+    written = _write_entries(files, output) if output else []
+    pull_request = open_pull_request(push, files) if push else None
+    _print_entries(files, written, push, pull_request, as_json)
+    say_on_stderr(
+        "note: the Hub shows these scores on the model's page; the dataset's leaderboard shows only the tasks of its "
+        "eval.yaml, which are graded by a model",
+        "dim",
+    )
+
+
+def _add_entries(files: Files, path: Path, report: Mapping[str, Any], about: About, metrics: list[str]) -> None:
+    from qabench.hub.results import entries, path_of
+
+    new = entries(report, about, metrics)
+    present = files.setdefault(path_of(report, about), [])
+    if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
+        raise InputError(
+            f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
+        )
+    present += new
+
+
+def _write_entries(files: Files, folder: Path) -> list[str]:
+    from qabench.hub.results import to_yaml
+    from qabench.io.files import write_text
+
+    texts = {}
+    for name, entries in files.items():
+        path = folder / name
+        try:
+            old = path.read_text(encoding="utf-8") if path.is_file() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read {path}: {error}") from None
+        texts[path] = to_yaml(entries, old, path)
+    for path, text in texts.items():
+        write_text(path, text)
+    return [str(path) for path in texts]
+
+
+def _print_entries(
+    files: Files, written: list[str], model: str | None, pull_request: str | None, as_json: bool
+) -> None:
+    from huggingface_hub import eval_result_entries_to_yaml
+
+    from qabench.hub.results import to_yaml
+
+    if as_json:
+        documents = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}
+        print_json({"files": documents, "written": written, "model": model, "pull_request": pull_request})
+        return
+    for path in written:
+        say(f"Wrote {path}")
+    if model and pull_request:
+        say(f"Opened {pull_request}")
+    elif model:
+        say(f"{model} already has these results: no pull request was opened")
+    if not written and not model:
+        for path, entries in files.items():
+            write_document(f"# {path}\n{to_yaml(entries)}")

@@ -1,0 +1,118 @@
+"""Commands for logs of runs: ``qabench export`` and ``report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.cli.options import ConfigName, Families, JsonOnly, Questions
+from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say, warn
+from qabench.errors import InputError
+from qabench.io.terminal import write_document
+
+SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval"}
+
+
+def export(
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of runs, or folders of logs.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file; for several runs, a folder with one file per run. Default: standard output.",
+        ),
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
+            "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval')."
+        ),
+    ] = "predictions",
+    epoch: Annotated[int, typer.Option(min=1, help="The epoch whose answers become predictions.")] = 1,
+) -> None:
+    """Write the answers of runs as predictions, as records, or as logs for `datasets`."""
+    from qabench.io.files import check_writable, write_text
+    from qabench.runs import export as runs_export
+    from qabench.runs.sources import read_evaluations
+
+    if format not in SUFFIXES:
+        raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
+    sources = read_evaluations(logs, logs_only=True)
+    several = len(sources.evaluations) > 1
+    if output is None and (several or format == "eval"):
+        raise InputError("--output is required for several runs and for the format eval")
+    for run in sources.evaluations:
+        path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
+        if path:
+            check_writable(path)
+        if format == "eval" and path:
+            if path.suffix != ".eval":
+                raise InputError(f"the format eval needs --output FILE.eval, not {path}")
+            runs_export.write_with_numbered_samples(run.path, path)
+        else:
+            text = runs_export.predictions(run, epoch) if format == "predictions" else runs_export.records(run)
+            if path:
+                write_text(path, text)
+            else:
+                write_document(text)
+        if path and several:
+            say(f"wrote {path}")
+        unanswered = sum(record.answer is None and record.epoch == epoch for record in run.records)
+        if unanswered and format == "predictions":
+            warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
+    for note in sources.notes:
+        hint(note, "yellow")
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark."
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
+    ],
+    benchmark: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")
+    ] = None,
+    config: ConfigName = None,
+    metrics: Families = None,
+    questions: Questions = None,
+    title: Annotated[str | None, typer.Option(help="The page's title. Default: the benchmarks' names.")] = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
+
+    The page is one self-contained file that you can send by mail or put on any server.
+    """
+    from qabench.io.files import check_writable
+
+    if output.suffix.lower() in (".html", ".htm"):
+        raise InputError(f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example")
+    check_writable(output / "index.html")
+    from qabench.report import build_report
+    from qabench.runs.sources import read_evaluations
+
+    if benchmark is None and (config or metrics or questions):
+        raise InputError("--config, --metrics and --questions are for files of predictions and need --benchmark")
+    families = benchmark_of(benchmark).checked_families(metrics) if benchmark else None
+    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
+        sources = read_evaluations(runs, benchmark, config, metrics=families, questions=questions, progress=progress)
+    page = build_report(sources.evaluations, output, title)
+    scores = page.with_name("report.json")
+    if as_json:
+        document = {"page": str(page), "numbers": str(scores), "bytes": page.stat().st_size}
+        print_json(document | {"notes": sources.notes})
+    else:
+        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {scores}")
+    for note in sources.notes:
+        hint(note, "yellow")

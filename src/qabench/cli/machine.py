@@ -1,0 +1,153 @@
+"""Commands for this machine: ``qabench path``, ``cite``, ``cache`` and ``env``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from qabench.cli.options import AsJson, Format, JsonOnly, checked_format
+from qabench.cli.output import print_json, print_table, print_tables, say
+from qabench.errors import InputError
+from qabench.io.tables import Table
+from qabench.io.terminal import write_document, write_line
+
+PACKAGES = {"lm-eval": "qabench.benchmarks"}
+SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+cache_app = typer.Typer(help="Show the size of every cache; clear model replies. Replies are kept until then.")
+
+
+def path(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")],
+) -> None:
+    """Print the path of a folder for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
+    from importlib.resources import files
+
+    if name not in PACKAGES:
+        raise InputError(f"unknown folder {name!r}; allowed: {', '.join(PACKAGES)}")
+    write_line(files(PACKAGES[name]))
+
+
+def cite(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
+    ] = None,
+) -> None:
+    """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
+    from qabench.citations import bibtex
+
+    write_document(bibtex(names or ()))
+
+
+@cache_app.command("list")
+def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
+    """Show the path and size of each cache; for model replies, by model."""
+    from qabench.io.environment import folder_size
+    from qabench.io.files import cache_dir, run_replies_dir
+    from qabench.llm.cache import replies_path, stored_replies
+    from qabench.runs.stored_replies import stored_run_replies
+
+    output_format = checked_format(format, as_json)
+    replies = stored_replies() + stored_run_replies()
+    sizes = {str(path): folder_size(path) if path.is_dir() else path.stat().st_size for path in _cache_paths()}
+    if output_format == "json":
+        print_json({"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))})
+        return
+    cells = [[row.model, row.replies, _size_text(row.bytes), row.oldest[:10], row.newest[:10]] for row in replies]
+    title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
+    notes = ["kept until `qabench cache clear`"] if cells else ["none"]
+    paths: list[list[Any]] = [[path, _size_text(size)] for path, size in sizes.items()]
+    tables = [
+        Table(title, ["model", "replies", "size", "oldest", "newest"], cells, notes),
+        Table("Caches", ["path", "size"], paths, [] if paths else ["none"]),
+    ]
+    print_tables(tables, output_format)
+
+
+@cache_app.command("clear")
+def clear_caches(
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Only replies of this model.")] = None,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="D", help="Only replies of at least this age, such as 12h, 30d or 2w.")
+    ] = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
+    from qabench.llm.cache import clear, stored_replies
+    from qabench.runs.stored_replies import clear_run_replies, stored_run_replies
+
+    seconds = _seconds(older_than) if older_than else None
+    names = {row.model for row in stored_replies() + stored_run_replies()}
+    if model and not any(name == model or name.endswith(f"/{model}") for name in names):
+        models = ", ".join(sorted(names)) or "none"
+        raise InputError(f"the cache has no replies of the model {model!r}; it has: {models}")
+    count = clear(model, seconds) + clear_run_replies(model, seconds)
+    if as_json:
+        print_json({"deleted": count})
+    else:
+        say(f"deleted {count} {'reply' if count == 1 else 'replies'}")
+
+
+def _seconds(age: str) -> float:
+    match = re.fullmatch(r"(\d{1,6})([mhdw])", age)
+    if not match:
+        raise InputError(f"--older-than is {age!r}; it must be a number with a unit of m, h, d or w, such as 30d")
+    return float(match[1]) * SECONDS[match[2]]
+
+
+def _cache_paths() -> list[Path]:
+    """Return the contents of qabench's folder, the datasets registered with ``datasets``, and Inspect's folder."""
+    from huggingface_hub.constants import HF_HOME
+    from platformdirs import user_cache_path
+
+    from qabench.io.files import cache_dir
+
+    own = [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
+    registered = sorted((Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob("qabench___*"))
+    inspect = Path(os.environ.get("INSPECT_CACHE_DIR") or user_cache_path("inspect_ai"))
+    return [*own, *registered, *([inspect] if inspect.is_dir() else [])]
+
+
+def _size_text(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} KB"
+
+
+def env(as_json: JsonOnly = False) -> None:
+    """Show versions, models, caches, variables and what is official here, for bug reports. Keys are never shown."""
+    from qabench.benchmarks import benchmark, benchmark_names
+    from qabench.io.environment import ENVIRONMENT, environment
+
+    official = [
+        {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
+        for name in benchmark_names()
+        for need in benchmark(name).needs
+    ]
+    facts = environment()
+    if as_json:
+        print_json(facts | {"official": official})
+        return
+    versions = [[name, facts[name]] for name in ("qabench", "python", "platform")]
+    versions += [[name, version or "not installed"] for name, version in (facts["packages"] | facts["models"]).items()]
+    versions.append(["cache", f"{facts['cache']['path']} ({_size_text(facts['cache']['bytes'])})"])
+    print_table(Table("Versions and folders", ["name", "value"], versions))
+    values = facts["variables"]
+    variables = [
+        [variable.name, f"not set: {variable.default}" if values[variable.name] is None else values[variable.name]]
+        for variable in ENVIRONMENT
+    ]
+    print_table(Table("Environment variables", ["name", "value"], variables))
+    rows = [
+        [
+            row["benchmark"],
+            row["what"],
+            f"no: {', '.join(row['missing'])} missing; {row['fix']}" if row["missing"] else "yes",
+        ]
+        for row in official
+    ]
+    print_table(Table("What is official on this machine", ["benchmark", "what", "official"], rows))
