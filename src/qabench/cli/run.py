@@ -59,8 +59,10 @@ WITH_SUITE = (
     *(*WITH_BOTH, "limit", "epochs", "shuffle", "temperature", "max_new_tokens"),
     *("cache", "dry_run", "price_in", "price_out"),
 )
-TASK_ARGUMENTS = ("config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki")
-WITH_RESUME = (*WITH_BOTH, *TASK_ARGUMENTS, "task_args")
+WITH_RESUME = (
+    *(*WITH_BOTH, "config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki"),
+    "task_args",
+)
 ADVICE = {
     "suite": "write it into the suite's file, or run the benchmarks one by one",
     "resume": "a run is resumed with the options of its log; leave the option out, or start a new run",
@@ -179,9 +181,10 @@ def run(
         raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
     if output:
         check_writable(output)
-    task_arguments = {name: ctx.params[name] for name in TASK_ARGUMENTS if ctx.params[name] is not None}
-    task_arguments = {name: str(value) if name == "questions" else value for name, value in task_arguments.items()}
-    task_arguments |= parse_pairs("-T", task_args)
+    texts = {"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol}
+    texts |= {"retriever": retriever, "wiki": wiki}
+    values: dict[str, Any] = {**texts, "ids": ids, "context_length": context_length}
+    task_arguments = {name: value for name, value in values.items() if value} | parse_pairs("-T", task_args)
     provider = {"base_url": base_url, "model_args": parse_pairs("-M", model_args)}
     sending = {"max_connections": max_connections, "timeout": timeout, "max_retries": max_retries}
     watch_options = {"max_calls": max_calls, "token_budget": token_budget}
