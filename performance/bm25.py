@@ -88,7 +88,7 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
         times[name]["indexing"] = min(engine.call("index") for _ in range(3 if size <= 10_000 else 1)) * 1e3
         found[name] = engine.call("hits")
     check(found)
-    repeats = max(1, 200_000 // size // QUERIES)
+    repeats = max(5, 200_000 // size // QUERIES) if size <= 10_000 else 1
     for number in range(rounds):
         for part in ("one query", "batch"):
             for name, engine in engines.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class Postings:
         base = self.base[list(terms)]
         documents, weights = [self.documents[part] for part in parts], [self.weights[part] for part in parts]
         if not base.any():
-            return np.asarray(np.bincount(np.concatenate(documents), np.concatenate(weights), self.size), np.float64)
+            return self._sums(zip(documents, weights, strict=True))
         if len(terms) * self.size <= MOST_ADDENDS:
             addends = np.empty((len(terms), self.size))
             addends[:] = base[:, None]
@@ -66,6 +66,41 @@ class Postings:
             scores += base[number]
             scores[positions] = raised
         return scores
+
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> tuple[list[int], list[float]]:
+        """Return the positions and scores of the ``k`` best documents; see ``top``.
+
+        If all terms add to all documents (bm25+), the gains of the documents are added up, which is faster than scores,
+        and only those are scored whose gain is that of the k-th best, but for rounding errors.
+        """
+        base = self.base[list(terms)]
+        if len(terms) * self.size <= MOST_ADDENDS or 4 * k >= self.size or not base.any():
+            return top(self.scores(terms), k, mask)
+        parts = [slice(self.starts[term], self.starts[term + 1]) for term in terms]
+        gains = self._sums((self.documents[p], self.weights[p] - b) for p, b in zip(parts, base, strict=True))
+        if mask is not None:
+            gains[~mask] = -np.inf
+        slack = (
+            4 * (len(terms) + 2) * np.finfo(np.float64).eps * float((np.abs(base) + self.highest[list(terms)]).sum())
+        )
+        near = np.flatnonzero(gains >= np.partition(gains, self.size - k)[self.size - k] - slack)
+        if len(near) > self.size // 8:
+            return top(self.scores(terms), k, mask)
+        scores, positions = np.zeros(len(near)), near.astype(np.int32)  # of the type of ``documents``, or it is copied
+        for part, addend in zip(parts, base, strict=True):
+            documents = self.documents[part]
+            places = documents.searchsorted(positions)
+            present = documents.take(places, mode="clip") == positions
+            scores += np.where(present, self.weights[part].take(places, mode="clip"), addend)
+        best, values = top(scores, k)
+        return near[best].tolist(), values
+
+    def _sums(self, terms: Iterable[tuple[Array, Array]]) -> Floats:
+        """Add up the weights of terms in the documents that have them, term by term."""
+        sums = np.zeros(self.size)
+        for documents, weights in terms:
+            np.add.at(sums, documents, weights)  # three times faster than an index, since documents are distinct
+        return sums
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> tuple[list[int], list[float]]:

@@ -197,7 +197,7 @@ class InvertedScorer:
             return [], []
         compiled = self._compiled or self._compile(1)
         if compiled is None:
-            return top(postings.scores(numbers), k, mask)
+            return postings.top(numbers, k, mask)
         return compiled.top(numbers, k, mask, allowed)
 
     def top_all(
@@ -229,7 +229,7 @@ class InvertedScorer:
         if compiled is not None:
             return list(zip(*compiled.top_all(terms, ends, k, mask, allowed, workers), strict=True))
         bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-        return [top(self.postings.scores(terms[start:end].tolist()), k, mask) for start, end in bounds]
+        return [self.postings.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:
         self.postings.check_source()
