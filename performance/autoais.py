@@ -24,9 +24,8 @@ from cases import Case, Measured, timed
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
-from qabench.benchmarks.expertqa.claims import sentence_splitter
-from qabench.benchmarks.expertqa.items import read_items
-from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.benchmarks.expertqa.claims import read_items, sentence_splitter
+from qabench.benchmarks.expertqa.evaluate import load_questions
 from qabench.models.entailment import MAX_LENGTH, Judgment, clean, extremes, label_claims, load_entailment, prompt_of
 
 Claims = list[tuple[str, list[str]]]

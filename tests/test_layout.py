@@ -33,7 +33,7 @@ LAYERS = [
     ["cli", "__main__"],
 ]
 FORMULAS = {
-    "expertqa": ("agreement", "annotations", "autoais", "factscore", "faithfulness_scores", "lfqa"),
+    "expertqa": ("agreement", "autoais", "factscore", "faithfulness", "lfqa"),
     "fanoutqa": ("accuracy", "verdicts"),
     "fastbook": ("answer_components",),
     "felm": ("counts", "replies", "scores"),

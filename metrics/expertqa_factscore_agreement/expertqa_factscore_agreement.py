@@ -6,7 +6,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_agreement
 from qabench.metric_module import MetricModule, decoded
 

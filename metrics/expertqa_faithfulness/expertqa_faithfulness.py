@@ -7,9 +7,8 @@ from typing import Any
 import evaluate
 
 from qabench.answers import text_pairs
-from qabench.benchmarks.expertqa.claims import sentence_splitter, splitter_of
-from qabench.benchmarks.expertqa.faithfulness import labels_of
-from qabench.benchmarks.expertqa.faithfulness_scores import faithfulness
+from qabench.benchmarks.expertqa.claims import faithfulness_labels, sentence_splitter, splitter_of
+from qabench.benchmarks.expertqa.faithfulness import faithfulness
 from qabench.metric_module import MetricModule, decoded_strings
 from qabench.models.entailment import shared_entailment
 
@@ -87,7 +86,7 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         targets, answers = text_pairs(targets_text, system_answers)
         split = splitter_of(sentences)
         chosen = shared_entailment(model, revision, device, dtype)
-        labeled = labels_of(answers, targets, chosen, split)
+        labeled = faithfulness_labels(answers, targets, chosen, split)
         score = faithfulness([[claim["label"] for claim in own] for own in labeled])
         macro, micro = score.macro(), score.micro()
         result: dict[str, Any] = {

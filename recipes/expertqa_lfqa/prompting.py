@@ -13,7 +13,7 @@ from typing import Any
 
 from settings import CHAT, SEQ2SEQ, Recipe
 
-from qabench.benchmarks.expertqa.official_prompts import fine_tuning
+from qabench.benchmarks.expertqa.prompts import fine_tuning_prompt
 from qabench.errors import InputError
 from qabench.tasks.prompts import Prompt, check_fields, read_prompt
 
@@ -123,7 +123,7 @@ def _official(recipe: Recipe, tokenizer: Any) -> Prompt:
             "prompt 'official' is Llama 2's format, and the model's tokenizer does not have its token <s>; "
             "use --prompt template"
         )
-    return fine_tuning()
+    return fine_tuning_prompt()
 
 
 def _allowed(kind: str) -> str:

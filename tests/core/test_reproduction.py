@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.benchmarks.expertqa.reproduce import autoais_table
+from qabench.benchmarks.expertqa.evaluate import autoais_table
 from qabench.benchmarks.fastbook import reproduce as fastbook
 from qabench.benchmarks.reproduction import Check
 from qabench.cli import app

@@ -25,7 +25,7 @@ from qabench.benchmarks.expertqa.claims import (
     split_claims,
 )
 from qabench.benchmarks.expertqa.factscore import VOID_PHRASES
-from qabench.benchmarks.expertqa.passages import Found
+from qabench.benchmarks.expertqa.passages import SearchResult
 
 Row = dict[str, Any]
 ROWS = ("rand_val.jsonl", "rand_test.jsonl")
@@ -165,7 +165,7 @@ def test_replies_are_cut_at_the_first_source(reply: str, answer: str, sources: l
 )
 def test_blank_lines_between_sources(protocol: str, evidence: list[list[str]]) -> None:
     how = answering(prompt="qabench", protocol=protocol)
-    answer, _ = how.claimed("Water boils [1].\nIce is frozen water [2].\n\n[1] a\n\n[2] b", Found(()))
+    answer, _ = how.claimed("Water boils [1].\nIce is frozen water [2].\n\n[1] a\n\n[2] b", SearchResult(()))
     assert [claim["evidence"] for claim in answer.claims] == evidence
 
 

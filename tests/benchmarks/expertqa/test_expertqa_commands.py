@@ -15,7 +15,7 @@ from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
 from web_server import Reply, WebServer, page
 
-from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.benchmarks.expertqa.evaluate import load_questions
 from qabench.cli import main
 
 Row = dict[str, Any]
@@ -60,6 +60,14 @@ def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     file.write_text('{"id": "a", "answer": "It is.", "attribution": [1]}\n')
     assert command("claims", file, "-o", out) == 2
     assert "line 1: attribution is [1]; allowed: strings, or objects" in capsys.readouterr().err
+
+
+def test_claims_of_a_config_are_compared_with_the_released_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("claims", "--config", "sample", "-o", tmp_path / "claims.jsonl") == 0
+    shown = capsys.readouterr().out
+    assert "Released claims, sample" in shown and "bing_chat" in shown and "same citations" in shown
 
 
 def test_labels_of_a_config_are_resumed_and_scored(

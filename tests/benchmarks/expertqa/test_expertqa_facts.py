@@ -15,15 +15,17 @@ from openai_server import Fault, OpenAIServer, completion
 
 import qabench
 from qabench import loading_scripts
-from qabench.benchmarks.expertqa.fact_entities import entities_of, is_date
-from qabench.benchmarks.expertqa.fact_evidence import passages_for
-from qabench.benchmarks.expertqa.fact_post_processing import post_processed
-from qabench.benchmarks.expertqa.fact_prompts import atomic_prompt, official_list, read_list, verdict_prompt
-from qabench.benchmarks.expertqa.fact_scorer import fact_scorer
-from qabench.benchmarks.expertqa.fact_sentences import first_sentence, states_facts
-from qabench.benchmarks.expertqa.facts import FactScoreRun, score_facts
-from qabench.benchmarks.expertqa.factscore import factscore_agreement
-from qabench.benchmarks.expertqa.passages import Found
+from qabench.benchmarks.expertqa.facts import FactScoreRun, fact_scorer, load_entities, passages_for, score_facts
+from qabench.benchmarks.expertqa.factscore import (
+    entities_of,
+    factscore_agreement,
+    first_sentence,
+    is_date,
+    post_processed,
+    states_facts,
+)
+from qabench.benchmarks.expertqa.passages import SearchResult
+from qabench.benchmarks.expertqa.prompts import atomic_prompt, official_list, read_list, verdict_prompt
 from qabench.data.rows import read_json_lines
 from qabench.errors import InputError
 from qabench.loading_scripts.expertqa.parse import parse_annotated
@@ -68,7 +70,8 @@ def claim(text: str = "Mars is red [1].", **fields: Any) -> dict[str, Any]:
 
 
 def scored(server: OpenAIServer, *rows: dict[str, Any], **options: Any) -> FactScoreRun:
-    return score_facts(rows, fact_scorer("m", server.base_url, **{"retries": 0, "prompt": "qabench", **options}))
+    usual: dict[str, Any] = {"retries": 0, "prompt": "qabench", "sentences": ("dots", punctuation_splitter)}
+    return score_facts(rows, fact_scorer("m", server.base_url, **{**usual, **options}))
 
 
 def test_lists_are_read() -> None:
@@ -94,8 +97,7 @@ def test_requests(server: OpenAIServer) -> None:
     done = new.rows[0]["answers"][0]["claims"][0]
     assert (done["fact_score"], done["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
     assert done["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
-    assert (new.scored, new.unscored, new.usage.calls) == (1, [], 3)
-    assert new.about["evaluator"] == "m" and str(new.about["prompt"]).startswith("qabench-")
+    assert (new.scored, new.unscored, len(server.calls)) == (1, [], 3)
 
 
 def test_claims_without_score(server: OpenAIServer) -> None:
@@ -139,8 +141,9 @@ def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServe
     assert qabench.load_metric("expertqa_factscore_agreement").compute(predictions=run.rows, references=rows)[
         "accuracy"
     ] == pytest.approx(2 / 3)
+    calls = len(server.calls)
     again = scored(server, *rows)
-    assert (again.usage.calls, again.rows) == (0, run.rows)
+    assert (len(server.calls), again.rows) == (calls, run.rows)
     assert max(server.paid.values()) == 1
     stopped = scored(server, row(claim("new")), max_calls=0)
     assert "max_calls" in stopped.unscored[0]["reason"]
@@ -159,11 +162,11 @@ def test_a_users_prompt_and_wrong_usage(server: OpenAIServer, tmp_path: Path) ->
     path = tmp_path / "mine.txt"
     path.write_text("{field}|{evidence}|{claim}")
     known = claim(atomic_claims=["It."], atomic_evidences=["E"])
-    scored(server, row(known), prompt=path, parameters={"max_tokens": None})
-    assert server.calls[0].asked == "Astronomy|E|It." and "max_tokens" not in server.calls[0].body
+    scored(server, row(known), prompt=str(path))
+    assert server.calls[0].asked == "Astronomy|E|It."
     path.write_text("{claim}")
     for options, message in (
-        ({"prompt": path}, "lacks"),
+        ({"prompt": str(path)}, "lacks"),
         ({"prompt": "nope"}, "prompt is 'nope'"),
         ({"speed": 1}, "unknown limits"),
     ):
@@ -296,7 +299,7 @@ def test_replies_of_an_assistant_state_no_facts() -> None:
 def test_passages_are_written_as_by_the_authors() -> None:
     found = [SimpleNamespace(text="a\nb"), SimpleNamespace(text="c")]
     by_query = {"x": found, "y": []}
-    source: Any = SimpleNamespace(find=lambda query, ranked_by, k: Found(by_query[query][:k]))
+    source: Any = SimpleNamespace(find=lambda query, ranked_by, k: SearchResult(by_query[query][:k]))
     assert passages_for(source)("x") == "Passage ID 1: ab\n\nPassage ID 2: c"
     assert passages_for(source)("y") == ""
 
@@ -305,14 +308,12 @@ def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared
     """Sentences, post-processing and selection of all claims, with made-up replies."""
     spacy = pytest.importorskip("spacy", reason="needs the extra spacy")
     pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
-    from qabench.benchmarks.expertqa.fact_entities import load_entities
-
     space = oracle(mirror, "break_down_to_atomic_claims.py")
     # The script's sets have an order that changes from run to run.
     space["extract_numeric_values"] = lambda text: dict.fromkeys(re.findall(r"\b\d+\b", text))
     generator = object.__new__(space["AtomicFactGenerator"])
     generator.is_bio, generator.nlp = True, spacy.load(spacy_model)
-    _, entities = load_entities(spacy_model)
+    _, entities = load_entities()
     plain = list(dict.fromkeys(text for text, *_ in real_claims(mirror) if text))
     dated = [text for text in plain if re.search(r"\d", text)]
     counts = [0, 0]
@@ -341,8 +342,8 @@ def made_up(text: str, number: int) -> list[str]:
 def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
     pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
-    options = {"sentences": ("dots", punctuation_splitter), "post_processing": "none"}
-    run = scored(server, row(claim("Mars is red and cold [1]. It is far.", evidence=[])), prompt="official", **options)
+    options: dict[str, Any] = {"prompt": "official", "post_processing": "none"}
+    run = scored(server, row(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
     bodies = [call.body for call in server.calls]
     assert [body["temperature"] for body in bodies] == [0.7] * 3
     assert [body["max_tokens"] for body in bodies] == [512, 2048, 2048]
@@ -350,5 +351,5 @@ def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
     (found,) = run.rows[0]["answers"][0]["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
     assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
-    assert (run.about["sentences"], run.about["post_processing"]) == ("dots", "none")
-    assert str(run.about["prompt"]).startswith("official-") and str(run.about["atomic_prompt"]).startswith("official-")
+    label = fact_scorer("m", None, sentences=("dots", punctuation_splitter), **options).label(given=False)
+    assert re.fullmatch(r"m/official-\w+/m:official-\w+:dots:none", label)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qabench.benchmarks.expertqa.claims_comparison import annotated_answers, compared
-from qabench.benchmarks.expertqa.faithfulness import annotated_to_check, claims_to_check
-from qabench.benchmarks.expertqa.faithfulness_scores import contains, correlation, faithfulness
-from qabench.benchmarks.expertqa.items import split_predictions
-from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.benchmarks.expertqa.claims import annotated_to_check, claims_to_check
+from qabench.benchmarks.expertqa.evaluate import load_questions
+from qabench.benchmarks.expertqa.faithfulness import contains, correlation, faithfulness
 from qabench.data.predictions import Prediction, Predictions
 from qabench.errors import InputError
 
@@ -48,11 +46,3 @@ def test_claims_meet_the_reference() -> None:
     assert [claim["claim"] for claim in found["claims"]] == ["It is so .", "And so."]
     assert {claim["evidence"][0] for claim in found["claims"]} == {references[found["id"]]}
     assert {one["id"] for one in annotated_to_check(questions)} <= set(references)
-
-
-def test_released_claims_are_compared() -> None:
-    questions = load_questions("sample")
-    items = list(split_predictions(annotated_answers(questions)))
-    rows = compared(questions, items).rows
-    assert rows[-1][0] == "all" and rows[-1][1] == len(items)
-    assert all(row[5] <= min(row[3], row[4]) for row in rows)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import BENCHMARK
+from qabench.benchmarks.expertqa.evaluate import Questions, load_questions
 from qabench.benchmarks.expertqa.official import DECLARATIONS
-from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.official import deviations

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 from expertqa_scripts import executed, module, script
 
-from qabench.benchmarks.expertqa import official_prompts as official
+from qabench.benchmarks.expertqa import prompts
 from qabench.errors import InputError
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
@@ -114,9 +114,9 @@ def test_closed(mirror: Path, rows: list[Row], compared: Callable[[str], None]) 
 def test_read_web(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
     reader = Reader(mirror, "web")
     for row in rows:
-        context = official.context(passages_of(row), web=True)
+        context = prompts.context(passages_of(row), web=True)
         values = {"context": context, "field": row["metadata"]["field"], "question": row["question"]}
-        assert list(official.read_web().messages(**values)) == reader.messages(row, passages_of(row))
+        assert list(prompts.web_prompt().messages(**values)) == reader.messages(row, passages_of(row))
     compared(f"{len(rows)} messages, retrieve-read over the web")
 
 
@@ -136,7 +136,7 @@ def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Ca
 def test_claims_prompt(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
     text = script(mirror, "prompts/claims_prompt.txt").read_text(encoding="utf-8")
     for row in rows:
-        assert official.claims().filled(sentence=row["question"]) == text.replace("[SENTENCE]", row["question"])
+        assert prompts.claims_prompt().filled(sentence=row["question"]) == text.replace("[SENTENCE]", row["question"])
     compared(f"{len(rows)} prompts for claims")
 
 
@@ -155,7 +155,7 @@ def test_choice_of_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_lfqa_questions_have_the_field_of_their_question(mirror: Path) -> None:
-    from qabench.benchmarks.expertqa.questions import load_questions
+    from qabench.benchmarks.expertqa.evaluate import load_questions
 
     annotated, lfqa = load_questions("random").rows, load_questions("lfqa_random").rows
     assert all(one.field for one in lfqa)

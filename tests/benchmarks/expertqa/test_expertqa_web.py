@@ -18,13 +18,11 @@ pytest.importorskip("trafilatura", reason="needs the extra web")
 from expertqa_scripts import Splitter
 from expertqa_web_scripts import Scripts
 
-from qabench.benchmarks.expertqa import official_prompts, prompts
+from qabench.benchmarks.expertqa import prompts
 from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer
-from qabench.benchmarks.expertqa.fact_evidence import found_for as found_for_claims
-from qabench.benchmarks.expertqa.fact_evidence import passages_for
-from qabench.benchmarks.expertqa.passages import Found
-from qabench.benchmarks.expertqa.web import WebPassages, official_urls, split_page
+from qabench.benchmarks.expertqa.facts import find_all, passages_for
+from qabench.benchmarks.expertqa.passages import SearchResult, WebPassages, official_urls, split_page
 from qabench.errors import InputError
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.provider import PageLimits
@@ -131,9 +129,7 @@ def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Ca
             for one in questions
         ]
         theirs = scripts.run("retrieve_and_read.py", rows, tmp_path)
-        how = Answering(
-            "retrieve-read-web", official_prompts.read_web(), "official", evidence(tmp_path / str(seed), seed), 5
-        )
+        how = Answering("retrieve-read-web", prompts.web_prompt(), "official", evidence(tmp_path / str(seed), seed), 5)
         prompts_sent = iter(asked)
         for question, row in zip(questions, theirs, strict=True):
             ((_, answer),) = row["answers"].items()
@@ -156,9 +152,9 @@ def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callabl
     row = {"question": "Why?", "annotator_id": "1", "answers": {"gpt4": gpt4}, "metadata": {"field": "Geography"}}
     (theirs,) = scripts.run("post_hoc_cite.py", [row], tmp_path)
     answer = theirs["answers"]["post_hoc_gs_gpt4"]
-    how = Answering("post-hoc-web", prompts.CLOSED, "official", evidence(tmp_path / "web", 1), 5)
+    how = Answering("post-hoc-web", prompts.OWN_CLOSED, "official", evidence(tmp_path / "web", 1), 5)
     assert how.evidence is not None
-    claimed, found = how._cited_afterward(claims, how.evidence)
+    claimed, found = how.cited_afterward(claims, how.evidence)
     assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "post_hoc_gs_gpt4", answer)
     assert [bool(claim["evidence"]) for claim in claimed.claims] == [True, True, False, True]
     assert [search["query"] for search in found.searches] == [one for one in claims if len(one) > 5]
@@ -176,7 +172,7 @@ def test_evidence_of_atomic_claims_is_the_authors(
         "retrieve_evidence_for_claims.py", [row], tmp_path
     )
     wanted = [text for claim in theirs["answers"]["gpt4"]["claims"] for text in claim["atomic_evidences"]]
-    found = found_for_claims(texts, passages_for(evidence(tmp_path / "web", 1)))
+    found = find_all(texts, passages_for(evidence(tmp_path / "web", 1)))
     assert [found[text] for text in texts] == wanted and wanted.count("") == 1
     compared(f"{len(texts)} pieces of evidence of retrieve_evidence_for_claims.py")
 
@@ -248,9 +244,9 @@ def test_a_custom_prompt_ranks_by_the_question_alone(tmp_path: Path) -> None:
     asked: list[tuple[str, str, int]] = []
 
     class Recorder:
-        def find(self, query: str, ranked_by: str, k: int) -> Found:
+        def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
             asked.append((query, ranked_by, k))
-            return Found(())
+            return SearchResult(())
 
         def signature(self) -> dict[str, object]:
             return {}
@@ -258,5 +254,7 @@ def test_a_custom_prompt_ranks_by_the_question_alone(tmp_path: Path) -> None:
     Answering("retrieve-read-web", Prompt("qabench", "{question}"), "qabench", Recorder(), 3).to_read("Why?", "Law")
     assert asked == [("Why?", "Why?", 3)]
     how = Answering("post-hoc-web", Prompt("qabench", "{question}"), "qabench", Recorder(), 3)
-    assert how.to_read("Why?", "Law") == Found(()) and len(asked) == 1
-    assert isinstance(how.claimed("It is so.", Found(()))[0], ClaimedAnswer) and asked[1] == ("It is so.",) * 2 + (1,)
+    assert how.to_read("Why?", "Law") == SearchResult(()) and len(asked) == 1
+    assert isinstance(how.claimed("It is so.", SearchResult(()))[0], ClaimedAnswer) and asked[1] == (
+        "It is so.",
+    ) * 2 + (1,)

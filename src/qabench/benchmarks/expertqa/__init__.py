@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.benchmarks.expertqa.metrics import FAMILIES, METRICS
+from qabench.evaluation.metric import Metric
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
@@ -23,6 +25,175 @@ _CORPUS = (
 _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
     "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
+)
+
+
+def _share(part: Any, whole: Any) -> Any:
+    return part / whole
+
+
+def _whole(part: float, whole: float) -> float:
+    return whole
+
+
+def _share_or_nan(part: float, whole: float) -> float:
+    return part / whole if whole else nan
+
+
+def _accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return (tp + tn) / (tp + tn + fp + fn)
+
+
+def _accuracy_or_nan(tp: float, tn: float, fp: float, fn: float) -> float:
+    return _share_or_nan(tp + tn, tp + tn + fp + fn)
+
+
+def _precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return tp / (tp + fp)
+
+
+def _recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return tp / (tp + fn)
+
+
+def _f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    return 2 * tp / (2 * tp + fp + fn)
+
+
+def _claims(tp: float, tn: float, fp: float, fn: float) -> float:
+    return tp + tn + fp + fn
+
+
+def _numpy_mean(values: Sequence[float]) -> float:
+    import numpy as np
+
+    return float(np.mean(values))
+
+
+def _median_of_means(kind: str, values: Sequence[float]) -> float:
+    from qabench.benchmarks.expertqa.lfqa import median_of_means
+
+    return median_of_means(kind, values)
+
+
+def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
+    functions: dict[str, Any] = {"function": _share, "size": _whole, "item": _share_or_nan}
+    return Metric(name, title, about, columns=columns, unit="claims", partial=True, **functions, **options)
+
+
+def _rouge(kind: str) -> Metric:
+    title = kind.replace("rouge", "ROUGE-")
+    about = (
+        f"F-measure of {title} between answer and reference answer: the median over 1,000 bootstrap samples of the "
+        "mean over questions, as in evaluate's metric rouge, with seed 0."
+    )
+    mean = partial(_median_of_means, kind)
+    return Metric(kind, title, about, "rouge", mean=mean, item_title=title, main=kind != "rougeLsum")
+
+
+def _autoais(suffix: str, title: str, about: tuple[str, str]) -> tuple[Metric, Metric]:
+    """Return AutoAIS as a mean over answers, and over all claims."""
+    macro, micro, main = f"autoais_macro{suffix}", f"autoais_micro{suffix}", not suffix
+    columns = (f"claims_supported{suffix}", f"claims_counted{suffix}")
+    return (
+        Metric(
+            macro,
+            f"{title} (mean over answers)",
+            about[0],
+            "autoais",
+            unit="answers",
+            columns=(macro,),
+            mean=_numpy_mean,
+            graded=True,
+            partial=True,
+            item_title="Share of counted claims that are supported",
+            main=main,
+        ),
+        _ratio(micro, f"{title} (over all claims)", about[1], columns, family="autoais", main=main),
+    )
+
+
+def _agreement(family: str, name: str, model_says: str, positive: str) -> list[Metric]:
+    """Return accuracy, and precision, recall and F1 of both classes."""
+    columns = tuple(f"{family}.{count}" for count in ("tp", "tn", "fp", "fn"))
+    # Exchanging tp and tn, and fp and fn, makes the other class the positive one.
+    inverse = tuple(columns[position] for position in (1, 0, 3, 2))
+    options: dict[str, Any] = {
+        "family": family,
+        "unit": "claims",
+        "size": _claims,
+        "item": _accuracy_or_nan,
+        "item_title": "Share of claims labeled as by the experts",
+        "partial": True,
+    }
+    title = f"Agreement of {name}: accuracy"
+    about = f"Share of claims for which {model_says} if and only if the experts chose {positive}."
+    metrics = [Metric(f"{family}.accuracy", title, about, columns=columns, function=_accuracy, graded=True, **options)]
+    measures = {"precision": _precision, "recall": _recall, "F1": _f1}
+    for key, label, counts in ((positive, positive, columns), (f"not_{positive}", f"not {positive}", inverse)):
+        metrics += [
+            Metric(
+                f"{family}.{key}.{measure}".lower(),
+                f"Agreement of {name}: {measure} of {label}",
+                f"{measure[0].upper()}{measure[1:]} of the class {label} among the experts' labels.",
+                columns=counts,
+                function=function,
+                main=measure == "F1",
+                **options,
+            )
+            for measure, function in measures.items()
+        ]
+    return metrics
+
+
+METRICS = (
+    *_autoais(
+        "",
+        "AutoAIS",
+        (
+            "Mean over answers of the share of counted claims that are entailed by their evidence.",
+            "Share of all counted claims that are entailed by their evidence.",
+        ),
+    ),
+    *_autoais(
+        "_without_abstentions",
+        "AutoAIS without abstaining answers",
+        (
+            "Same as autoais_macro, without the answers that abstain.",
+            "Same as autoais_micro, without the answers that abstain.",
+        ),
+    ),
+    *_agreement("autoais_agreement", "AutoAIS", "the label is Y", "Complete"),
+    *_agreement("fact_score_agreement", "fact score", "the fact score is at least 0.5", "Correct"),
+    _ratio(
+        "fact_score",
+        "Fact score",
+        "Mean over claims of the share of their atomic claims that a model finds true.",
+        ("fact_score_sum", "claims_with_fact_score"),
+        family="fact_score",
+        graded=True,
+        official=False,
+    ),
+    *map(_rouge, ("rouge1", "rouge2", "rougeL", "rougeLsum")),
+    _ratio(
+        "evidence",
+        "Claims with evidence",
+        "Share of claims that have evidence, whether or not it supports them.",
+        ("claims_with_evidence", "claims"),
+        family="autoais",
+        official=False,
+    ),
+    Metric(
+        "abstains",
+        "Answers that abstain",
+        "Share of answers that contain one of the authors' phrases of abstention, such as \"I don't know\".",
+        "autoais",
+        unit="answers",
+        partial=True,
+        higher_is_better=False,
+        official=False,
+        main=False,
+    ),
 )
 
 
@@ -83,7 +254,7 @@ class ExpertQA(Benchmark):
         "fact_score": "Mean fact score of claims.",
         "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
     }
-    default_families = FAMILIES
+    default_families = tuple(families)
     groupings = {"field": "field", "question type": "type of question", "system": "system"}
     needs = (
         Need("ROUGE and agreement with experts"),
@@ -117,8 +288,8 @@ class ExpertQA(Benchmark):
         return DECLARATIONS
 
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.expertqa.predictions.evaluate``."""
-        from qabench.benchmarks.expertqa.predictions import evaluate
+        """Score predictions; see ``qabench.benchmarks.expertqa.evaluate.evaluate``."""
+        from qabench.benchmarks.expertqa.evaluate import evaluate
 
         return evaluate(self, config, predictions, **options)
 
@@ -128,7 +299,7 @@ class ExpertQA(Benchmark):
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores."""
-        from qabench.benchmarks.expertqa.prediction import prediction
+        from qabench.benchmarks.expertqa.evaluate import prediction
 
         return prediction(record)
 
@@ -140,7 +311,7 @@ class ExpertQA(Benchmark):
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
-        from qabench.benchmarks.expertqa.reproduce import reproduce
+        from qabench.benchmarks.expertqa.evaluate import reproduce
 
         return reproduce()
 

@@ -1,14 +1,195 @@
-"""Agreement of a model's verdicts on claims with the experts': ExpertQA's accuracy, precision, recall and F1.
+"""ExpertQA's annotated rows, and the agreement of a model's verdicts on claims with the experts'.
 
 The scores equal those of scikit-learn, which the official scripts use; a test compares them.
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts of its repository.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from qabench.answers import UNANSWERED, check_pairs
+from qabench.errors import InputError
+from qabench.loading_scripts.expertqa.parse import LABELS
+
+# An answer that contains one of these abstains. Case-sensitive substrings, as in the official scripts.
+ABSTENTIONS = (
+    "The context does not",
+    "I don't know",
+    "The context provided does not",
+    "The context provided doesn't",
+    "The context doesn't",
+    "not sure if I understand",
+    "I'm sorry, but I can't",
+    "The given context does not",
+    "I couldn't find any relevant information",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of an answer: its fields as in the dataset, and the model's verdict on it (None if there is none)."""
+
+    fields: Mapping[str, Any]
+    verdict: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A system's answer to a question, with its claims."""
+
+    system: str
+    abstains: bool
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The field with a model's verdict on a claim, and the values that are allowed in addition to None."""
+
+    field: str
+    allowed: str
+    is_allowed: Callable[[Any], bool]
+
+
+def is_fraction(value: Any) -> bool:
+    """Tell whether a value is a number from 0 to 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def is_texts(value: Any) -> bool:
+    """Tell whether a value is a list of strings."""
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+AUTOAIS_LABEL = Verdict(
+    "autoais_label", "'Y', 'N'", lambda value: isinstance(value, str) and value in LABELS["autoais_label"]
+)
+FACT_SCORE = Verdict("fact_score", "a number from 0 to 1", is_fraction)
+
+
+def abstains(answer: str) -> bool:
+    """Tell whether an answer abstains: it contains one of ``ABSTENTIONS``."""
+    return any(phrase in answer for phrase in ABSTENTIONS)
+
+
+def read_answers(
+    references: Sequence[Any], predictions: Sequence[Any], verdict: Verdict, fields: Sequence[str]
+) -> list[list[Answer]]:
+    """Return the answers of the dataset's rows, each claim with the model's verdict on it.
+
+    Args:
+        references: rows of the dataset; only ``answers`` is used, with system, answer_string and claims.
+        predictions: for each row, the verdicts on its claims: the row with the verdict's field in its claims, a flat
+            list over the claims of all its answers, or None if there are none.
+        verdict: the kind of verdict.
+        fields: the required fields of a claim: those that the score uses.
+
+    Raises:
+        InputError: no rows, lists of different lengths, no verdict at all, or a row, answer, claim or verdict in
+            another format; the message names its position.
+    """
+    check_pairs(references, predictions)
+    rows = []
+    for i, (row, prediction) in enumerate(zip(references, predictions, strict=True)):
+        answers = _answers(row, f"references[{i}]")
+        verdicts = iter(_verdicts(prediction, answers, verdict, i))
+        checked = []
+        for j, answer in enumerate(answers):
+            where = f"references[{i}]['answers'][{j}]['claims']"
+            claims = [_checked(claim, fields, f"{where}[{k}]") for k, claim in enumerate(answer["claims"] or ())]
+            judged = tuple(Claim(claim, next(verdicts)) for claim in claims)
+            checked.append(Answer(answer["system"], abstains(answer["answer_string"]), judged))
+        rows.append(checked)
+    claims = [claim for row in rows for answer in row for claim in answer.claims]
+    if claims and all(claim.verdict is None for claim in claims):
+        raise InputError(
+            f"no claim has a verdict: the claims of predictions need the field {verdict.field} ({verdict.allowed}), as "
+            "in the configs that have it"
+        )
+    return rows
+
+
+def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
+    """Return the parts of rows that a score depends on, for digests: the same with and without verdicts."""
+    return [
+        [
+            [answer["system"], answer["answer_string"], [[claim[name] for name in fields] for claim in claims]]
+            for answer in row["answers"]
+            for claims in [answer["claims"] or ()]
+        ]
+        for row in references
+    ]
+
+
+def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
+    answers = row.get("answers") if isinstance(row, Mapping) else None
+    if not isinstance(answers, list):
+        raise InputError(
+            f"{where} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list (in the source "
+            "files it is a dict by system, which load_dataset converts to a list)"
+        )
+    for j, answer in enumerate(answers):
+        texts = answer if isinstance(answer, Mapping) else {}
+        if not (
+            isinstance(texts.get("system"), str)
+            and isinstance(texts.get("answer_string"), str)
+            and isinstance(texts.get("claims", False), list | None)
+        ):
+            raise InputError(
+                f"{where}['answers'][{j}] is {answer!r:.80}; allowed: a dict with system, answer_string (strings) and "
+                "claims (a list or None)"
+            )
+    return answers
+
+
+def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], verdict: Verdict, i: int) -> list[Any]:
+    """Return one verdict for each claim of the row, answer by answer."""
+    where = f"predictions[{i}]"
+    shape = [(answer["system"], len(answer["claims"] or ())) for answer in answers]
+    n_claims = sum(n for _, n in shape)
+    if prediction is None or prediction is UNANSWERED:
+        return [None] * n_claims
+    if isinstance(prediction, Mapping):
+        judged = _answers(prediction, where)
+        judged_shape = [(answer["system"], len(answer["claims"] or ())) for answer in judged]
+        if judged_shape != shape:
+            raise InputError(
+                f"{where} has systems and numbers of claims {judged_shape!r:.80}, but references[{i}] {shape!r:.80}"
+            )
+        claims = [claim for answer in judged for claim in answer["claims"] or ()]
+        verdicts = [claim.get(verdict.field) if isinstance(claim, Mapping) else claim for claim in claims]
+    elif isinstance(prediction, list | tuple):
+        verdicts = list(prediction)
+    else:
+        raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None")
+    if len(verdicts) != n_claims:
+        raise InputError(f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]")
+    for k, value in enumerate(verdicts):
+        if value is not None and not verdict.is_allowed(value):
+            raise InputError(f"{where}, claim {k}: {verdict.field} is {value!r:.60}; allowed: {verdict.allowed}, None")
+    return verdicts
+
+
+def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]:
+    if not isinstance(claim, Mapping):
+        raise InputError(f"{where} is {claim!r:.80}; allowed: a dict with {', '.join(fields)}")
+    for name in fields:
+        if name not in claim:
+            raise InputError(f"{where} has no {name!r}; use rows as in the dataset")
+        value = claim[name]
+        if name in LABELS:
+            fits, allowed = value is None or value in LABELS[name], f"{', '.join(LABELS[name])}, or None"
+        elif name == "evidence":
+            fits, allowed = value is None or is_texts(value), "a list of strings, or None"
+        else:
+            fits, allowed = isinstance(value, str), "text"
+        if not fits:
+            raise InputError(f"{where}[{name!r}] is {value!r:.60}; allowed: {allowed}")
+    return claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +211,13 @@ class JudgedClaim:
     unlabeled: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """predicted, gold and skipped."""
+        """Return predicted, gold and skipped."""
         return {"predicted": self.predicted, "gold": self.gold, "skipped": self.skipped}
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Counts of claims by the two verdicts.
-
-    Attributes:
-        tp: model and experts say yes.
-        tn: model and experts say no.
-        fp: only the model says yes.
-        fn: only the experts say yes.
-    """
+    """Counts of claims by the two verdicts: tp and tn if model and experts agree on yes or no, fp and fn if not."""
 
     tp: int
     tn: int
@@ -52,74 +226,56 @@ class Agreement:
 
     @classmethod
     def of(cls, claims: Iterable[JudgedClaim]) -> Agreement:
-        """The counts of the claims that are not skipped."""
+        """Count the claims that are not skipped."""
         count = Counter((claim.predicted, claim.gold) for claim in claims if claim.skipped is None)
         return cls(count[True, True], count[False, False], count[True, False], count[False, True])
 
     @property
-    def claims(self) -> int:
-        """The number of counted claims."""
-        return self.tp + self.tn + self.fp + self.fn
-
-    @property
-    def positives(self) -> int:
-        """The number of claims for which the experts say yes."""
-        return self.tp + self.fn
-
-    @property
     def accuracy(self) -> float | None:
-        """The share of claims with equal verdicts; None for no claims."""
-        return _ratio(self.tp + self.tn, self.claims)
-
-    @property
-    def precision(self) -> float | None:
-        """The share of claims with the model's verdict yes that also have the experts'; None if there are none."""
-        return _ratio(self.tp, self.tp + self.fp)
-
-    @property
-    def recall(self) -> float | None:
-        """The share of claims with the experts' verdict yes that also have the model's; None if there are none."""
-        return _ratio(self.tp, self.positives)
-
-    @property
-    def f1(self) -> float | None:
-        """2 tp / (2 tp + fp + fn); None if no claim has a verdict yes."""
-        return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+        """Return the share of claims with equal verdicts; None for no claims."""
+        return _ratio(self.tp + self.tn, self.tp + self.tn + self.fp + self.fn)
 
     def of_class(self) -> dict[str, Any]:
-        """precision, recall, f1 and support (the number of claims) of the class yes; None if undefined."""
-        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, "support": self.positives}
+        """Return precision, recall, f1 and support (the number of claims) of the class yes; None if undefined."""
+        return {
+            "precision": _ratio(self.tp, self.tp + self.fp),
+            "recall": _ratio(self.tp, self.tp + self.fn),
+            "f1": _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn),
+            "support": self.tp + self.fn,
+        }
 
     @property
     def inverse(self) -> Agreement:
-        """The counts with yes and no exchanged: its precision is that of the class no."""
+        """Return the counts with yes and no exchanged: its precision is that of the class no."""
         return Agreement(self.tn, self.tp, self.fn, self.fp)
 
 
-def by_system(
-    rows: Iterable[Iterable[JudgedClaim]], scores: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
-) -> dict[str, Any]:
-    """The scores of all claims, and in ``by_system`` those of each system, in the order of first appearance.
+@dataclass(frozen=True, slots=True)
+class AgreementScore:
+    """The claims of each row with the verdicts of the model and of the experts, in the order of the input.
 
-    Args:
-        rows: the claims of each row.
-        scores: computes the scores of claims. The result also has ``claims``, the number of counted claims, and
-            ``skipped``, the number of other claims by reason.
+    Attributes:
+        per_question: the claims of each row.
+        scores: computes the scores of claims.
     """
-    claims = [claim for row in rows for claim in row]
-    systems: dict[str, list[JudgedClaim]] = {}
-    for claim in claims:
-        systems.setdefault(claim.system, []).append(claim)
-    return (
-        _counts(claims)
-        | scores(claims)
-        | {"by_system": {system: _counts(own) | scores(own) for system, own in systems.items()}}
-    )
 
+    per_question: Sequence[Sequence[JudgedClaim]]
+    scores: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
 
-def _counts(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
-    skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
-    return {"claims": len(claims) - skipped.total(), "skipped": dict(skipped)}
+    def as_dict(self) -> dict[str, Any]:
+        """Return the scores of all claims, and in ``by_system`` those of each system in first-seen order.
+
+        The scores also have ``claims``, the number of counted claims, and ``skipped``, that of other claims by reason.
+        """
+        claims = [claim for row in self.per_question for claim in row]
+        systems: dict[str, list[JudgedClaim]] = {}
+        for claim in claims:
+            systems.setdefault(claim.system, []).append(claim)
+        return self._of(claims) | {"by_system": {system: self._of(own) for system, own in systems.items()}}
+
+    def _of(self, claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+        skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
+        return {"claims": len(claims) - skipped.total(), "skipped": dict(skipped)} | self.scores(claims)
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -6,14 +6,22 @@ Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim, by_system
-from qabench.benchmarks.expertqa.annotations import AUTOAIS_LABEL, Answer, Claim, read_answers
+from qabench.benchmarks.expertqa.agreement import (
+    AUTOAIS_LABEL,
+    Agreement,
+    AgreementScore,
+    Answer,
+    Claim,
+    JudgedClaim,
+    abstains,
+    read_answers,
+)
 from qabench.errors import InputError
 
 FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that these scores use
@@ -40,11 +48,11 @@ class AnswerAutoAIS:
 
     @property
     def mean(self) -> float | None:
-        """The share of counted claims with the label Y; None if no claim counts."""
+        """Return the share of counted claims with the label Y; None if no claim counts."""
         return _mean(self.values)
 
     def as_dict(self) -> dict[str, Any]:
-        """autoais, counted_claims, system and abstains."""
+        """Return autoais, counted_claims, system and abstains."""
         return {
             "system": self.system,
             "autoais": self.mean,
@@ -54,84 +62,45 @@ class AnswerAutoAIS:
 
 
 @dataclass(frozen=True, slots=True)
-class AutoAIS:
-    """Scores of a set of answers, as fractions; None if no claim counts.
-
-    Attributes:
-        macro: the mean over answers with counted claims of their share of claims with the label Y.
-        micro: the share of claims with the label Y among all counted claims.
-        macro_without_abstentions: macro for answers that do not abstain.
-        micro_without_abstentions: micro for answers that do not abstain.
-        answers: the number of answers.
-        abstaining_answers: the number of answers that abstain.
-        claims: the number of claims.
-        claims_without_evidence: the number of claims without evidence.
-        counted_claims: the number of claims in the means.
-        unlabeled: the number of claims that would count, but have no label.
-    """
-
-    macro: float | None
-    micro: float | None
-    macro_without_abstentions: float | None
-    micro_without_abstentions: float | None
-    answers: int
-    abstaining_answers: int
-    claims: int
-    claims_without_evidence: int
-    counted_claims: int
-    unlabeled: int
-
-    @classmethod
-    def of(cls, answers: Sequence[AnswerAutoAIS]) -> AutoAIS:
-        """The scores of a list of answers."""
-        kept = [answer for answer in answers if not answer.abstains]
-        return cls(
-            _macro(answers),
-            _micro(answers),
-            _macro(kept),
-            _micro(kept),
-            len(answers),
-            len(answers) - len(kept),
-            sum(answer.claims for answer in answers),
-            sum(answer.claims_without_evidence for answer in answers),
-            sum(len(answer.values) for answer in answers),
-            sum(answer.unlabeled for answer in answers),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class AutoAISScore:
     """The answers of each row, in the order of the input."""
 
     per_question: tuple[tuple[AnswerAutoAIS, ...], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores of all answers, and in ``by_system`` those of each system, as the official script prints them."""
+        """Return the scores of all answers, and in ``by_system`` those of each system; see ``summary``."""
         answers = [answer for row in self.per_question for answer in row]
         systems: dict[str, list[AnswerAutoAIS]] = {}
         for answer in answers:
             systems.setdefault(answer.system, []).append(answer)
-        return asdict(AutoAIS.of(answers)) | {
-            "by_system": {system: asdict(AutoAIS.of(own)) for system, own in systems.items()}
-        }
+        return summary(answers) | {"by_system": {system: summary(own) for system, own in systems.items()}}
 
 
-@dataclass(frozen=True, slots=True)
-class AutoAISAgreement:
-    """The claims of each row with the verdicts of the model and of the experts, in the order of the input."""
+def summary(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
+    """Return the scores of answers, as the official script prints them.
 
-    per_question: tuple[tuple[JudgedClaim, ...], ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """accuracy, precision, recall, F1 and support of both classes, counts; ``by_system``: the same by system."""
-        return by_system(self.per_question, _agreement)
+    Returns:
+        macro: the mean over answers with counted claims of their share of claims with the label Y.
+        micro: the share of claims with the label Y among all counted claims.
+        macro_without_abstentions, micro_without_abstentions: the same for answers that do not abstain.
+        answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled: counts.
+        The scores are fractions, or None if no claim counts.
+    """
+    answering = [answer for answer in answers if not answer.abstains]
+    return {
+        **_means(answers),
+        **{f"{name}_without_abstentions": mean for name, mean in _means(answering).items()},
+        "answers": len(answers),
+        "abstaining_answers": len(answers) - len(answering),
+        "claims": sum(answer.claims for answer in answers),
+        "claims_without_evidence": sum(answer.claims_without_evidence for answer in answers),
+        "counted_claims": sum(len(answer.values) for answer in answers),
+        "unlabeled": sum(answer.unlabeled for answer in answers),
+    }
 
 
 def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N") -> AutoAISScore:
-    """AutoAIS of answers: the share of the claims that the experts found fully supported that a model labels Y.
-
-    A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the system gpt4, claims
-    with "http" in their evidence are not counted, as in the official script (whose comment says the opposite).
+    """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
 
     Args:
         references: rows of the dataset, with the experts' labels.
@@ -141,38 +110,31 @@ def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabel
     Raises:
         InputError: see ``read_answers``; an unknown option.
     """
-    _check_option(on_unlabeled)
-    rows = read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)
-    return AutoAISScore(tuple(tuple(_score(answer, on_unlabeled) for answer in row) for row in rows))
+    rows = _labeled(references, predictions, on_unlabeled)
+    return AutoAISScore(tuple(tuple(score_answer(answer, on_unlabeled) for answer in row) for row in rows))
 
 
 def autoais_agreement(
     references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
-) -> AutoAISAgreement:
-    """Agreement of AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
+) -> AgreementScore:
+    """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
 
     The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
-    neither evidence nor label counts as N, as in the official labels.
-
-    Args:
-        references: as ``autoais``.
-        predictions: as ``autoais``.
-        on_unlabeled: as ``autoais``.
-
-    Raises:
-        InputError: as ``autoais``.
+    neither evidence nor label counts as N, as in the official labels. Arguments and errors are those of ``autoais``.
     """
-    _check_option(on_unlabeled)
-    rows = read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)
-    return AutoAISAgreement(
-        tuple(
-            tuple(_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims)
-            for row in rows
-        )
-    )
+    rows = _labeled(references, predictions, on_unlabeled)
+    judged = [
+        [_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims] for row in rows
+    ]
+    return AgreementScore(judged, _agreement)
 
 
-def _score(answer: Answer, on_unlabeled: str) -> AnswerAutoAIS:
+def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
+    """Score one answer.
+
+    A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the system gpt4, claims
+    with "http" in their evidence are not counted, as in the official script (whose comment says the opposite).
+    """
     with_evidence = [claim for claim in answer.claims if claim.fields["evidence"]]
     counted = [claim for claim in with_evidence if _counts(claim, answer.system)]
     labeled = [claim for claim in counted if claim.verdict is not None]
@@ -185,6 +147,21 @@ def _score(answer: Answer, on_unlabeled: str) -> AnswerAutoAIS:
         len(answer.claims) - len(with_evidence),
         len(counted) - len(labeled),
     )
+
+
+def unjudged_answer(text: str, claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None]) -> Answer:
+    """Return an answer without experts' labels for ``score_answer``: all of its claims with evidence count."""
+    full = {"support": "Complete", "worthiness": "Yes"}
+    judged = zip(claims, labels, strict=True)
+    return Answer(
+        "model", abstains(text), tuple(Claim(full | {"evidence": claim["evidence"]}, label) for claim, label in judged)
+    )
+
+
+def _labeled(references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object) -> list[list[Answer]]:
+    if on_unlabeled not in ON_UNLABELED:
+        raise InputError(f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}")
+    return read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)
 
 
 def _counts(claim: Claim, system: str) -> bool:
@@ -204,23 +181,18 @@ def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
 
 def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     counts = Agreement.of(claims)
-    found = {"accuracy": counts.accuracy, "complete": counts.of_class(), "not_complete": counts.inverse.of_class()}
-    return found | asdict(counts) | {"unlabeled": sum(claim.unlabeled for claim in claims)}
+    classes = {"complete": counts.of_class(), "not_complete": counts.inverse.of_class()}
+    unlabeled = sum(claim.unlabeled for claim in claims)
+    return {"accuracy": counts.accuracy, **classes, **asdict(counts), "unlabeled": unlabeled}
 
 
-def _macro(answers: Iterable[AnswerAutoAIS]) -> float | None:
-    return _mean([answer.mean for answer in answers if answer.mean is not None])
-
-
-def _micro(answers: Iterable[AnswerAutoAIS]) -> float | None:
-    return _mean([value for answer in answers for value in answer.values])
+def _means(answers: Sequence[AnswerAutoAIS]) -> dict[str, float | None]:
+    return {
+        "macro": _mean([answer.mean for answer in answers if answer.mean is not None]),
+        "micro": _mean([value for answer in answers for value in answer.values]),
+    }
 
 
 def _mean(values: Sequence[float]) -> float | None:
     # NumPy's mean, as in the official script: the last digit depends on the order of additions.
     return float(np.mean(values)) if values else None
-
-
-def _check_option(on_unlabeled: object) -> None:
-    if on_unlabeled not in ON_UNLABELED:
-        raise InputError(f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}")

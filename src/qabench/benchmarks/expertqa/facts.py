@@ -1,72 +1,307 @@
-"""ExpertQA's fact scores with any model: claims are split into atomic claims, each judged by the given evidence.
+"""ExpertQA's fact scores with any model: claims are split into atomic claims, each judged by its evidence.
+
+Evidence is that of the claim, or the best passages of a corpus or of the web pages that a search engine finds for the
+atomic claim.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts below
 ``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023; tests execute them for comparison.
-See ``qabench.benchmarks.expertqa.factscore`` for how replies are read.
+See ``qabench.benchmarks.expertqa.factscore`` for the formulas and for how replies are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.expertqa.fact_evidence import Find, found_for
-from qabench.benchmarks.expertqa.fact_scorer import FactScorer
-from qabench.benchmarks.expertqa.factscore import fact_score, reply_is_true
-from qabench.errors import InputError, QabenchError
-from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Answered, ChatClient, Plan, Progress, Usage, answered, models_of, run_sync
+from qabench.benchmarks.expertqa import prompts
+from qabench.benchmarks.expertqa.factscore import (
+    Entities,
+    Splitter,
+    entities_of,
+    fact_score,
+    first_sentence,
+    post_processed,
+    reply_is_true,
+    states_facts,
+)
+from qabench.benchmarks.expertqa.passages import AUTO, BM25, DENSE, Evidence, load_passages, load_web
+from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.workers import DaemonPool
+from qabench.llm.client import Answered, Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.tasks.prompts import Prompt, check_fields, read_prompt
+from qabench.text.spacy_lemmatizer import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
+K = 5  # passages that the authors retrieve; the verdict's prompt shows three of them
+SEARCHES_AT_ONCE = 8
+EVIDENCE_ENDS_AT = "Passage ID 4"  # three of the five passages are shown
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
-POSITION = ("row", "answer", "claim")
+NUMBER_MARK = re.compile(r"\[\d+\]")
+OWN_BREAK_DOWN: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1000}
+OWN_VERDICT: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
+OFFICIAL_BREAK_DOWN: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 512}
+OFFICIAL_VERDICT: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 2048}
+UNUSED_PIPES = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
+
+Find = Callable[[str], str]
+"""Return the evidence of an atomic claim."""
+
+
+@dataclass(frozen=True)
+class FactScorer:
+    """A model that splits claims into atomic claims and judges them; see ``fact_scorer``."""
+
+    caller: Caller
+    official: bool
+    verdict_prompt: Prompt
+    atomic_model: str
+    sentences: tuple[str, Splitter]
+    entities: tuple[str, Entities] | None
+
+    def label(self, given: bool) -> str:
+        """Return what fact scores depend on except the rows, for the field ``fact_scores_by`` of files.
+
+        Args:
+            given: whether the atomic claims were given.
+        """
+        atomic_prompt = prompts.atomic_parts() if self.official else prompts.OWN_ATOMIC
+        sentences = self.sentences[0] if self.official else "none"
+        entities = self.entities[0] if self.entities else "none"
+        atomic_claims = "given" if given else f"{self.atomic_model}:{atomic_prompt.label}:{sentences}:{entities}"
+        return f"{self.caller.model}/{self.verdict_prompt.label}/{atomic_claims}"
+
+    def sentence(self, claim: str) -> str:
+        """Return the part of a claim that is broken down, without marks such as [2]; "" if it states nothing.
+
+        With the authors' prompts it is the first sentence, otherwise the whole claim.
+
+        Raises:
+            InputError: the claim is too long for the authors' rules.
+        """
+        plain = NUMBER_MARK.sub("", claim).strip()
+        if not self.official:
+            return plain
+        sentence = first_sentence(plain, self.sentences[1])
+        return sentence if states_facts(sentence) else ""
+
+    def break_down(self, sentence: str) -> ChatRequest:
+        """Return the request for the atomic claims of a sentence."""
+        if self.official:
+            message = ("user", prompts.atomic_prompt(sentence))
+            return ChatRequest(self.atomic_model, (message,), OFFICIAL_BREAK_DOWN)
+        return ChatRequest(self.atomic_model, prompts.OWN_ATOMIC.messages(claim=sentence), OWN_BREAK_DOWN)
+
+    def atomic_claims(self, sentence: str, reply: str) -> list[str]:
+        """Return the atomic claims in a reply to ``break_down``, after post-processing.
+
+        Raises:
+            InputError: the reply is too long for the authors' rules.
+        """
+        if not self.official:
+            return prompts.read_list(reply)
+        entries = prompts.official_list(reply)
+        return post_processed(sentence, entries, self.entities[1]) if self.entities else entries
+
+    def judge(self, atomic_claim: str, evidence: str, field: str) -> ChatRequest:
+        """Return the request for a verdict on an atomic claim; evidence is truncated before its fourth passage."""
+        shown = evidence.partition(EVIDENCE_ENDS_AT)[0].strip()
+        if self.official:
+            message = ("user", prompts.verdict_prompt(atomic_claim, shown, field))
+            return ChatRequest(self.caller.model, (message,), OFFICIAL_VERDICT)
+        messages = self.verdict_prompt.messages(field=field, evidence=shown, claim=atomic_claim.strip())
+        return ChatRequest(self.caller.model, messages, OWN_VERDICT)
+
+
+def fact_scorer(
+    model: str,
+    base_url: str | None,
+    api_key: str | None = None,
+    *,
+    prompt: str,
+    sentences: tuple[str, Splitter],
+    atomic_model: str | None = None,
+    post_processing: str = prompts.AUTO,
+    **limits: Any,
+) -> FactScorer:
+    """Return the scorer that arguments describe.
+
+    Args:
+        model: the model's name at the endpoint; the authors used gpt-3.5-turbo for verdicts.
+        base_url: see ``caller_for``.
+        api_key: see ``caller_for``.
+        prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this project's prompts
+            with temperature 0; "auto": official if the authors' files are available; or a file for verdicts with
+            {field}, {evidence} and {claim} (see ``read_prompt``).
+        sentences: the name and function of the sentence splitter; with the authors' prompts, the first sentence of a
+            claim is broken down.
+        atomic_model: the model that breaks claims down; default: ``model``. The authors used text-davinci-003, which
+            was withdrawn.
+        post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy model with named
+            entities), "none", or "auto" (official if the model is installed).
+        **limits: see ``caller_for``.
+
+    Raises:
+        InputError: an option that is unknown or out of range, or a prompt that cannot be used.
+        MissingExtra: the spaCy model for the official post-processing is not installed.
+        SourceError: "official", and the authors' files are not available.
+    """
+    caller = caller_for(model, base_url, api_key, **limits)
+    own_prompt = prompts.OWN_VERDICT
+    if prompt not in (prompts.OFFICIAL, prompts.QABENCH, prompts.AUTO):
+        if not Path(prompt).is_file():
+            raise InputError(f"the prompt is {prompt!r}; allowed: official, qabench, auto, or a file")
+        own_prompt, prompt = check_fields(read_prompt(Path(prompt)), own_prompt.fields()), prompts.QABENCH
+    files = (prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT)
+    options = (atomic_model or model, sentences)
+    if prompts.chosen_prompt(prompt, *files) == prompts.OFFICIAL:
+        verdict = Prompt(prompts.OFFICIAL, "".join(part.user for part in prompts.verdict_parts()))
+        return FactScorer(caller, True, verdict, *options, _entities(post_processing))
+    return FactScorer(caller, False, own_prompt, *options, None)
+
+
+def _entities(post_processing: str) -> tuple[str, Entities] | None:
+    if post_processing not in (prompts.OFFICIAL, prompts.AUTO, "none"):
+        raise InputError(f"unknown post-processing {post_processing!r}; allowed: official, auto, none")
+    if post_processing == "none":
+        return None
+    try:
+        return load_entities()
+    except MissingExtra:
+        if post_processing == prompts.OFFICIAL:
+            raise
+        return None
+
+
+def load_entities() -> tuple[str, Entities]:
+    """Return the name and version of a spaCy model, and the function that finds dates and numbers with it.
+
+    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors' en_core_web_sm.
+
+    Raises:
+        MissingExtra: spaCy or the model is not installed.
+    """
+    model = os.environ.get(MODEL_VARIABLE) or OFFICIAL_MODEL
+    lemmatizer = SpacyLemmatizer(model)  # checks that the model is there, and reads its version
+    try:
+        import spacy
+    except ImportError:
+        raise MissingExtra("the authors' post-processing needs spaCy: pip install 'qabench[spacy]'") from None
+    nlp: Any = spacy.load(model if find_spec_of(model) else lemmatizer.folder, exclude=UNUSED_PIPES)
+
+    @cache
+    def entities(text: str) -> list[str]:
+        return entities_of(text, lambda part: [(span.text, span.label_) for span in nlp(part).ents])
+
+    return lemmatizer.versions.partition("+")[0], entities
+
+
+def passages_for(source: Evidence) -> Find:
+    """Return the function that finds evidence in a corpus or on the web, in the authors' format; "" if there is none.
+
+    The atomic claim is the query, and passages are ranked by it. The authors search Google; see
+    ``qabench.benchmarks.expertqa.passages`` for the differences.
+    """
+
+    def find(claim: str) -> str:
+        return "\n\n".join(prompts.numbered([passage.text for passage in source.find(claim, claim, K).passages]))
+
+    return find
+
+
+def evidence_from(
+    corpus: str | None, search: str | None, ranker: str, encoder: str | None
+) -> tuple[str | None, Find | None]:
+    """Return the name, for labels, and the function that finds evidence; None without a corpus and a search engine.
+
+    Args:
+        corpus: see ``qabench.benchmarks.expertqa.passages.load_passages``.
+        search: a search engine; see ``qabench.benchmarks.expertqa.passages.load_web``.
+        ranker: "bm25", "dense", "api", or "auto" (bm25 for a corpus, dense for the web).
+        encoder: see ``encoder_of``.
+
+    Raises:
+        InputError: both are given, a ranker without either, or one that cannot be used.
+        MissingExtra: an extra is not installed; names it.
+    """
+    if corpus and search:
+        raise InputError("give a corpus or a search engine, not both")
+    if corpus:
+        passages = load_passages(corpus, ranker=BM25 if ranker == AUTO else ranker, encoder=encoder)
+        return f"{Path(corpus).name}:{passages.ranker}", passages_for(passages)
+    if search:
+        web = load_web(search, DENSE if ranker == AUTO else ranker, encoder)
+        fields = web.signature()
+        return f"{fields['web']}:{fields['page_ranker']}", passages_for(web)
+    if ranker != AUTO or encoder:
+        raise InputError("a ranker has no effect without --corpus or --search")
+    return None, None
+
+
+def find_all(claims: Iterable[str], find: Find, progress: Progress | None = None) -> dict[str, str | QabenchError]:
+    """Return the evidence of each distinct claim, or why it could not be found, from several searches at once."""
+    pool = DaemonPool(SEARCHES_AT_ONCE, "qabench-evidence")
+    futures = {claim: pool.submit(find, claim) for claim in dict.fromkeys(claims)}
+    evidence: dict[str, str | QabenchError] = {}
+    try:
+        for claim, future in futures.items():
+            try:
+                evidence[claim] = future.result()
+            except QabenchError as error:
+                evidence[claim] = error
+            if progress:
+                progress(len(evidence), len(futures))
+        return evidence
+    finally:
+        for future in futures.values():
+            future.cancel()  # after an interrupt, no further search starts
+        pool.close()
 
 
 @dataclass(frozen=True)
 class FactScoreRun:
-    """Rows with fact scores, and how they were computed.
+    """Rows with fact scores.
 
     Attributes:
         rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score. A fact score is None
             for claims without atomic claims, and for unscored claims.
         unscored: {"row", "answer", "claim", "reason"} for each claim that could not be scored: its position and the
             reason.
-        about: the scorer's signature.
-        models: the models that the server reports.
+        scored: the number of claims with a fact score.
     """
 
     rows: list[dict[str, Any]]
     unscored: list[dict[str, Any]]
     scored: int
-    about: Mapping[str, object]
-    usage: Usage
-    models: list[str]
 
 
 @dataclass
 class _Part:
     """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
 
-    position: tuple[int, int, int]
+    position: Mapping[str, int]
     claim: dict[str, Any]
     field: str
+    sentence: str = ""
     reason: str | None = None
 
 
 def score_facts(
     rows: Sequence[Mapping[str, Any]],
     scorer: FactScorer,
-    cache: ReplyCache | None = None,
     progress: Progress | None = None,
-    evidence: Find | None = None,
+    find: Find | None = None,
 ) -> FactScoreRun:
-    """Gives each claim of dataset rows its fact score, the share of its atomic claims that a model finds true.
+    """Give each claim of dataset rows its fact score, the share of its atomic claims that a model finds true.
 
     Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
     claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by what
-    ``evidence`` finds for it, else by all the evidence of its claim. The rows that come back can be scored by
+    ``find`` returns for it, else by all the evidence of its claim. The rows that come back can be scored by
     ``expertqa_factscore_agreement``. A claim is unscored if a call failed, was refused or returned an empty reply:
     fact_score None. An atomic claim without evidence is judged all the same, as upstream. Replies are cached, so that
     an interrupted run continues where it stopped.
@@ -74,32 +309,26 @@ def score_facts(
     Args:
         rows: rows with ``answers`` (a list, as in the dataset) and metadata.
         scorer: see ``fact_scorer``.
-        cache: the cache of replies; default: the user's.
         progress: called with the number done and the total, in each step: atomic claims, evidence, verdicts.
-        evidence: finds the evidence of an atomic claim in a corpus or on the web; see ``evidence_from``. It is called
-            from several threads. A claim whose evidence it cannot find, with a QabenchError, is unscored.
+        find: finds the evidence of an atomic claim; see ``evidence_from``. It is called from several threads. A claim
+            whose evidence it cannot find, with a QabenchError, is unscored.
 
     Raises:
         InputError: no rows, or a row in another format.
         MissingExtra: calls are needed and the openai package is not installed.
     """
-    scored = [deepcopy(dict(row)) for row in rows]
-    parts = _parts(scored)
-    client = scorer.caller.client(cache)
-    outcomes = _break_down(parts, scorer, client, progress)
-    outcomes += _judge(parts, scorer, client, progress, evidence)
-    return FactScoreRun(
-        scored,
-        [dict(zip(POSITION, part.position, strict=True)) | {"reason": part.reason} for part in parts if part.reason],
-        sum(part.claim["fact_score"] is not None for part in parts),
-        scorer.signature(),
-        client.usage(outcomes),
-        models_of(outcomes),
-    )
+    copies = [deepcopy(dict(row)) for row in rows]
+    parts = _parts(copies)
+    client = scorer.caller.client()
+    _break_down(parts, scorer, client, progress)
+    _find_evidence(parts, find, progress)
+    _judge(parts, scorer, client, progress)
+    unscored = [{**part.position, "reason": part.reason} for part in parts if part.reason]
+    return FactScoreRun(copies, unscored, sum(part.claim["fact_score"] is not None for part in parts))
 
 
-def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: ReplyCache | None = None) -> Plan:
-    """The calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
+def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer) -> Plan:
+    """Return the calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
 
     The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS`` is assumed.
     """
@@ -111,7 +340,7 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer, cache: Rep
             atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
         evidences = _evidences(part.claim, atomic or (), {})
         requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic or (), evidences, strict=True)]
-    return scorer.caller.client(cache).plan(requests)
+    return scorer.caller.client().plan(requests)
 
 
 def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
@@ -124,79 +353,83 @@ def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
             for j, answer in enumerate(row["answers"]):
                 for k, claim in enumerate(answer["claims"] or ()):
                     claim["claim_string"], claim["evidence"]
-                    parts.append(_Part((i, j, k), claim, field))
+                    parts.append(_Part({"row": i, "answer": j, "claim": k}, claim, field))
         except (KeyError, TypeError) as error:
             raise InputError(f"rows[{i}] is not a row of expertqa with answers: {error!r:.80}") from None
     return parts
 
 
-def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> list[Outcome]:
+def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> None:
+    """Set the atomic claims of the claims that have none."""
     new = [part for part in parts if part.claim.get("atomic_claims") is None]
-    sentences = {id(part): scorer.sentence(part.claim["claim_string"]) for part in new}
-    asked = [part for part in new if sentences[id(part)]]  # a claim of marks alone states nothing
-    requests = [scorer.break_down(sentences[id(part)]) for part in asked]
-    outcomes = _complete(client, requests, progress)
     for part in new:
         part.claim["atomic_claims"], part.claim["atomic_evidences"] = [], None
+        try:
+            part.sentence = scorer.sentence(part.claim["claim_string"])
+        except InputError as error:
+            _fail(part, str(error))
+    asked = [part for part in new if part.sentence]  # a claim that consists of marks states nothing
+    outcomes = _complete(client, [scorer.break_down(part.sentence) for part in asked], progress)
     for part, outcome in zip(asked, outcomes, strict=True):
         reply = answered(outcome)
         if reply.text is None or reply.cut_off:
-            part.reason = f"its atomic claims: {reply.reason or 'the reply was cut off'}"
-            part.claim["atomic_claims"] = None
+            _fail(part, reply.reason or "the reply was cut off")
+            continue
+        try:
+            part.claim["atomic_claims"] = scorer.atomic_claims(part.sentence, reply.text)
+        except InputError as error:
+            _fail(part, str(error))
         else:
-            part.claim["atomic_claims"] = scorer.atomic_claims(sentences[id(part)], reply.text)
             if not part.claim["atomic_claims"] and "NONE" not in reply.text:
                 part.reason = f"its atomic claims: none in the reply {reply.text!r:.80}"
-    return outcomes
 
 
-def _judge(
-    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None, evidence: Find | None
-) -> list[Outcome]:
-    _find_evidence(parts, evidence, progress)
-    requests: list[ChatRequest] = []
-    for part in parts:
-        part.claim["fact_score"] = None
-        if part.claim["atomic_claims"] and not part.reason:
-            shown = zip(part.claim["atomic_claims"], part.claim["atomic_evidences"], strict=True)
-            requests += [scorer.judge(text, evidence, part.field) for text, evidence in shown]
-    outcomes = _complete(client, requests, progress)
-    remaining = iter(outcomes)
-    for part in parts:
-        if not part.reason:
-            _score(part, [answered(next(remaining)) for _ in part.claim["atomic_claims"]])
-    return outcomes
+def _fail(part: _Part, reason: str) -> None:
+    part.reason = f"its atomic claims: {reason}"
+    part.claim["atomic_claims"] = None
 
 
-def _find_evidence(parts: list[_Part], evidence: Find | None, progress: Progress | None) -> None:
-    """Sets atomic_evidences, or the reason why there are none."""
+def _find_evidence(parts: list[_Part], find: Find | None, progress: Progress | None) -> None:
+    """Set atomic_evidences, or the reason why there are none."""
     parts = [part for part in parts if part.claim["atomic_claims"] and not part.reason]
-    without = [text for part in parts if not _has_evidence(part.claim) for text in part.claim["atomic_claims"]]
-    found = found_for(without, evidence, progress) if evidence else {}
+    lacking = [text for part in parts if not _has_evidence(part.claim) for text in part.claim["atomic_claims"]]
+    evidence = find_all(lacking, find, progress) if find else {}
     for part in parts:
-        failed = [one for text in part.claim["atomic_claims"] if isinstance(one := found.get(text), QabenchError)]
-        if failed and not _has_evidence(part.claim):
-            part.reason = f"its evidence: {failed[0]}"
+        texts = part.claim["atomic_claims"]
+        errors = [error for text in texts if isinstance(error := evidence.get(text), QabenchError)]
+        if errors and not _has_evidence(part.claim):
+            part.reason = f"its evidence: {errors[0]}"
         else:
-            part.claim["atomic_evidences"] = _evidences(part.claim, part.claim["atomic_claims"], found)
+            part.claim["atomic_evidences"] = _evidences(part.claim, texts, evidence)
 
 
 def _has_evidence(claim: Mapping[str, Any]) -> bool:
     return len(claim.get("atomic_evidences") or []) == len(claim["atomic_claims"])
 
 
-def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], found: Mapping[str, Any]) -> list[str]:
-    """Those that the claim has, else those that were found, else all the evidence of the claim for each."""
+def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[str]:
+    """Return those that the claim has, else those in ``evidence``, else all the evidence of the claim for each."""
     own = claim.get("atomic_evidences") or []
     if len(own) == len(atomic):
         return list(own)
-    return [found.get(text, "\n\n".join(claim["evidence"] or ())) for text in atomic]
+    return [evidence.get(text, "\n\n".join(claim["evidence"] or ())) for text in atomic]
 
 
-def _score(part: _Part, replies: list[Answered]) -> None:
-    verdicts = [reply_is_true(reply.text) for reply in replies if reply.text is not None]
-    part.reason = next((reply.reason for reply in replies if reply.text is None), None)
-    part.claim["fact_score"] = None if part.reason else fact_score(verdicts)
+def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> None:
+    """Set the fact scores."""
+    requests: list[ChatRequest] = []
+    for part in parts:
+        part.claim["fact_score"] = None
+        if part.claim["atomic_claims"] and not part.reason:
+            judged = zip(part.claim["atomic_claims"], part.claim["atomic_evidences"], strict=True)
+            requests += [scorer.judge(text, evidence, part.field) for text, evidence in judged]
+    outcomes = iter(_complete(client, requests, progress))
+    for part in parts:
+        if not part.reason:
+            replies: list[Answered] = [answered(next(outcomes)) for _ in part.claim["atomic_claims"]]
+            part.reason = next((reply.reason for reply in replies if reply.text is None), None)
+            if not part.reason:
+                part.claim["fact_score"] = fact_score([reply_is_true(reply.text or "") for reply in replies])
 
 
 def _complete(client: ChatClient, requests: list[ChatRequest], progress: Progress | None) -> list[Outcome]:

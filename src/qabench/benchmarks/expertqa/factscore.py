@@ -1,18 +1,27 @@
 """ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and agreement of scores with the experts.
 
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``factscore.py`` and
-``compute_factuality_f1.py`` below ``modeling/fact_score`` of its repository; Min et al., FActScore, EMNLP 2023.
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``factscore.py``,
+``compute_factuality_f1.py`` and ``break_down_to_atomic_claims.py`` below ``modeling/fact_score`` of its repository; Min
+et al., FActScore, EMNLP 2023.
 """
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim, by_system
-from qabench.benchmarks.expertqa.annotations import FACT_SCORE, Answer, Claim, read_answers
+from qabench.benchmarks.expertqa.agreement import (
+    FACT_SCORE,
+    Agreement,
+    AgreementScore,
+    Answer,
+    Claim,
+    JudgedClaim,
+    read_answers,
+)
+from qabench.errors import InputError
 
 FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agreement uses
 THRESHOLD = 0.5
@@ -63,21 +72,35 @@ VOID_PHRASES = (
     "I might be able to provide",
     "please let me know",
 )
+# Replies of an assistant rather than statements: the script asks about them and ignores what it gets.
+NO_FACTS = ("This sentence does not contain any facts", "Sure", "Please", "Here are")
+INITIALS = re.compile(r"[A-Z]\. ?[A-Z]\.")
+LONGEST = 20_000  # characters of a sentence with its atomic claims; the authors' rules take quadratic time
+
+# "He was born." says nothing if another claim says where.
+INCOMPLETE = (
+    *("born.", " appointed.", " characterized.", " described.", " known.", " member.", " advocate."),
+    *("served.", "elected."),
+)
+COMPLETE = "founding member."
+ENTITY_TYPES = {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"}
+MONTHS = {
+    *("january", "february", "march", "april", "may", "june", "july"),
+    *("august", "september", "october", "november", "december"),
+}
+NUMBER = re.compile(r"\b\d+\b")
+ARTICLE = re.compile(r"\b(a|an|the)\b")
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+Splitter = Callable[[str], Sequence[str]]
+Entities = Callable[[str], list[str]]
+"""Return the distinct dates and numbers of a text, in first-seen order."""
+Spans = Callable[[str], Iterable[tuple[str, str]]]
+"""Return the (text, label) of the named entities of a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactScoreAgreement:
-    """The claims of each row with the verdicts of the model and of the experts, in the order of the input."""
-
-    per_question: tuple[tuple[JudgedClaim, ...], ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """accuracy, micro_f1, and precision, recall, f1 and support of both classes; by_system: the same by system."""
-        return by_system(self.per_question, _scores)
-
-
-def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> FactScoreAgreement:
-    """Agreement of claims' fact scores with the experts: at least 0.5 against Definitely or Probably correct.
+def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> AgreementScore:
+    """Compare claims' fact scores with the experts: at least 0.5 against Definitely or Probably correct.
 
     Claims are left out, and counted by reason, in this order: claims of answers that abstain, claims without
     correctness, claims without a fact score (they have no atomic claims), and void claims (see ``is_void``). Undefined
@@ -92,18 +115,17 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
         InputError: see ``read_answers``.
     """
     rows = read_answers(references, predictions, FACT_SCORE, FIELDS)
-    return FactScoreAgreement(
-        tuple(tuple(_judged(answer, claim) for answer in row for claim in answer.claims) for row in rows)
-    )
+    judged = [[_judged(answer, claim) for answer in row for claim in answer.claims] for row in rows]
+    return AgreementScore(judged, _scores)
 
 
 def fact_score(verdicts: Sequence[bool]) -> float | None:
-    """The fact score of a claim: the share of its atomic claims that are true, in [0, 1]; None if it has none."""
+    """Return the fact score of a claim: the share of its atomic claims that are true; None if it has none."""
     return sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def reply_is_true(reply: str) -> bool:
-    """Whether a model's reply calls an atomic claim true, as the official script reads it.
+    """Tell whether a model's reply calls an atomic claim true, as the official script reads it.
 
     If the lowercased reply contains "true" or "false", that word decides; if it contains both, the one whose first
     occurrence comes later. Otherwise the reply is True unless, without punctuation, it contains one of the words not,
@@ -113,13 +135,98 @@ def reply_is_true(reply: str) -> bool:
     true, false = text.find("true"), text.find("false")
     if true != -1 or false != -1:
         return true > false  # find() returns -1 for a missing word
-    words = text.translate(str.maketrans("", "", string.punctuation)).split()
-    return DENIALS.isdisjoint(words)
+    return DENIALS.isdisjoint(text.translate(NO_PUNCTUATION).split())
 
 
 def is_void(claim: str) -> bool:
-    """Whether a claim says nothing about the question, such as a greeting: it contains one of ``VOID_PHRASES``."""
+    """Tell whether a claim says nothing about the question, such as a greeting: it contains a void phrase."""
     return any(phrase in claim for phrase in VOID_PHRASES)
+
+
+def first_sentence(claim: str, split: Splitter) -> str:
+    """Return the first sentence of a claim's first paragraph that is not blank, with wrong splits repaired.
+
+    The script breaks down all sentences, and keeps the atomic claims of the first one.
+
+    Args:
+        claim: the claim, without citation marks.
+        split: splits a paragraph into sentences; the authors used NLTK's ``sent_tokenize``.
+
+    Raises:
+        InputError: the claim is longer than ``LONGEST``.
+    """
+    _check_length(len(claim))
+    paragraph = next((part.strip() for part in claim.split("\n") if part.strip()), "")
+    sentences = _join_initials(list(split(paragraph)), INITIALS.findall(paragraph)) if paragraph else []
+    return next(iter(_merge_fragments(sentences)), "")
+
+
+def states_facts(sentence: str) -> bool:
+    """Tell whether the script keeps the atomic claims of a claim's first sentence."""
+    return bool(sentence) and not sentence.startswith(NO_FACTS)
+
+
+def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> list[str]:
+    """Return the distinct atomic claims of a sentence that the authors' script keeps, in order.
+
+    It leaves out claims that end in one of ``INCOMPLETE`` and are part of another one, and claims with a date or number
+    that the sentence does not have. A number that begins one of the sentence is completed. If the remaining claims do
+    not have all dates and numbers of the sentence, nothing is left out.
+
+    Args:
+        sentence: the sentence that was broken down.
+        claims: its atomic claims.
+        entities: returns dates and numbers; see ``entities_of``.
+
+    Raises:
+        InputError: the sentence with its claims is longer than ``LONGEST``.
+    """
+    _check_length(len(sentence) + sum(map(len, claims)))
+    expected = entities(sentence.strip())
+    covered: set[str] = set()
+    consistent: dict[str, None] = {}
+    for i, claim in enumerate(claims):
+        if _is_incomplete(claim) and any(claim[:-1] in other for j, other in enumerate(claims) if j != i):
+            continue
+        own = entities(claim)
+        covered.update(entity for entity in own if entity in expected)
+        corrected = _with_whole_entities(claim, [entity for entity in own if entity not in expected], expected, covered)
+        if corrected is not None:
+            consistent[corrected] = None
+    return list(consistent) if covered == set(expected) else list(claims)
+
+
+def entities_of(text: str, spans: Spans) -> list[str]:
+    """Return parts of named entities that are numbers or months, and numbers that are in none of these.
+
+    The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if one number is part
+    of another. Here, they have the order of the text.
+
+    Args:
+        text: a sentence or an atomic claim.
+        spans: returns named entities.
+
+    Raises:
+        InputError: the text is longer than ``LONGEST``.
+    """
+    _check_length(len(text))
+    entities: list[str] = []
+    for entity, label in spans(text):
+        if label in ENTITY_TYPES:
+            for part in [entity] if is_date(entity) else filter(is_date, entity.split()):
+                entities += [piece.strip() for piece in part.split("-")] if "-" in part else [part]
+    joined = "\n".join(entities)
+    for number in NUMBER.findall(text):
+        if number not in joined:
+            entities.append(number)
+            joined += f"\n{number}"
+    return list(dict.fromkeys(entities))
+
+
+def is_date(text: str) -> bool:
+    """Tell whether all words of a text are numbers or months, without punctuation, articles and case."""
+    words = ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
+    return bool(words) and all(word in MONTHS or _is_number(word) for word in words)
 
 
 def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
@@ -146,3 +253,62 @@ def _scores(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
         "correct": counts.of_class(),
         "not_correct": counts.inverse.of_class(),
     }
+
+
+def _check_length(characters: int) -> None:
+    if characters > LONGEST:
+        raise InputError(f"a sentence with its atomic claims has {characters:,} characters; allowed: {LONGEST:,}")
+
+
+def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
+    """Join sentences that were split between two initials, such as "J. R."; once for each pair of initials."""
+    for pair in initials:
+        if any(pair in sentence for sentence in sentences):
+            continue
+        first, second = (part.strip() for part in pair.split(".") if part.strip())
+        for i in range(len(sentences) - 1):
+            if sentences[i].endswith(f"{first}.") and sentences[i + 1].startswith(f"{second}."):
+                sentences[i : i + 2] = [f"{sentences[i]} {sentences[i + 1]}"]
+                break
+    return sentences
+
+
+def _merge_fragments(sentences: Sequence[str]) -> list[str]:
+    """Merge single words and fragments in lowercase into the previous sentence, a first word into the next."""
+    merged: list[str] = []
+    is_open = False  # the first sentence is a single word
+    for sentence in sentences:
+        is_word = len(sentence.split()) <= 1
+        starts_lowercase = sentence[:1].isalpha() and not sentence[:1].isupper()
+        if not merged:
+            merged.append(sentence)
+            is_open = is_word
+        elif is_word or starts_lowercase or is_open:
+            merged[-1] += f" {sentence}"
+            is_open = is_open and is_word
+        else:
+            merged.append(sentence)
+    return merged
+
+
+def _is_incomplete(claim: str) -> bool:
+    return claim.endswith(INCOMPLETE) and not claim.endswith(COMPLETE)
+
+
+def _with_whole_entities(claim: str, cut: Sequence[str], expected: Sequence[str], covered: set[str]) -> str | None:
+    """Complete the cut entities of a claim, and add them to ``covered``; None if one begins no expected entity."""
+    wholes = {entity: next((whole for whole in expected if whole.startswith(entity)), None) for entity in cut}
+    for entity, whole in wholes.items():
+        if whole is None:
+            return None
+        claim = claim.replace(entity, whole)
+        covered.add(whole)
+    return claim
+
+
+def _is_number(word: str) -> bool:
+    try:
+        int(word)
+    except ValueError:
+        return False
+    return True

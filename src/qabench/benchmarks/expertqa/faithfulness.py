@@ -1,125 +1,107 @@
-"""Faithfulness on ExpertQA: the claims of answers, each with the reference answer as its evidence, and the validation.
+"""Faithfulness of answers to reference answers: the share of an answer's claims that the reference answer entails.
 
-The score is in ``faithfulness_scores``; the model is the one of AutoAIS, see ``qabench.models.entailment``.
-
-It is validated on ExpertQA's own labels: experts judged the correctness of each claim of the annotated answers, and
-revised the answers. A claim that the revised answer entails should be correct. Most claims are still in the revised
-answer word for word, so the validation also shows the correlation of that alone: a model should exceed it.
+This project's own score. The authors of ExpertQA used QAFactEval for long-form answers: its package needs torch 1.6,
+which cannot be installed any more. See ``qabench.models.entailment`` for the labels of claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from qabench.benchmarks.expertqa.claims import split_claims, without_marks
-from qabench.benchmarks.expertqa.faithfulness_scores import Faithfulness, contains, correlation, faithfulness
-from qabench.benchmarks.expertqa.items import Item
-from qabench.benchmarks.expertqa.questions import Questions
-from qabench.data.predictions import Predictions
-from qabench.io.tables import Table
-from qabench.models.entailment import Entailment, Splitter, label_claims
-from qabench.stats import Interval
+import numpy as np
+
+from qabench.benchmarks.expertqa.factscore import CORRECT
+from qabench.errors import InputError
+from qabench.stats import Interval, bootstrap
+
+MINIMUM = 3  # claims; a correlation of fewer is not computed
+WORD = re.compile(r"\w+")
+Labels = Sequence[Sequence[str]]
+"""The labels of each answer's claims, "Y" or "N"."""
 
 
-def claims_of(answer: str | None, reference: str) -> list[dict[str, Any]]:
-    """{"claim", "evidence"} for each claim of an answer; the evidence is the reference answer. [] without an answer."""
-    split = split_claims(answer, []).claims if answer else []
-    return [_to_check(claim["claim_string"], reference) for claim in split]
+@dataclass(frozen=True, slots=True)
+class Faithfulness:
+    """The labels of answers' claims, and their scores with 95% intervals from whole answers drawn with replacement.
+
+    Attributes:
+        per_answer: (entailed claims, claims) of each answer, in the order of the input.
+    """
+
+    per_answer: tuple[tuple[int, int], ...]
+
+    @property
+    def claims(self) -> int:
+        """Return the number of claims of all answers."""
+        return sum(n for _, n in self.per_answer)
+
+    def shares(self) -> list[float]:
+        """Return the share of entailed claims of each answer, in [0, 1]; 0 for an answer without claims."""
+        return [entailed / n if n else 0.0 for entailed, n in self.per_answer]
+
+    def macro(self) -> Interval:
+        """Return the mean of the shares over answers."""
+        return bootstrap(np.array([[share, 1.0] for share in self.shares()]), _ratio)
+
+    def micro(self) -> Interval | None:
+        """Return the share of all claims that are entailed; None without claims."""
+        return bootstrap(np.array(self.per_answer, dtype=float), _ratio) if self.claims else None
 
 
-def labels_of(
-    answers: Sequence[str | None], references: Sequence[str], model: Entailment, split: Splitter | None = None
-) -> list[list[dict[str, Any]]]:
-    """{"claim", "label"} for each claim of each answer, in order.
+def faithfulness(labels: Labels) -> Faithfulness:
+    """Score answers whose claims are labeled Y if the reference answer entails them, else N.
 
     Args:
-        answers: None for an unanswered question, which has no claims.
-        references: one reference answer per answer.
-        model: the model from ``qabench.models.entailment.load_entailment``.
-        split: splits references of more than 512 tokens into sentences; see ``label_claims``.
-    """
-    claims = [claims_of(answer, reference) for answer, reference in zip(answers, references, strict=True)]
-    pairs = [(claim["claim"], claim["evidence"]) for own in claims for claim in own]
-    labels = iter(label_claims(pairs, model, split))
-    return [[{"claim": claim["claim"], "label": next(labels)} for claim in own] for own in claims]
-
-
-def claims_to_check(predictions: Predictions, questions: Questions) -> list[Item]:
-    """The claims of answers with the reference answer as their evidence; answers without reference are left out.
-
-    Args:
-        predictions: lines with "answer".
-        questions: with reference answers.
-    """
-    references = {question.id: question.reference for question in questions.rows if question.reference}
-    found = []
-    for row in predictions.rows:
-        if row.id in references:
-            answer = row.fields.get("answer")
-            claims = claims_of(answer if isinstance(answer, str) else None, references[row.id])
-            found.append({"id": row.id, "answer": answer, "claims": claims})
-    return found
-
-
-def annotated_to_check(questions: Questions) -> list[Item]:
-    """The annotated claims with the revised answer as their evidence, and with ``correctness``; see ``validation``."""
-    return [
-        {
-            "id": question.id,
-            "answer": question.answers[0]["answer_string"],
-            "claims": [
-                _to_check(claim["claim_string"], question.reference) | {"correctness": claim["correctness"]}
-                for claim in question.answers[0]["claims"] or ()
-            ],
-        }
-        for question in questions.rows
-        if question.answers and question.reference
-    ]
-
-
-def scored(items: Sequence[Item]) -> Faithfulness:
-    """The scores of labeled items.
+        labels: one list per answer; [] for an answer without claims, such as an unanswered question.
 
     Raises:
-        InputError: there are no items.
+        InputError: there are no answers.
     """
-    return faithfulness([[claim["label"] for claim in item["claims"]] for item in items])
+    if not labels:
+        raise InputError("nothing to score: no answers")
+    return Faithfulness(tuple((list(own).count("Y"), len(own)) for own in labels))
 
 
-def validation(items: Sequence[Item]) -> dict[str, Interval | None]:
-    """The correlation of labels with the experts' correctness, and that of containment; see ``correlation``.
+def correlation(labels: Labels, correctness: Sequence[Sequence[str | None]]) -> Interval | None:
+    """Correlate (Pearson, phi) the label Y with the experts' judgment that a claim is correct, over claims.
+
+    Correct is Definitely or Probably correct, as in the agreement of fact scores; claims without a judgment are left
+    out. The interval is from whole answers drawn with replacement. None if there are fewer than 3 judged claims, or all
+    of them have the same label or the same judgment.
 
     Args:
-        items: labeled, from ``annotated_to_check``.
+        labels: one list per answer.
+        correctness: the experts' ``correctness`` of the same claims.
     """
-    judged = [[claim["correctness"] for claim in item["claims"]] for item in items]
-    labels = [[claim["label"] for claim in item["claims"]] for item in items]
-    contained = [
-        ["Y" if any(contains(text, claim["claim"]) for text in claim["evidence"]) else "N" for claim in item["claims"]]
-        for item in items
-    ]
-    return {
-        "correlation of labels with the experts' correctness": correlation(labels, judged),
-        "the same, if Y means that the reference contains the claim": correlation(contained, judged),
-    }
+    rows, clusters = [], []
+    for answer, pairs in enumerate(zip(labels, correctness, strict=True)):
+        for label, judged in zip(*pairs, strict=True):
+            if judged is not None:
+                x, y = float(label == "Y"), float(judged in CORRECT)
+                rows.append([1.0, x, y, x * x, y * y, x * y])
+                clusters.append(answer)
+    if len(rows) < MINIMUM or not np.ptp(np.array(rows)[:, 1:3], axis=0).all():
+        return None
+    return bootstrap(np.array(rows), _pearson, clusters=clusters)
 
 
-def table(title: str, score: Faithfulness, correlations: Mapping[str, Interval | None], judged: int = 0) -> Table:
-    """The scores, and the correlations over the judged claims if there are any."""
-    answers = (score.macro(), len(score.per_answer), "answers")
-    named = {
-        "faithfulness (mean over answers)": answers,
-        "faithfulness (over all claims)": (score.micro(), score.claims, "claims"),
-        **{name: (value, judged, "claims") for name, value in correlations.items()},
-    }
-    rows: list[list[Any]] = [
-        [name, *(f"{value:.4f}" for value in (one.mean, one.low, one.high)), n, unit]
-        for name, (one, n, unit) in named.items()
-        if one is not None
-    ]
-    return Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows)
+def contains(reference: str, claim: str) -> bool:
+    """Tell whether a reference contains all words of a claim next to each other; case and punctuation are ignored."""
+    return f" {_words(claim)} " in f" {_words(reference)} "
 
 
-def _to_check(claim: str, reference: str | None) -> dict[str, Any]:
-    return {"claim": without_marks(claim), "evidence": [reference] if reference else []}
+def _words(text: str) -> str:
+    return " ".join(WORD.findall(text.lower()))
+
+
+def _ratio(part: Any, whole: Any) -> Any:
+    return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
+
+
+def _pearson(n: Any, x: Any, y: Any, xx: Any, yy: Any, xy: Any) -> Any:
+    """Return the correlation; 0 where one of the variables is constant, as in some resamples."""
+    square = (n * xx - x * x) * (n * yy - y * y)
+    return np.where(square > 0, (n * xy - x * y) / np.sqrt(np.maximum(square, 1e-12)), 0.0)

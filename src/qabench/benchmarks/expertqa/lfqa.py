@@ -46,7 +46,7 @@ class LfqaRouge:
     backend: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The official scores by type, mean, interval ([low, high] by type) and unanswered."""
+        """Return the official scores by type, mean, interval ([low, high] by type) and unanswered."""
         interval = {kind: [self.low[kind], self.high[kind]] for kind in LFQA_ROUGE_TYPES}
         return self.rouge | {"mean": self.mean, "interval": interval, "unanswered": self.unanswered}
 
@@ -54,7 +54,7 @@ class LfqaRouge:
 def lfqa_rouge(
     references: Sequence[str], predictions: Sequence[Any], *, backend: str = "auto", seed: int = 0
 ) -> LfqaRouge:
-    """ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
+    """Compute ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
     The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped means, drawn with
     NumPy's global random generator: without a seed, its scores change from run to run. The scores here equal those of
@@ -96,7 +96,7 @@ def lfqa_rouge(
 
 
 def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> float:
-    """The official score from the questions' F-measures of one type, as in ``LfqaRouge.rouge``.
+    """Return the official score from the questions' F-measures of one type, as in ``LfqaRouge.rouge``.
 
     Args:
         kind: one of ``LFQA_ROUGE_TYPES``. The types are resampled in this order from one stream of random numbers.
@@ -115,7 +115,7 @@ def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> flo
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seeds NumPy's global random generator and restores it afterward: the aggregators do not accept a generator."""
+    """Seed NumPy's global random generator and restore it afterward: the aggregators do not accept a generator."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
         raise InputError(f"seed is {seed!r}; allowed: an integer from 0 to {2**32 - 1}")
     state = np.random.get_state()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from qabench.benchmarks.expertqa import autoais, factscore
-from qabench.benchmarks.expertqa.annotations import scored_part
+from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.data.sources import available
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.evaluation.signature import digest
@@ -29,7 +29,7 @@ def _is_rouge(value: str) -> bool:
 
 
 def _is_pinned(value: str) -> bool:
-    """Whether a digest is of a file of the dataset."""
+    """Tell whether a digest is of a file of the dataset."""
     table = dataset_table("expertqa")
     files = {path for config in table.configs.values() for path in config.files}
     return value in {file_digest("expertqa", path) for path in files}
@@ -41,7 +41,7 @@ def _is_labeler(value: str) -> bool:
 
 
 def _are_official_fact_scores(value: str) -> bool:
-    """Whether verdicts and atomic claims are as the authors'; see ``FactScorer.label``."""
+    """Tell whether verdicts and atomic claims are as the authors'; see ``FactScorer.label``."""
     judge, _, rest = value.partition("/")
     prompt, _, atomic = rest.partition("/")
     if judge != FACT_JUDGE or not _is_official_prompt(prompt):
@@ -49,8 +49,8 @@ def _are_official_fact_scores(value: str) -> bool:
     if atomic == "given":
         return True
     model, atomic_prompt, sentences, entities = (*atomic.split(":"), "", "", "", "")[:4]
-    made = model == ATOMIC_MODEL and _is_official_prompt(atomic_prompt)
-    return made and sentences == "punkt" and re.fullmatch(r"en_core_web_sm-[\d.]+", entities) is not None
+    is_official = model == ATOMIC_MODEL and _is_official_prompt(atomic_prompt)
+    return is_official and sentences == "punkt" and re.fullmatch(r"en_core_web_sm-[\d.]+", entities) is not None
 
 
 def _is_official_prompt(value: str) -> bool:
@@ -58,7 +58,7 @@ def _is_official_prompt(value: str) -> bool:
 
 
 def _is_newspaper(value: str) -> bool:
-    """`newspaper3k`"""
+    """Tell whether pages are read with `newspaper3k`."""
     return value.startswith("newspaper3k")
 
 
@@ -69,7 +69,7 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
         config: an annotated config, or one for long-form QA, of which the test split is digested.
         fields: the fields of claims that the metric depends on.
     """
-    from qabench.benchmarks.expertqa.questions import load_questions
+    from qabench.benchmarks.expertqa.evaluate import load_questions
 
     splits = dataset_table("expertqa").config(config).splits
     (path,) = splits.get("test") or splits["train"]

@@ -1,23 +1,36 @@
-"""The passages for ExpertQA's answers: a corpus ranked by BM25 or an encoder, or the index of a search engine."""
+"""Passages for ExpertQA's answers: of a corpus, of a search engine's index, or of pages of the web.
+
+Pages are found and ranked as the authors' scripts do (``retrieve_and_read.py`` and ``post_hoc_cite.py`` below
+``modeling/response_collection`` of https://github.com/chaitanyamalaviya/ExpertQA). On purpose, a search API replaces
+their scraping of Google's result page, trafilatura replaces newspaper3k, and pages are fetched only where robots.txt
+allows it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from qabench.benchmarks.expertqa.rankers import BM25, encoder_of
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
 from qabench.retrieval.documents import SOURCES, SearchEngine
 from qabench.retrieval.engines import open_engine
+from qabench.retrieval.web.fetch import READ
+from qabench.retrieval.web.provider import load_provider
+from qabench.retrieval.web.web import Web, WebPage
 
+BM25, DENSE, API, AUTO = "bm25", "dense", "api", "auto"
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
+PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"
+SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +42,13 @@ class Passage:
     source: str = ""
 
     def cited_as(self, number: int) -> str:
-        """The passage in the format of attributions: "[2] https://...", an empty line, the text."""
+        """Return the passage in the format of attributions: "[2] https://...", an empty line, the text."""
         return f"[{number}] {self.source}\n\n{self.text}" if self.source else f"[{number}] {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The passages found for a query, best first, and for the web a record of each search; see ``web.record``."""
+class SearchResult:
+    """The passages for a query, best first, and for the web a record of each search; see ``web.record``."""
 
     passages: Sequence[Passage]
     searches: tuple[Mapping[str, Any], ...] = ()
@@ -44,11 +57,11 @@ class Found:
 class Evidence(Protocol):
     """Where passages come from: a corpus, or the web."""
 
-    def find(self, query: str, ranked_by: str, k: int) -> Found:
-        """The k best passages for a query; from the web, ranked by another text."""
+    def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
+        """Return the k best passages for a query; from the web, ranked by another text."""
 
     def signature(self) -> dict[str, object]:
-        """The fields of signatures that say where passages come from."""
+        """Return the fields of signatures that describe the source of passages."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +73,17 @@ class Passages:
     index: BM25Index | DenseIndex
     ranker: str = BM25
 
-    def search(self, query: str, k: int) -> list[Passage]:
-        """The k best passages, best first; none if BM25 ranks them and the corpus contains no word of the query."""
-        hits = self.index.search(query, k)
-        found = hits.positions if any(hits.scores) else []
-        return [_passage(self.rows[position], position) for position in found]
+    def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
+        """Return the k best passages, best first; none if BM25 ranks them and no passage has a word of the query.
 
-    def find(self, query: str, ranked_by: str, k: int) -> Found:
-        """The k best passages; ``ranked_by`` is for the web, as a corpus is searched with the query itself."""
-        return Found(self.search(query, k))
+        ``ranked_by`` is for the web, as a corpus is searched with the query itself.
+        """
+        hits = self.index.search(query, k)
+        positions = hits.positions if any(hits.scores) else []
+        return SearchResult([_passage(self.rows[position], position) for position in positions])
 
     def signature(self) -> dict[str, object]:
-        """The fields of signatures that say where passages come from."""
+        """Return the fields of signatures that describe the source of passages."""
         return {"corpus": self.name, "passages": len(self.index), "ranker": self.ranker}
 
 
@@ -81,14 +93,43 @@ class EnginePassages:
 
     engine: SearchEngine
 
-    def find(self, query: str, ranked_by: str, k: int) -> Found:
-        """The k best passages; ``ranked_by`` is for the web."""
-        found = self.engine.search(query, k).documents
-        return Found([Passage(document.id, document.text, document.source) for document in found])
+    def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
+        """Return the k best passages; ``ranked_by`` is for the web."""
+        documents = self.engine.search(query, k).documents
+        return SearchResult([Passage(document.id, document.text, document.source) for document in documents])
 
     def signature(self) -> dict[str, object]:
-        """The fields of signatures that say where passages come from."""
+        """Return the fields of signatures that describe the source of passages."""
         return {"corpus": self.engine.name, "passages": len(self.engine), "ranker": self.engine.ranker}
+
+
+@cache
+def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
+    """Return the encoder of a ranker; None for BM25.
+
+    Args:
+        ranker: "bm25", "dense" (an encoder of sentence-transformers on this machine), or "api" (an OpenAI-compatible
+            embeddings API).
+        encoder: the encoder's name or folder; by default BAAI/bge-small-en-v1.5, or text-embedding-ada-002 of the API.
+
+    Raises:
+        InputError: an unknown ranker, or an encoder for BM25.
+        MissingExtra, QabenchError: the encoder cannot be loaded, or the API's key is missing.
+    """
+    if ranker not in (BM25, DENSE, API):
+        raise InputError(f"unknown ranker {ranker!r}; allowed: -T ranker=bm25, -T ranker=dense, -T ranker=api")
+    if ranker == BM25:
+        if encoder:
+            raise InputError(f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense")
+        return None
+    if ranker == API:
+        from qabench.llm.embeddings import MODEL, ApiEncoder
+
+        return ApiEncoder(encoder or MODEL)
+    from qabench.models.encoder import MODEL as LOCAL_MODEL
+    from qabench.models.encoder import load_encoder
+
+    return load_encoder(encoder or LOCAL_MODEL)
 
 
 @cache
@@ -106,7 +147,7 @@ def load_passages(
     ranker: str = BM25,
     encoder: str | None = None,
 ) -> Passages:
-    """Loads a corpus with its index; cached by arguments.
+    """Load a corpus with its index; cached by arguments.
 
     Args:
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
@@ -137,7 +178,7 @@ def load_passages(
 
 
 def check_sizes(chunk_size: int, overlap: int) -> None:
-    """Raises InputError if windows of these sizes cannot be made."""
+    """Check that texts can be split so. Raises InputError if not."""
     if not 0 <= overlap < chunk_size:
         raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
 
@@ -149,8 +190,151 @@ def _indexed(name: str, rows: Any, encoder: Encoder | None) -> Passages:
     return Passages(name, rows, DenseIndex(texts, encoder, keep=True), encoder.name)
 
 
+@dataclass(frozen=True)
+class WebPassages:
+    """Passages of the pages that a search engine finds."""
+
+    web: Web
+    encoder: Encoder | None
+    chunk_size: int
+    overlap: int
+
+    def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
+        """Return the k best passages of the pages that a query finds, with the outcome of each page.
+
+        Args:
+            query: is sent to the search engine.
+            ranked_by: the passages are ranked by their similarity to it.
+            k: the number of passages.
+
+        Raises:
+            SearchFailed: the search engine failed.
+        """
+        results = self.web.search(query)
+        urls, skipped = official_urls(results)
+        pages = [*skipped, *map(_checked, self.web.read(urls))]
+        passages = [
+            Passage(f"{page.url}#{n}", text, page.url)
+            for page in pages
+            if page.outcome == READ
+            for n, text in enumerate(split_page(page.text, self.chunk_size, self.overlap))
+        ]
+        counts = {"results": len(results), "passages": len(passages)}
+        log = {"query": query, **counts, "pages": list(map(_shown, pages))}
+        return SearchResult([passages[i] for i in self._best(passages, ranked_by, k)], (log,))
+
+    def signature(self) -> dict[str, object]:
+        """Return the fields of signatures that describe the source of passages."""
+        return {
+            "web": self.web.provider.name,
+            "results": self.web.provider.pages.results,
+            "pages": self.web.extractor,
+            "chunks": f"{self.chunk_size}/{self.overlap}",
+            "page_ranker": self.encoder.name if self.encoder else "bm25",
+        }
+
+    def _best(self, passages: Sequence[Passage], ranked_by: str, k: int) -> list[int]:
+        """Return positions of the best passages, cached on disk so that a resumed run encodes nothing twice."""
+        texts = [passage.text for passage in passages]
+        if not texts:
+            return []
+        name = self.encoder.name if self.encoder else "bm25"
+        digest = hashlib.sha256(json.dumps([ranked_by, texts]).encode()).hexdigest()
+        key = f"{name} {k} {digest}"
+        if (ranking := self.web.cache.get("rankings", key)) is None:
+            index = DenseIndex(texts, self.encoder) if self.encoder else BM25Index(texts)
+            ranking = {"positions": index.search(ranked_by, k).positions}
+            self.web.cache.put("rankings", key, ranking)
+        positions: list[int] = ranking["positions"]
+        return positions
+
+
+@cache
+def load_web(
+    search: str, ranker: str, encoder: str | None, chunk_size: int = CHUNK_SIZE, overlap: int = OVERLAP
+) -> WebPassages:
+    """Return the web as a source of passages; cached by arguments.
+
+    Args:
+        search: a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``.
+        ranker, encoder: see ``encoder_of``.
+        chunk_size: pages are split into passages of at most this many characters.
+        overlap: the number of characters that adjacent passages share, at most.
+
+    Raises:
+        InputError: the configuration, ranker or sizes are invalid; names the option or variable.
+        MissingExtra: the extra ``web``, or that of the ranker, is not installed.
+    """
+    check_sizes(chunk_size, overlap)
+    provider = load_provider(search)
+    return WebPassages(Web(provider), encoder_of(ranker, encoder), chunk_size, overlap)
+
+
+def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
+    """Return the URLs to fetch, sorted and without anchors, and the results that the authors skip.
+
+    They skip PDF files and Google's own pages, except for what Google Scholar links to.
+    """
+    urls: set[str] = set()
+    skipped: dict[str, WebPage] = {}
+    for result in results:
+        url = result
+        if url.startswith(f"{SCHOLAR}http"):
+            url = url.removeprefix(SCHOLAR).partition("&")[0]
+        elif "google.com/" in url:
+            skipped[url] = WebPage(url, GOOGLE)
+            continue
+        if url.endswith(".pdf"):
+            skipped[url] = WebPage(url, PDF)
+        else:
+            urls.add(url.partition("#")[0])
+    return sorted(urls), list(skipped.values())
+
+
+def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
+    """Split a text at spaces into passages of at most ``size`` characters, exactly as the authors' splitter.
+
+    Words are joined until the next one would exceed the size. A passage begins with the last words of the previous one,
+    at most ``overlap`` characters of them. Longer words, and newlines, are never split.
+
+    Source: ``CharacterTextSplitter(separator=" ")`` of langchain.
+    """
+    passages: list[str] = []
+    words: deque[str] = deque()
+    length = 0
+    for word in filter(None, text.split(" ")):
+        if words and length + 1 + len(word) > size:
+            passages.append(" ".join(words))
+            while length > overlap or (words and length + 1 + len(word) > size):
+                length -= len(words.popleft()) + bool(words)
+        length += len(word) + bool(words)
+        words.append(word)
+    passages.append(" ".join(words))
+    return [passage for passage in map(str.strip, passages) if passage]
+
+
+def record(searches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the record of a question's searches for logs: the number of pages by outcome, and every page."""
+    counts = Counter(page["outcome"] for search in searches for page in search["pages"])
+    return {"outcomes": dict(counts.most_common()), "searches": list(searches)}
+
+
+def _checked(page: WebPage) -> WebPage:
+    """Return the page, without its text if a server refused it in words; the authors look for the same words."""
+    if "Access" in page.text and "Denied" in page.text:
+        return replace(page, outcome=DENIED, text="")
+    return page
+
+
+def _shown(page: WebPage) -> dict[str, Any]:
+    shown: dict[str, Any] = {"url": page.url, "outcome": page.outcome}
+    if page.detail:
+        shown["detail"] = page.detail
+    return shown | ({"characters": len(page.text)} if page.text else {})
+
+
 def windows(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
-    """Windows of ``size`` characters; each begins with the last ``overlap`` characters of the previous one."""
+    """Return windows of ``size`` characters; each begins with the last ``overlap`` characters of the previous one."""
     return [text[start : start + size] for start in range(0, max(1, len(text) - overlap), size - overlap)]
 
 
@@ -178,20 +362,20 @@ def _read(path: Path) -> Any:
 
 def _cut(batch: Mapping[str, Sequence[Any]], positions: list[int], size: int, overlap: int) -> dict[str, list[str]]:
     names = list(batch)
-    made: dict[str, list[str]] = {"id": [], "text": [], "url": []}
+    columns: dict[str, list[str]] = {"id": [], "text": [], "url": []}
     for position, *values in zip(positions, *batch.values(), strict=True):
         passage = _passage(dict(zip(names, values, strict=True)), position)
         parts = windows(passage.text, size, overlap)
-        made["id"] += [f"{passage.id}#{n}" if len(parts) > 1 else passage.id for n in range(len(parts))]
-        made["text"] += parts
-        made["url"] += [passage.source] * len(parts)
-    return made
+        columns["id"] += [f"{passage.id}#{n}" if len(parts) > 1 else passage.id for n in range(len(parts))]
+        columns["text"] += parts
+        columns["url"] += [passage.source] * len(parts)
+    return columns
 
 
 def _passage(row: Mapping[str, Any], position: int) -> Passage:
-    given = row.get("id")
+    id_ = position if row.get("id") is None else row["id"]
     source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
-    return Passage(str(position) if given is None else str(given), row["text"], source)
+    return Passage(str(id_), row["text"], source)
 
 
 def _name(path: Path, rows: Any) -> str:

@@ -1,24 +1,52 @@
-"""ExpertQA as an Inspect AI task: answers with citations, their claims and attribution."""
+"""ExpertQA as an Inspect AI task: answers with citations, their claims, labels of the claims, and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
+import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import ChatMessageAssistant, GenerateConfig, ModelOutput, get_model
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import collect
 
-from qabench.benchmarks.expertqa.answers import K, Options, answer_with_citations, answering
-from qabench.benchmarks.expertqa.official_prompts import AUTO, OFFICIAL
-from qabench.benchmarks.expertqa.passages import OVERLAP
-from qabench.benchmarks.expertqa.questions import Question, load_questions
-from qabench.benchmarks.expertqa.scorer import expertqa_scorer
-from qabench.models.entailment import MODEL
-from qabench.tasks.common import chosen, sample, task_metadata
+from qabench.benchmarks.expertqa import BENCHMARK
+from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
+from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter, without_marks
+from qabench.benchmarks.expertqa.evaluate import (
+    AUTOAIS,
+    ROUGE,
+    Question,
+    load_questions,
+    rouge_signature,
+    unjudged_columns,
+    unjudged_signature,
+)
+from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
+from qabench.benchmarks.expertqa.passages import OVERLAP, Passage, SearchResult, record
+from qabench.benchmarks.expertqa.prompts import AUTO, ENTAILS, OFFICIAL, verdict
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, Record
+from qabench.evaluation.scores import scores_of
+from qabench.models.entailment import MODEL, clean, label_claims
+from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
+from qabench.tasks.replies import answered, ask_model, asked_with, chat, count_replies
 
 ANSWER_TOKENS = 1000
 OFFICIAL_ANSWER_TOKENS = 2048
+STORE = "expertqa"
+NOT_KNOWN = "I don't know."  # the authors' answer without any page
+ATTRIBUTORS = ("none", "model", "nli")
+GRADER = "grader"
+
+Labels = tuple[list[str | None], str]
+"""The label of each claim, "Y", "N" or None, and the name of the labeler, for signatures."""
+
+_nli_lock = Lock()  # samples are scored concurrently, and share one model
 
 
 @task
@@ -70,8 +98,9 @@ def expertqa(
         chunk_size: the maximum number of characters of a passage; by default 1,000 for web pages, and for a corpus
             unless the protocol is official.
         overlap: the number of characters that adjacent passages share.
-        attributor: who labels the claims: "none", "model" or "nli"; see ``qabench.benchmarks.expertqa.labels``.
-        nli_model: the model of the attributor "nli".
+        attributor: who labels the claims: "none", "model" (the model with the role "grader", by default the one that
+            answered, with this project's prompt; unofficial), or "nli" (an entailment model; needs a lot of memory).
+        nli_model: the model of the attributor "nli": a name on the Hub, or a folder.
         fields: only questions of these fields.
         ids: only these questions.
 
@@ -82,17 +111,17 @@ def expertqa(
     questions = load_questions(config, split)
     with_fields = all(question.field for question in questions.rows)
     options = Options(retriever, corpus, index, search, ranker, encoder, k, chunk_size, overlap)
-    how = answering(method, prompt, protocol, options, fields=with_fields)
+    how = answering(method, prompt, protocol, options, with_fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
     available = len({question.id for question in questions.rows})
-    about = {"config": questions.config, "split": questions.split, "data": questions.digest}
+    signed = {"config": questions.config, "split": questions.split, "data": questions.digest} | how.signature()
     limits: dict[str, Any] = {"temperature": 0, "max_tokens": ANSWER_TOKENS}
     if how.protocol == OFFICIAL:
         limits = {"max_tokens": OFFICIAL_ANSWER_TOKENS}
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/expertqa/{questions.config}"),
         solver=answer_with_citations(how),
-        scorer=expertqa_scorer(attributor, nli_model, about | how.signature()),
+        scorer=expertqa_scorer(attributor, nli_model, signed),
         config=GenerateConfig(**limits),
         metadata=task_metadata("expertqa", questions.config, method, questions.digest, available),
         fail_on_error=False,
@@ -102,5 +131,154 @@ def expertqa(
 
 def _sample(question: Question) -> Sample:
     reference = question.reference
-    about = {"expected": reference, "field": question.field}
-    return sample(question.id, question.text, question.text, reference or "", question.groups, **about)
+    metadata = {"expected": reference, "field": question.field}
+    return sample(question.id, question.text, question.text, reference or "", question.groups, **metadata)
+
+
+@solver
+def answer_with_citations(how: Answering) -> Solver:
+    """Answer a question, and split the answer into claims with the evidence that is cited or found for them."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        question, field = state.metadata["question"], state.metadata.get("field")
+        read = await in_daemon_thread(how.to_read, question, field)
+        _note_searches(state, read)
+        if how.reads and how.from_web and not read.passages:
+            _answer_not_known(state, question)
+        else:
+            state.messages = chat(how.messages(question, field, read.passages))
+            state.output = await ask_model(get_model(), state.messages, state)
+            state.messages += [choice.message for choice in state.output.choices[:1]]
+        reply = answer_of(state)
+        if reply is not None:
+            claimed, result = await in_daemon_thread(how.claimed, reply, read)
+            _note_searches(state, result)
+            state.store.set(STORE, _stored(claimed, result.passages))
+        return state
+
+    return solve
+
+
+def _answer_not_known(state: TaskState, question: str) -> None:
+    """Answer without asking the model, as the authors' script does without any page."""
+    state.messages = [*chat([("user", question)]), ChatMessageAssistant(content=NOT_KNOWN)]
+    state.output = ModelOutput.from_content(str(state.model), NOT_KNOWN)
+    outcomes = state.metadata["web"]["outcomes"]
+    pages = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no search results"
+    state.metadata["unasked"] = True
+    note_problem(state, f"no page could be read ({pages}): the answer is {NOT_KNOWN!r}, and the model was not asked")
+
+
+def _note_searches(state: TaskState, result: SearchResult) -> None:
+    """Record the result of every search and page in the sample's metadata, which are logged even if it fails."""
+    if result.searches:
+        state.metadata["web"] = record(result.searches)
+
+
+def _stored(claimed: ClaimedAnswer, passages: Sequence[Passage]) -> dict[str, Any]:
+    shown = [
+        {"id": passage.id, "text": passage.text} | ({"source": passage.source} if passage.source else {})
+        for passage in passages
+    ]
+    return {
+        "answer": claimed.answer,
+        "claims": claimed.claims,
+        "attribution": claimed.attribution,
+        "passages": shown,
+    }
+
+
+@metric(scores="unreduced")
+def expertqa_metrics() -> Metric:
+    """Return the benchmark's metrics over all answers and epochs, equal to those of ``qabench score``."""
+
+    def value(scores: list[SampleScore]) -> Value:
+        records = []
+        for number, each in enumerate(scores):
+            columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
+            records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
+        return {name: score.interval.mean for name, score in scores_of(BENCHMARK.metrics, records).items()}
+
+    return value
+
+
+@scorer(name="expertqa", metrics=[expertqa_metrics()])
+def expertqa_scorer(
+    attributor: str = "none", nli_model: str = MODEL, signed: Mapping[str, Any] | None = None
+) -> Scorer:
+    """Score an answer: claims with evidence, AutoAIS if its claims are labeled, ROUGE if there is a reference answer.
+
+    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question.
+
+    Args:
+        attributor: the labeler of claims; see ``expertqa``.
+        nli_model: the model of the attributor "nli".
+        signed: the fields of signatures for the data and for how answers are written. The task fills it.
+    """
+    if attributor not in ATTRIBUTORS:
+        raise InputError(f"unknown attributor {attributor!r}; allowed: {', '.join(ATTRIBUTORS)}")
+
+    async def score(state: TaskState, target: Target) -> Score:
+        stored = state.store.get(STORE) or {"answer": None, "claims": [], "passages": []}
+        claims, answer = stored["claims"], stored["answer"]
+        # The options of the call that answered, so before claims are labeled.
+        fields = {**(signed or {}), "sentences": sentence_splitter()[0], "model": str(state.model)} | asked_with()
+        labels, labeler = await _labels(attributor, nli_model, claims)
+        count_replies(state)
+        unread = sum(label is None for label in labels) if attributor != "none" else 0
+        if unread:
+            note_problem(state, f"{unread} of {len(labels)} claims have no label: {labeler} said neither yes nor no")
+        columns: dict[str, Any] = {}
+        if answer is not None:
+            columns = dict(unjudged_columns(answer, claims, labels if any(labels) else None, "exclude"))
+        signatures = {AUTOAIS: unjudged_signature(fields, "exclude", labeler)}
+        if (reference := state.metadata.get("expected")) is not None:
+            rouge = await anyio.to_thread.run_sync(lfqa_rouge, [reference], [answer])
+            columns |= rouge.per_question[0]
+            signatures[ROUGE] = rouge_signature(fields, rouge.backend)
+        detail = _detail(state, stored, labels)
+        unasked = bool(state.metadata.get("unasked"))
+        metadata = {"detail": detail, "unasked": unasked, "signatures": signatures}
+        return Score(value=columns, answer=answer, metadata=metadata)
+
+    return score
+
+
+def _detail(state: TaskState, stored: Mapping[str, Any], labels: Sequence[str | None]) -> dict[str, Any]:
+    """Return what a report and an export show of an answer; of one from the web also every page, with its outcome."""
+    claims = [
+        {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": label}
+        for claim, label in zip(stored["claims"], labels, strict=True)
+    ]
+    detail: dict[str, Any] = {"claims": claims, "passages": stored["passages"]}
+    if stored.get("attribution"):
+        detail["attribution"] = stored["attribution"]
+    if web := state.metadata.get("web"):
+        detail["pages"] = [page for search in web["searches"] for page in search["pages"]]
+    return detail
+
+
+async def _labels(attributor: str, nli_model: str, claims: Sequence[Mapping[str, Any]]) -> Labels:
+    """Label claims; a claim without evidence is N. See ``expertqa`` for the arguments."""
+    if attributor == "none":
+        return [None] * len(claims), "none"
+    if attributor == "nli":
+        return await anyio.to_thread.run_sync(_labels_by_nli, nli_model, claims)
+    grader = get_model(role=GRADER)
+
+    async def label(claim: Mapping[str, Any]) -> str | None:
+        if not claim["evidence"]:
+            return "N"
+        fields = {"evidence": " ".join(map(clean, claim["evidence"])), "claim": without_marks(claim["claim_string"])}
+        output = await ask_model(grader, chat(ENTAILS.messages(**fields)), temperature=0)
+        return verdict(answered(output).text or "")
+
+    return await collect(*map(label, claims)), f"{grader}:{ENTAILS.label}"
+
+
+def _labels_by_nli(name: str, claims: Sequence[Mapping[str, Any]]) -> Labels:
+    with _nli_lock:
+        from qabench.models.entailment import shared_entailment
+
+        model = shared_entailment(name)
+        return list(label_claims([(claim["claim_string"], claim["evidence"]) for claim in claims], model)), model.name

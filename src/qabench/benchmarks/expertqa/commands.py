@@ -1,0 +1,544 @@
+"""``qabench expertqa``: claims of answers, AutoAIS labels, fact scores and faithfulness."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.cli.options import AsJson, ConfigName, PriceIn, PriceOut, prices
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.expertqa.claims import Item
+    from qabench.benchmarks.expertqa.evaluate import Questions
+    from qabench.data.predictions import Predictions
+    from qabench.evaluation import Evaluation, Metric
+    from qabench.io.tables import Table
+    from qabench.llm.client import Plan
+    from qabench.stats import Interval
+
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
+REASONS = 5  # claims without a score whose reasons are printed
+
+Claims = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'),
+]
+Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")]
+Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FOLDER",
+        help="The NLI model; default: QABENCH_NLI_MODEL, or else google/t5_xxl_true_nli_mixture.",
+    ),
+]
+Revision = Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."),
+]
+Device = Annotated[
+    str | None, typer.Option(help="As torch names it; several: cuda:0,cuda:1 or all. Default: a GPU if there is one.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4.")
+]
+Sentences = Annotated[str, typer.Option(help="How long texts are split: punkt (NLTK's, as the authors) or spacy.")]
+ServerUrl = Annotated[str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")]
+MaxCalls = Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")]
+
+
+def claims(
+    answers: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help='Lines {"id", "answer", "attribution"}; - for standard input. Default: the annotated answers.',
+        ),
+    ] = None,
+    output: Out = Path("claims.jsonl"),
+    config: ConfigName = None,
+    split: Split = None,
+    by: Annotated[
+        str, typer.Option(help="sentences (as the authors' data), or model (their other script).")
+    ] = "sentences",
+    bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
+    model: Annotated[str | None, typer.Option(help="The model that splits sentences, with --by model.")] = None,
+    base_url: ServerUrl = None,
+    dry_run: DryRun = False,
+    max_calls: MaxCalls = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    concurrency: Concurrency = 20,
+) -> None:
+    """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
+
+    The output is input for the commands attribute, facts and faithfulness, and for qabench score expertqa. Without
+    FILE, the annotated answers of --config are split, and compared with their released claims.
+    """
+    from qabench.benchmarks.expertqa.claims import (
+        ClaimSplitter,
+        read_answers,
+        sentence_splitter,
+        split_answers,
+        write_items,
+    )
+    from qabench.cli.output import print_table, progress_bar, say, warn
+    from qabench.data.predictions import read_predictions
+    from qabench.errors import InputError
+    from qabench.llm.client import caller_for
+    from qabench.llm.endpoint import key_for_typed
+
+    if by not in ("sentences", "model"):
+        raise InputError(f"unknown way to split: {by!r}; allowed: sentences, model")
+    if by == "model" and not model:
+        raise InputError("--by model needs --model NAME")
+    questions = None if answers else _questions(config, split, needed=True)
+    predictions = read_predictions(answers, ("answer",)) if answers else _annotated_answers(questions)
+    for bad in predictions.bad_lines:
+        warn(f"line {bad.line} is skipped: {bad.reason}")
+    cited_answers = read_answers(predictions, bing=bing)
+    if by == "model":
+        limits = {"prices": prices(price_in, price_out), "max_calls": max_calls, "concurrency": concurrency}
+        splitter = ClaimSplitter(caller_for(model or "", base_url, key_for_typed(base_url), **limits), cited_answers)
+        if dry_run:
+            return _print_plan(splitter.plan(), as_json=False)
+        with progress_bar("Calls") as progress:
+            items, problems = splitter.split(progress)
+        for problem in problems:
+            warn(problem)
+        if not items:
+            raise typer.Exit(1)
+    else:
+        items = list(split_answers(cited_answers))
+    write_items(output, items)
+    name = sentence_splitter()[0]
+    n = sum(len(item["claims"]) for item in items)
+    with_evidence = sum(bool(claim["evidence"]) for item in items for claim in item["claims"])
+    say(f"{n} claims of {len(items)} answers, {with_evidence} with evidence; sentences by {name}; written to {output}")
+    if name == "qabench":
+        warn("spaCy is not installed, so sentences differ from the authors': pip install 'qabench[spacy]'")
+    if questions is not None:
+        print_table(_comparison(questions, items))
+
+
+def attribute(
+    file: Claims = None,
+    output: Out = Path("labeled.jsonl"),
+    config: ConfigName = None,
+    split: Split = None,
+    model: Model = None,
+    revision: Revision = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+    official_quirks: Annotated[
+        bool, typer.Option(help="Shorten long evidence exactly as the authors' script does.")
+    ] = True,
+    sentences: Sentences = "punkt",
+) -> None:
+    """Label claims with an NLI model: Y if their evidence entails them, else N; then print AutoAIS.
+
+    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With --config and the annotated
+    claims of that config, the agreement with the experts is printed for both classes.
+    """
+    from qabench.benchmarks.expertqa.claims import read_items, splitter_of
+
+    split_with = splitter_of(sentences)
+    questions = _questions(config, split, needed=file is None)
+    items = read_items(file, questions)
+    loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
+    suffix = ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
+    labeled, _ = _labeled(items, output, loading, suffix, split=split_with, official_quirks=official_quirks)
+    _print_scores(labeled, output, questions, "autoais")
+
+
+def facts(
+    model: Annotated[str, typer.Option(help="The model that splits claims into atomic claims and judges them.")],
+    file: Claims = None,
+    output: Out = Path("facts.jsonl"),
+    config: ConfigName = None,
+    split: Split = None,
+    base_url: ServerUrl = None,
+    prompt: Annotated[str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")] = "auto",
+    atomic_model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model that breaks claims down; default: --model.")
+    ] = None,
+    sentences: Sentences = "punkt",
+    post_processing: Annotated[
+        str, typer.Option(help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none.")
+    ] = "auto",
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|FOLDER", help="Evidence of atomic claims: the best passages of this corpus."),
+    ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Evidence of atomic claims: the best passages of the web pages that a search engine finds for them: "
+            "searxng, google, or a TOML file (as the authors, with google).",
+        ),
+    ] = None,
+    ranker: Annotated[
+        str, typer.Option(help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web).")
+    ] = "auto",
+    encoder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The encoder of the rankers dense and api.")
+    ] = None,
+    dry_run: DryRun = False,
+    max_calls: MaxCalls = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    concurrency: Concurrency = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
+
+    Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
+    annotated claims of that config, the agreement with the experts is printed.
+    """
+    from qabench.benchmarks.expertqa.claims import as_row, read_items, splitter_of, write_items
+    from qabench.benchmarks.expertqa.facts import evidence_from, fact_scorer, plan_facts, score_facts
+    from qabench.cli.output import progress_bar, say, say_on_stderr
+    from qabench.llm.endpoint import key_for_typed
+
+    questions = _questions(config, split, needed=file is None)
+    items = read_items(file, questions)
+    scorer = fact_scorer(
+        model,
+        base_url,
+        key_for_typed(base_url),
+        prompt=prompt,
+        sentences=(sentences, splitter_of(sentences)),
+        atomic_model=atomic_model,
+        post_processing=post_processing,
+        prices=prices(price_in, price_out),
+        max_calls=max_calls,
+        concurrency=concurrency,
+    )
+    fields = {question.id: question.field for question in questions.rows} if questions else {}
+    rows = [as_row(item, fields.get(item["id"]) or item.get("field") or "general knowledge") for item in items]
+    if dry_run:
+        return _print_plan(plan_facts(rows, scorer), as_json)
+    source, find = evidence_from(corpus, search, ranker, encoder)
+    try:
+        with progress_bar("Atomic claims, evidence, verdicts") as progress:
+            run = score_facts(rows, scorer, progress, find)
+    except KeyboardInterrupt:
+        say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
+        raise typer.Exit(INTERRUPTED) from None
+    given = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
+    scores_by = scorer.label(given) + (f"/{source}" if source else "")
+    scored = [_with_facts(item, row, scores_by) for item, row in zip(items, run.rows, strict=True)]
+    write_items(output, scored)
+    say(f"{run.scored} claims have a fact score, {len(run.unscored)} could not be scored; see {output}")
+    for problem in run.unscored[:REASONS]:
+        name = items[problem["row"]]["id"]
+        say(f"no score for claim {problem['claim'] + 1} of {name}: {problem['reason']}", "yellow")
+    if not run.scored:
+        raise typer.Exit(1)
+    _print_scores(scored, output, questions, "fact_score")
+
+
+def faithfulness(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help='Lines {"id", "answer"}. Default: validate on the annotated claims.'),
+    ] = None,
+    output: Out = Path("faithfulness.jsonl"),
+    config: ConfigName = None,
+    split: Split = None,
+    model: Model = None,
+    revision: Revision = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+    sentences: Sentences = "punkt",
+) -> None:
+    """Label claims of answers by the reference answers: Y if the reference answer entails the claim, else N.
+
+    This score is this project's own; the authors used QAFactEval, which cannot be installed. Without FILE, it is
+    validated: the annotated claims of --config are labeled by the experts' revised answers, and the labels' correlation
+    with the experts' correctness judgments is printed. Most claims are in the revised answer word for word, so the
+    correlation of that alone is printed, too: a model should exceed it.
+    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it.
+    """
+    from qabench.benchmarks.expertqa.claims import annotated_to_check, claims_to_check, splitter_of
+    from qabench.cli.output import print_table, say
+    from qabench.data.predictions import read_predictions
+    from qabench.errors import InputError
+
+    split_with = splitter_of(sentences)
+    questions = _questions(config, split, needed=True)
+    if questions is None or (file is None and not questions.annotated):
+        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
+    answers = None if file is None else read_predictions(file, ("answer",))
+    items = annotated_to_check(questions) if answers is None else claims_to_check(answers, questions)
+    if not items:
+        raise InputError(f"no answer has a reference answer in {questions.config} {questions.split}")
+    loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
+    labeled, labels_by = _labeled(items, output, loading, ":spacy" * (sentences == "spacy"), split=split_with)
+    correlations = _correlations(labeled) if answers is None else {}
+    title = f"expertqa_faithfulness, {questions.config} {questions.split}"
+    print_table(_faithfulness_table(title, labeled, correlations))
+    if answers is not None and (absent := len(questions.rows) - len(items)):
+        total = len(questions.rows)
+        say(f"{absent} of {total} questions have no answer in {file}, or no reference: not scored", "yellow")
+    for name, value in correlations.items():
+        if value is None:
+            say(f"{name}: not defined, all claims have the same label, or the same judgment", "yellow")
+    say(f"not official: this score is this project's own, not QAFactEval; labels by {labels_by}", "yellow")
+
+
+def _questions(config: str | None, split: str | None, *, needed: bool) -> Questions | None:
+    from qabench.benchmarks.expertqa.evaluate import load_questions
+
+    return load_questions(config, split) if config or needed else None
+
+
+def _print_plan(plan: Plan, as_json: bool) -> None:
+    from qabench.cli.output import print_json, print_table
+    from qabench.io.tables import Table
+
+    values = plan.as_dict()
+    if as_json:
+        return print_json(values)
+    note = values.pop("estimate")
+    print_table(Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note]))
+
+
+def _annotated_answers(questions: Questions | None) -> Predictions:
+    """Return the annotated answers of a config as a file of predictions would have them."""
+    from qabench.data.predictions import Prediction, Predictions
+    from qabench.errors import InputError
+
+    if questions is None or not questions.annotated:
+        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
+    fields = {"answer": "answer_string", "attribution": "attribution", "system": "system"}
+    rows = [
+        Prediction(number, question.id, {name: answer[key] for name, key in fields.items()})
+        for number, question in enumerate(questions.rows, start=1)
+        for answer in question.answers[:1]
+    ]
+    return Predictions(f"{questions.config}-{questions.split}", tuple(rows))
+
+
+def _comparison(questions: Questions, items: Sequence[Item]) -> Table:
+    """Compare claims with the released ones, by system.
+
+    "same citations" is the share of the claims in both whose evidence begins with the same sources: the passages of
+    systems that retrieve are not in the released attributions.
+    """
+    from qabench.io.tables import Table
+
+    columns = ("answers", "same claims", "released claims", "claims", "in both")
+    claims_by_id = {item["id"]: item["claims"] for item in items}
+    counts: dict[str, Counter[str]] = {}
+    for question in questions.rows:
+        for answer in question.answers[:1]:
+            if question.id in claims_by_id:
+                count = _common_claims(answer["claims"] or (), claims_by_id[question.id])
+                for name in (answer["system"], "all"):
+                    counts.setdefault(name, Counter()).update(count)
+    rows: list[list[Any]] = []
+    for name, count in sorted(counts.items(), key=lambda entry: (entry[0] == "all", entry[0])):
+        released, both = count["released claims"], count["in both"]
+        shares = [f"{both / released:.4f}" if released else "", f"{count['cited'] / both:.4f}" if both else ""]
+        rows.append([name, *(count[column] for column in columns), *shares])
+    title = f"Released claims, {questions.config} {questions.split}"
+    return Table(title, ["system", *columns, "share found", "same citations"], rows)
+
+
+def _common_claims(released: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Count the claims of one answer that are equal up to white space."""
+    released_texts = [" ".join(claim["claim_string"].split()) for claim in released]
+    texts = [" ".join(claim["claim"].split()) for claim in ours]
+    evidence = dict(zip(texts, (claim["evidence"] for claim in ours), strict=True))
+    cited = sum(
+        text in evidence and _addresses(claim["evidence"]) == _addresses(evidence[text])
+        for text, claim in zip(released_texts, released, strict=True)
+    )
+    return Counter(
+        {
+            "answers": 1,
+            "same claims": int(released_texts == texts),
+            "released claims": len(released_texts),
+            "claims": len(texts),
+            "in both": (Counter(released_texts) & Counter(texts)).total(),
+            "cited": cited,
+        }
+    )
+
+
+def _addresses(evidence: Sequence[str] | None) -> list[str]:
+    return [piece.partition("\n\n")[0] for piece in evidence or ()]
+
+
+def _with_facts(item: Item, row: Mapping[str, Any], scores_by: str) -> Item:
+    """Return the item with the fact scores of its claims."""
+    names = ("fact_score", "atomic_claims", "atomic_evidences")
+    pairs = zip(item["claims"], row["answers"][0]["claims"], strict=True)
+    scored = [{**claim, **{name: judged.get(name) for name in names}} for claim, judged in pairs]
+    return {**item, "fact_scores_by": scores_by, "claims": scored}
+
+
+def _labeled(
+    items: Sequence[Item], output: Path, loading: Mapping[str, Any], suffix: str, **options: Any
+) -> tuple[list[Item], str]:
+    """Label items with an NLI model; Ctrl-C keeps the labels so far, and says so.
+
+    Args:
+        items: answers with claims and their evidence.
+        output: the file of the labels.
+        loading: the arguments of ``load_entailment``.
+        suffix: added to the model's name, for options that change labels.
+        **options: of ``label_claims``.
+
+    Returns:
+        The items with labels, and the name of the labeler.
+    """
+    from qabench.cli.output import progress_bar, say_on_stderr
+    from qabench.models.entailment import label_claims, load_entailment
+
+    entailment = load_entailment(**loading)
+    labels_by = entailment.name + suffix
+    say_on_stderr(f"labels by {labels_by}, {entailment.device}")
+    label = partial(label_claims, model=entailment, **options)
+    try:
+        with progress_bar("Labeling answers") as progress:
+            return _label_items(items, label, labels_by, output, progress), labels_by
+    except KeyboardInterrupt:
+        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _label_items(
+    items: Sequence[Item],
+    label: Callable[[Sequence[tuple[str, Sequence[str]]]], list[str]],
+    labels_by: str,
+    output: Path,
+    progress: Any,
+) -> list[Item]:
+    """Return the items with labels, in order; each chunk is appended to the output when it is done."""
+    from qabench.benchmarks.expertqa.claims import write_items
+
+    labeled = _labeled_before(output, labels_by)
+    rest = [item for item in items if item["id"] not in labeled]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_items(output, list(labeled.values()))  # drops an incomplete last line
+    for start in range(0, len(rest), ITEMS_AT_ONCE):
+        chunk = rest[start : start + ITEMS_AT_ONCE]
+        pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
+        labels = iter(label(pairs))
+        with output.open("a", encoding="utf-8") as file:
+            for item in chunk:
+                labeled_claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
+                labeled[item["id"]] = {**item, "claims": labeled_claims, "labels_by": labels_by}
+                file.write(json.dumps(labeled[item["id"]], ensure_ascii=False) + "\n")
+        if progress:
+            progress(len(items) - len(rest) + start + len(chunk), len(items))
+    return [labeled[item["id"]] for item in items]
+
+
+def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
+    """Return the items of an earlier run by the same model, by id."""
+    from qabench.data.predictions import read_predictions
+    from qabench.errors import InputError
+
+    if not output.exists() or output.stat().st_size == 0:
+        return {}
+    rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
+    if other := {row.get("labels_by") for row in rows} - {labels_by}:
+        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: use another --output")
+    return {row["id"]: row for row in rows}
+
+
+def _print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
+    """Print the scores of the families with this prefix; without a config, only the path of the claims."""
+    from qabench.benchmarks import evaluate_predictions
+    from qabench.cli.output import print_table, say
+
+    n_claims = sum(len(item["claims"]) for item in items)
+    if questions is None:
+        say(f"{n_claims} claims of {len(items)} answers; written to {output}")
+        say("For scores, use --config, or run: qabench score expertqa FILE --config NAME")
+        return
+    evaluation = evaluate_predictions("expertqa", questions.config, items, split=questions.split)
+    scores = {name: score for name, score in evaluation.scores().items() if score.metric.family.startswith(families)}
+    title = f"ExpertQA {questions.config} {questions.split}, {n_claims} claims"
+    rows = {name: (score.interval, score.n, score.metric.unit) for name, score in scores.items()}
+    print_table(_interval_table(title, rows))
+    if by_system := _by_system(evaluation, [score.metric for score in scores.values() if score.metric.main]):
+        print_table(by_system)
+    for sentence in evaluation.problems:
+        say(sentence, "yellow")
+    for sentence in dict.fromkeys(each for score in scores.values() for each in evaluation.deviations(score)):
+        say(f"not official: {sentence}", "yellow")
+    for name, line in evaluation.signatures.items():
+        if name.startswith(families):
+            say(line, "dim")
+
+
+def _interval_table(title: str, scores: Mapping[str, tuple[Interval, int, str]]) -> Table:
+    """Return a table of name -> (score, number, unit of the number)."""
+    from qabench.io.tables import Table
+
+    rows: list[list[Any]] = [
+        [name, *(f"{value:.4f}" for value in (interval.mean, interval.low, interval.high)), n, unit]
+        for name, (interval, n, unit) in scores.items()
+    ]
+    return Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows)
+
+
+def _by_system(evaluation: Evaluation, metrics: Sequence[Metric]) -> Table | None:
+    """Return the main scores of each system whose answers were annotated; None if there are no systems."""
+    from qabench.io.tables import Table
+
+    groups = evaluation.scores_by_group("system")
+    sizes = {system: len(records) for system, records in evaluation.by_group("system").items()}
+    names = [metric.name for metric in metrics]
+    rows: list[list[Any]] = [
+        [system, sizes[system], *(f"{scores[name].interval.mean:.4f}" if name in scores else "" for name in names)]
+        for system, scores in sorted(groups.items())
+    ]
+    return Table("By system", ["system", "answers", *names], rows) if rows and names else None
+
+
+def _correlations(items: Sequence[Item]) -> dict[str, Interval | None]:
+    """Return the correlation of labels with the experts' correctness, and that of containment."""
+    from qabench.benchmarks.expertqa.faithfulness import contains, correlation
+
+    judgments = [[claim["correctness"] for claim in item["claims"]] for item in items]
+    labels = [[claim["label"] for claim in item["claims"]] for item in items]
+    contained = [
+        ["Y" if any(contains(text, claim["claim"]) for text in claim["evidence"]) else "N" for claim in item["claims"]]
+        for item in items
+    ]
+    return {
+        "correlation of labels with the experts' correctness": correlation(labels, judgments),
+        "the same, if Y means that the reference contains the claim": correlation(contained, judgments),
+    }
+
+
+def _faithfulness_table(title: str, items: Sequence[Item], correlations: Mapping[str, Interval | None]) -> Table:
+    from qabench.benchmarks.expertqa.faithfulness import faithfulness as faithfulness_of
+
+    score = faithfulness_of([[claim["label"] for claim in item["claims"]] for item in items])
+    n_judged = sum(claim.get("correctness") is not None for item in items for claim in item["claims"])
+    scores = {
+        "faithfulness (mean over answers)": (score.macro(), len(score.per_answer), "answers"),
+        "faithfulness (over all claims)": (score.micro(), score.claims, "claims"),
+        **{name: (interval, n_judged, "claims") for name, interval in correlations.items()},
+    }
+    defined = {name: (interval, n, unit) for name, (interval, n, unit) in scores.items() if interval is not None}
+    return _interval_table(title, defined)

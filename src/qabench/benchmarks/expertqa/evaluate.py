@@ -1,0 +1,544 @@
+"""Questions of ExpertQA, scores of predictions, and the published numbers that can be computed.
+
+A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both. A claim is
+``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``; label and fact_score are optional.
+Claims are either the annotated claims of the config, in their order, or those of another system's answer. The former
+are scored as in the authors' scripts, with agreement between labels and experts. For the latter, there are no experts'
+labels, so all claims with evidence count.
+
+Columns of ``Record.scores``, from which the metrics are computed:
+- claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
+- claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the label Y.
+- autoais_macro: claims_supported / claims_counted; absent if no claim counts.
+- the same three with the suffix _without_abstentions: absent for an answer that abstains.
+- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
+- fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
+- rouge1, rouge2, rougeL, rougeLsum: F-measures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.base import Benchmark
+from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim, abstains, is_fraction, is_texts
+from qabench.benchmarks.expertqa.autoais import (
+    AnswerAutoAIS,
+    autoais,
+    autoais_agreement,
+    score_answer,
+    unjudged_answer,
+)
+from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
+from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
+from qabench.benchmarks.expertqa.prompts import MARK
+from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
+from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
+from qabench.data.rows import Row, read_json_lines
+from qabench.errors import InputError, SourceUnavailable
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
+from qabench.evaluation.signature import signature
+from qabench.io.tables import Table
+from qabench.loading_scripts import Config, dataset_table, file_digest, open_path
+from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+from qabench.loading_scripts.expertqa.stats import tables
+
+ROUGE, AUTOAIS, FACT_SCORE = "rouge", "autoais", "fact_score"
+AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agreement"
+Columns = dict[str, float]
+Claims = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question.
+
+    Attributes:
+        id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
+        text: the question.
+        field: the expert's field; in the lfqa configs, the field of the same question in the config questions. None if
+            unknown.
+        reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
+            citation marks and on one line; None without either.
+        groups: its field, types and, for an annotated answer, the system that gave the answer.
+        answers: the annotated answers of the row; () if there are none.
+    """
+
+    id: str
+    text: str
+    field: str | None
+    reference: str | None
+    groups: Mapping[str, Sequence[str]]
+    answers: Sequence[Mapping[str, Any]]
+
+    @property
+    def annotated_claims(self) -> list[dict[str, Any]]:
+        """Return the claims of the annotated answers."""
+        return [claim for answer in self.answers for claim in answer["claims"] or ()]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of one split of a config, in order, and the digest of the file they come from."""
+
+    config: str
+    split: str
+    digest: str
+    rows: tuple[Question, ...]
+
+    @cached_property
+    def annotated(self) -> bool:
+        """Tell whether experts have judged the claims of the answers."""
+        return any(claim["support"] is not None for row in self.rows for claim in row.annotated_claims)
+
+
+def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:
+    """Return the questions of a config, or of a custom file.
+
+    Args:
+        config: a config of the dataset; None means its default.
+        split: a split of the config; None means "test" if it has one, else its first split.
+        file: JSONL in the format of one of the authors' files, used instead of the config's questions.
+
+    Raises:
+        InputError: an unknown config or split, or a file that cannot be read.
+        SourceError: the data is not available.
+        DataError: a row has another format.
+    """
+    if file is not None:
+        return _custom(config or "custom", file)
+    table = dataset_table("expertqa").config(config)
+    name, path = _file(table, split)
+    rows = tuple(_questions(open_path("expertqa", path), table.name))
+    return Questions(table.name, name, file_digest("expertqa", path), rows)
+
+
+def question_id(question: str) -> str:
+    """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
+    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _custom(config: str, file: Path) -> Questions:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the questions {file}: {error.strerror or error}") from None
+    rows = tuple(_questions(file, None))
+    if not rows:
+        raise InputError(f"the file {file} has no questions")
+    return Questions(config, "custom", hashlib.sha256(data).hexdigest()[:12], rows)
+
+
+def _file(table: Config, split: str | None) -> tuple[str, str]:
+    name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
+    if name not in table.splits:
+        raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
+    (path,) = table.splits[name]
+    return name, path
+
+
+def _questions(path: Path, config: str | None) -> Iterator[Question]:
+    for row in read_json_lines(path):
+        parsed = _parsed(row, config)
+        metadata = parsed.get("metadata")
+        answers = parsed.get("answers", ())
+        groups = {"field": [metadata["field"]], "question type": metadata["question_type"]} if metadata else {}
+        if answers:
+            groups["system"] = [answer["system"] for answer in answers]
+        yield Question(
+            id=str(parsed["example_id"]) if "example_id" in parsed else question_id(parsed["question"]),
+            text=parsed["question"],
+            field=metadata["field"] if metadata else _fields().get(parsed["question"]),
+            reference=_reference(parsed),
+            groups=groups,
+            answers=answers,
+        )
+
+
+@cache
+def _fields() -> dict[str, str]:
+    """Return question -> field in the config questions; empty if its file is not available."""
+    ((path,),) = dataset_table("expertqa").config("questions").splits.values()
+    try:
+        rows = map(parse_question, read_json_lines(open_path("expertqa", path)))
+        return {row["question"]: row["metadata"]["field"] for row in rows}
+    except SourceUnavailable:
+        return {}
+
+
+def _parsed(row: Row, config: str | None) -> dict[str, Any]:
+    if config is None:  # a custom file
+        if "example_id" in row.fields:
+            return parse_lfqa(row)
+        return parse_collected(row) if row.fields.get("answers") else parse_question(row)
+    if config.startswith("lfqa_"):
+        return parse_lfqa(row)
+    if config == "questions":
+        return parse_question(row)
+    return parse_collected(row) if config.startswith("answers_") else parse_annotated(row)
+
+
+def _reference(row: Mapping[str, Any]) -> str | None:
+    if "answer" in row:
+        return str(row["answer"])
+    revised = (answer["revised_answer_string"] for answer in row.get("answers", ()))
+    return next((MARK.sub("", text).replace("\n", " ") for text in revised if text), None)
+
+
+def unjudged_columns(text: str, claims: Claims, labels: Sequence[str | None] | None, on_unlabeled: str) -> Columns:
+    """Score the claims of one answer that experts have not judged: all claims with evidence count.
+
+    Args:
+        text: the answer.
+        claims: its claims, with ``evidence``.
+        labels: the label of each claim, "Y", "N" or None; None if the claims are not labeled.
+        on_unlabeled: see ``autoais``.
+    """
+    columns = _claim_columns(text, claims)
+    if labels is None:
+        return columns
+    return columns | _autoais_columns(score_answer(unjudged_answer(text, claims, labels), on_unlabeled))
+
+
+def rouge_signature(fields: Mapping[str, Any], backend: str) -> str:
+    """Return the signature of ROUGE against reference answers; ``backend`` is the package and its version."""
+    options = {"rouge": backend, "stemmer": "none", "bootstrap": BOOTSTRAP_SAMPLES, "seed": 0}
+    return signature("expertqa_lfqa", **fields, **options)
+
+
+def unjudged_signature(fields: Mapping[str, Any], unlabeled: str, labels: str) -> str:
+    """Return the signature of AutoAIS of answers that experts have not judged; ``labels`` is the labeler."""
+    return signature("expertqa_autoais", **fields, unlabeled=unlabeled, counted="all with evidence", labels=labels)
+
+
+def _claim_columns(text: str, claims: Claims) -> Columns:
+    with_evidence = sum(bool(claim["evidence"]) for claim in claims)
+    return {"claims": len(claims), "claims_with_evidence": with_evidence, "abstains": int(abstains(text))}
+
+
+def _autoais_columns(answer: AnswerAutoAIS) -> Columns:
+    columns: Columns = {"claims_counted": len(answer.values), "claims_supported": sum(answer.values)}
+    if answer.mean is not None:
+        columns["autoais_macro"] = answer.mean
+    if answer.abstains:
+        return columns
+    return columns | {f"{name}_without_abstentions": value for name, value in columns.items()}
+
+
+def _agreement_columns(family: str, claims: Sequence[JudgedClaim]) -> Columns:
+    return {f"{family}.{name}": count for name, count in asdict(Agreement.of(claims)).items()}
+
+
+@dataclass
+class ScoredQuestion:
+    """A question, its prediction as far as it could be read, and the columns computed so far."""
+
+    question: Question
+    prediction: Prediction | None
+    answer: str | None = None
+    claims: list[dict[str, Any]] | None = None
+    annotated: bool = False
+    problem: str | None = None
+    scores: Columns = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Return the text that decides whether an answer abstains: the answer, or its claims without an answer."""
+        return self.answer or " ".join(claim["claim_string"] or "" for claim in self.claims or ())
+
+    def verdicts(self, name: str) -> list[Any]:
+        """Return a field of each claim: None for the annotated claims of a question without a prediction."""
+        if self.claims is None:
+            return [None] * len(self.question.annotated_claims)
+        return [claim[name] for claim in self.claims]
+
+
+def evaluate(
+    benchmark: Benchmark,
+    config: str | None,
+    predictions: Predictions,
+    *,
+    families: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: object = None,
+    split: str | None = None,
+    unlabeled: str = "N",
+) -> Evaluation:
+    """Score predictions for the questions of a config.
+
+    Args:
+        benchmark: the instance for the evaluation.
+        config: a config of the dataset; None means its default.
+        predictions: see the module; a field of another type is reported, and the prediction counts as missing.
+        families: some of the benchmark's families; None means all that the predictions and the config allow.
+        questions: a custom file of questions; see ``load_questions``.
+        progress: unused; scoring takes seconds.
+        split: the split of a config with several splits; None means "test".
+        unlabeled: how a claim that counts but has no label is treated: "N", as in the authors' script, or "exclude".
+
+    Returns:
+        One record per question of the split.
+
+    Raises:
+        InputError: no prediction fits, or a family that these predictions have no scores for.
+        SourceError: the data is not available.
+    """
+    loaded = load_questions(config, split, questions)
+    joined = join([row.id for row in loaded.rows], predictions)
+    items = [_read(question, row) for question, row in zip(loaded.rows, joined.rows, strict=True)]
+    _match_annotated(items)
+    signatures = _score(items, loaded, unlabeled, families or benchmark.default_families)
+    if absent := [name for name in families or () if name not in signatures]:
+        raise InputError(f"{', '.join(absent)} cannot be computed: {_hint(absent[0], loaded)}")
+    if not signatures:
+        raise InputError(f"nothing to score in {predictions.path}: {_hint(ROUGE, loaded)}")
+    return benchmark.evaluation(
+        predictions,
+        loaded.config,
+        list(map(_record, items)),
+        signatures,
+        problems=_problems(joined, items, unlabeled),
+        arguments={"split": loaded.split},
+    )
+
+
+def _read(question: Question, prediction: Prediction | None) -> ScoredQuestion:
+    item = ScoredQuestion(question, prediction)
+    if prediction is None:
+        item.problem = NO_PREDICTION
+        return item
+    fields = prediction.fields
+    item.problem = _problem(fields)
+    if item.problem is None:
+        item.answer = fields.get("answer")
+        names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
+        if fields.get("claims") is not None:
+            item.claims = [{name: claim.get(key) for name, key in names.items()} for claim in fields["claims"]]
+    return item
+
+
+def _problem(fields: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the fields of a prediction, or None."""
+    answer, claims = fields.get("answer"), fields.get("claims")
+    if answer is not None and not isinstance(answer, str):
+        return f"the answer is a {type(answer).__name__}; allowed: a string or null"
+    if claims is not None and not isinstance(claims, list):
+        return f"claims is a {type(claims).__name__}; allowed: a list of objects"
+    problems = ((number, _problem_of_claim(claim)) for number, claim in enumerate(claims or (), start=1))
+    return next((f"claim {number}: {problem}" for number, problem in problems if problem), None)
+
+
+def _problem_of_claim(claim: Any) -> str | None:
+    if not isinstance(claim, Mapping):
+        return f"a JSON {type(claim).__name__}; allowed: an object with claim, evidence, label"
+    text, evidence, score = claim.get("claim"), claim.get("evidence"), claim.get("fact_score")
+    if text is not None and not isinstance(text, str):
+        return f"its claim is {text!r:.40}; allowed: a string"
+    if evidence is not None and not is_texts(evidence):
+        return f"its evidence is {evidence!r:.40}; allowed: a list of strings"
+    if claim.get("label") not in ("Y", "N", None):
+        return f'its label is {claim["label"]!r:.40}; allowed: "Y", "N" or null'
+    if score is not None and not is_fraction(score):
+        return f"its fact_score is {score!r:.40}; allowed: a number from 0 to 1, or null"
+    return None
+
+
+def _match_annotated(items: Sequence[ScoredQuestion]) -> None:
+    """Check that either all predictions have the annotated claims, or none.
+
+    If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the annotated claims.
+    """
+    with_claims = [item for item in items if item.claims is not None]
+    if not any(item.claims and _fits(item.claims, item.question) for item in with_claims):
+        return
+    for item in with_claims:
+        judged = item.question.annotated_claims
+        item.annotated = _fits(item.claims, item.question) if item.claims else not judged
+        if not item.annotated:
+            item.claims = None
+            item.problem = "its claims are not the annotated claims of the question's answer"
+
+
+def _fits(claims: Claims, question: Question) -> bool:
+    judged = question.annotated_claims
+    if len(judged) != len(claims) or not any(claim["support"] is not None for claim in judged):
+        return False
+    texts = [claim["claim_string"] for claim in claims]
+    pairs = zip(texts, judged, strict=True)
+    return all(text is None or text.strip() == claim["claim_string"].strip() for text, claim in pairs)
+
+
+def _score(
+    items: Sequence[ScoredQuestion], questions: Questions, unlabeled: str, families: Sequence[str]
+) -> dict[str, str]:
+    """Write the columns into the items; return the signatures of the families that were computed."""
+    fields = {"config": questions.config, "split": questions.split, "data": questions.digest}
+    signatures: dict[str, str] = {}
+    if ROUGE in families and any(item.answer is not None for item in items):
+        signatures |= _rouge(items, fields)
+    if any(item.annotated for item in items):
+        signatures |= _of_annotated(items, fields, unlabeled, families)
+    elif AUTOAIS in families and any(item.claims for item in items):
+        with_claims = [item for item in items if item.claims is not None]
+        labeled = any(any(item.verdicts("label")) for item in with_claims)
+        for item in with_claims:
+            labels = item.verdicts("label") if labeled else None
+            item.scores |= unjudged_columns(item.text, item.claims or (), labels, unlabeled)
+        signatures[AUTOAIS] = unjudged_signature(fields, unlabeled, _authors_of(items, "labels_by"))
+    if FACT_SCORE in families:
+        for item in items:
+            scores = [claim["fact_score"] for claim in item.claims or () if claim["fact_score"] is not None]
+            if scores:
+                item.scores |= {"fact_score_sum": sum(scores), "claims_with_fact_score": len(scores)}
+        if any("fact_score_sum" in item.scores for item in items):
+            scorer = _authors_of(items, "fact_scores_by")
+            signatures[FACT_SCORE] = signature("expertqa_fact_score", **fields, fact_scores=scorer)
+    return signatures
+
+
+def _rouge(items: Sequence[ScoredQuestion], fields: Mapping[str, str]) -> dict[str, str]:
+    pairs = [(item, item.question.reference) for item in items if item.question.reference is not None]
+    if not pairs:
+        return {}
+    result = lfqa_rouge([reference for _, reference in pairs], [item.answer for item, _ in pairs])
+    for (item, _), scores in zip(pairs, result.per_question, strict=True):
+        item.scores |= scores
+    return {ROUGE: rouge_signature(fields, result.backend)}
+
+
+def _of_annotated(
+    items: Sequence[ScoredQuestion], fields: Mapping[str, str], unlabeled: str, families: Sequence[str]
+) -> dict[str, str]:
+    """Score labels of the annotated claims, as in the authors' scripts."""
+    items_with_answers = [item for item in items if item.question.answers]
+    rows = [{"answers": item.question.answers} for item in items_with_answers]
+    labels, facts = ([item.verdicts(name) for item in items_with_answers] for name in ("label", "fact_score"))
+    labeler = _authors_of(items, "labels_by")
+    signatures: dict[str, str] = {}
+    if AUTOAIS in families and any(map(any, labels)):
+        scores = autoais(rows, labels, on_unlabeled=unlabeled).per_question
+        for item, (answer,) in zip(items_with_answers, scores, strict=True):
+            text = item.question.answers[0]["answer_string"]
+            item.scores |= _claim_columns(text, item.question.annotated_claims) | _autoais_columns(answer)
+        options = {"unlabeled": unlabeled, "counted": "annotated", "labels": labeler}
+        signatures[AUTOAIS] = signature("expertqa_autoais", **fields, **options)
+    if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
+        judged = autoais_agreement(rows, labels, on_unlabeled=unlabeled).per_question
+        for item, claims in zip(items_with_answers, judged, strict=True):
+            item.scores |= _agreement_columns(AUTOAIS_AGREEMENT, claims)
+        line = signature("expertqa_autoais_agreement", **fields, unlabeled=unlabeled, labels=labeler)
+        signatures[AUTOAIS_AGREEMENT] = line
+    if FACT_SCORE_AGREEMENT in families and any(score is not None for row in facts for score in row):
+        for item, claims in zip(items_with_answers, factscore_agreement(rows, facts).per_question, strict=True):
+            item.scores |= _agreement_columns(FACT_SCORE_AGREEMENT, claims)
+        scorer = _authors_of(items, "fact_scores_by")
+        line = signature("expertqa_factscore_agreement", **fields, threshold=THRESHOLD, fact_scores=scorer)
+        signatures[FACT_SCORE_AGREEMENT] = line
+    return signatures
+
+
+def _authors_of(items: Sequence[ScoredQuestion], name: str) -> str:
+    """Return the models that made the labels according to a field of the lines; "unstated" without this field."""
+    models = [item.prediction.fields.get(name) for item in items if item.prediction is not None]
+    return ",".join(dict.fromkeys(str(model) for model in models if model)) or "unstated"
+
+
+def _record(item: ScoredQuestion) -> Record:
+    answer = item.answer
+    if answer is None and item.annotated and item.question.answers:
+        answer = item.question.answers[0]["answer_string"]
+    elif answer is None and item.claims is not None:
+        answer = item.text
+    claims = [
+        {"text": claim["claim_string"] or "", "evidence": claim["evidence"] or [], "label": claim["label"]}
+        for claim in item.claims or ()
+    ]
+    problem = item.problem
+    if problem is None and answer is None:
+        problem = "the prediction has neither an answer nor claims"
+    return Record(
+        id=item.question.id,
+        epoch=1,
+        question=item.question.text,
+        reference=item.question.reference or "",
+        messages=(),
+        answer=answer,
+        status=MISSING if answer is None else ANSWERED if answer.strip() else EMPTY,
+        problem=problem,
+        scores=item.scores,
+        groups=item.question.groups,
+        detail={"claims": claims, "passages": []},
+    )
+
+
+def _problems(joined: Joined, items: Sequence[ScoredQuestion], unlabeled: str) -> list[str]:
+    sentences = joined.problems()
+    if wrong := [(item.prediction, item.problem) for item in items if item.prediction and item.problem]:
+        named = some(f"{row.id} (line {row.line}): {problem}" for row, problem in wrong)
+        sentences.append(f"predictions that cannot be scored: {len(wrong)} ({named})")
+    lacking = sum(
+        claim["label"] is None and bool(claim["evidence"])
+        for item in items
+        for claim in item.claims or ()
+        if "claims_counted" in item.scores
+    )
+    if lacking:
+        counted = "they count as N" if unlabeled == "N" else "they are left out"
+        sentences.append(f"claims with evidence and without a label: {lacking} ({counted} where claims count)")
+    return sentences
+
+
+def _hint(family: str, questions: Questions) -> str:
+    if family == ROUGE:
+        return (
+            'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs '
+            f'with annotated answers; the config is {questions.config!r}), or predictions need "claims"'
+        )
+    if family in (AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT):
+        return "predictions need the annotated claims of the config, in their order, with label or fact_score"
+    return 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'
+
+
+def prediction(record: Record) -> dict[str, Any]:
+    """Return the answer; if there are any, its claims with evidence and labels, and the attribution that marks cite."""
+    fields: dict[str, Any] = {"answer": record.answer}
+    if claims := record.detail.get("claims"):
+        fields["claims"] = [
+            {"claim": claim["text"], "evidence": list(claim["evidence"]), "label": claim["label"]} for claim in claims
+        ]
+    if attribution := record.detail.get("attribution"):
+        fields["attribution"] = list(attribution)
+    return fields
+
+
+def reproduce() -> Reproduction:
+    """Compare rows by split, and make tables of labels and AutoAIS of the annotated files that are available."""
+    labels = ("Answers and claims by system, all splits", "Labels of claims")
+    reproduction = data_checks("expertqa", tables, more=labels)
+    with_labels = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
+    for config in with_labels:
+        splits, _ = available_splits("expertqa", config)
+        reproduction.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in splits.items())
+    if not any(table.title.startswith("AutoAIS") for table in reproduction.tables):
+        files = "; ".join(dataset_table("expertqa").config(config).description for config in with_labels)
+        reproduction.notes.append(f"AutoAIS is not computed: no file with its labels is available ({files}).")
+    reproduction.notes.append("There are no published values for the tables of labels and AutoAIS.")
+    return reproduction
+
+
+def autoais_table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Return AutoAIS of all systems and of each system, from the labels in the rows."""
+    columns = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions", "counted_claims")
+    references = list(rows)
+    scores = autoais(references, references).as_dict()
+    systems = {"all": scores, **scores["by_system"]}
+    lines = [
+        [name, *(own[column] if own[column] is None else round(own[column], 4) for column in columns)]
+        for name, own in systems.items()
+    ]
+    return Table(f"AutoAIS: {name}", ["system", *(column.replace("_", " ") for column in columns)], lines)
