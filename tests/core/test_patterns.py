@@ -17,6 +17,7 @@ import qabench
 import qabench.loading_scripts
 import qabench.metrics
 import qabench.retrieval
+from qabench.errors import InputError
 
 PARTS = [*" \nA1.!\"')(<{-*_|`:[é²\ud800\u0663\t", "a", "[1]", "{}", "a1", "1a", "a.", "a b", "1,", "1.", ". ", ".\n"]
 PARTS += ["\n ", " \n", "n't", "'s", "a'", "<search>", "</search>", "https://a", "?a", "segment ", "claim 1.", "Dr"]
@@ -127,3 +128,29 @@ def test_functions_take_linear_time(name: str, part: str) -> None:
 def test_a_quadratic_pattern_is_noticed() -> None:
     with pytest.raises(AssertionError, match="slow: 'a', "):
         check_time("slow", calls_of(re.compile(r"a*$"), {"search"}))
+
+
+def long_texts(size: int) -> Iterator[tuple[str, Call]]:
+    """Yield calls of the parsers that once took quadratic time, with the texts that slowed them down."""
+    from qabench.benchmarks.expertqa.claims import sentences, split_claims
+    from qabench.benchmarks.expertqa.factscore import entities_of, first_sentence, post_processed
+    from qabench.benchmarks.expertqa.prompts import split_answer
+
+    yield "split_answer", lambda _: split_answer("So.\n[1] a\n" + "b\n" * (size // 2))
+    yield "split_claims", lambda _: split_claims("".join(f"S{i}? " for i in range(size // 7)), [], sentences)
+    yield "entities_of", lambda _: entities_of(" ".join(map(str, range(size // 7))), lambda text: [])
+    facts = [f"{i} was born." for i in range(size // 16)]
+    yield "post_processed", lambda _: post_processed("He was born.", facts, lambda text: [])
+    yield "first_sentence", lambda _: first_sentence("A. B. " * (size // 6), lambda text: text.split(" "))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, _ in long_texts(0)])
+def test_long_texts_are_parsed_or_refused(name: str) -> None:
+    """A million characters take seconds, or are refused with one error; none takes minutes."""
+    start = time.thread_time()
+    try:
+        dict(long_texts(1_000_000))[name]("")
+    except InputError as error:
+        assert "characters; allowed: " in str(error)
+    assert time.thread_time() - start < 30
