@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.options import AsJson, ConfigName, PriceIn, PriceOut, prices
+from qabench.cli.options import AsJson, ConfigName, prices
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
@@ -53,6 +53,8 @@ BatchSize = Annotated[
 Sentences = Annotated[str, typer.Option(help="How long texts are split: punkt (NLTK's, as the authors) or spacy.")]
 ServerUrl = Annotated[str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")]
+PriceIn = Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")]
+PriceOut = Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")]
 MaxCalls = Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")]
 
