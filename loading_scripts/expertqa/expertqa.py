@@ -76,7 +76,7 @@ class ExpertQA(BenchmarkBuilder):
 
     @property
     def _schema(self) -> tuple[dict[str, Any], Callable[[Row], dict[str, Any]]]:
-        """The columns of the config, and the function that makes a row of them."""
+        """Return the columns of the config, and the function that parses a row."""
         name = self.config.name
         if name.startswith("lfqa_"):
             return LFQA, parse_lfqa

@@ -48,11 +48,12 @@ OPTIONAL_KEYS = (  # fields of a claim that only some files, or some claims of a
     "source_reliability",
     "revised_claim_string",
 )
-MOST_MILLISECONDS = 2**53  # a float64 represents all integers up to here exactly
+TEXTS = ("attribution", "evidence", "revised_evidence", "atomic_claims", "atomic_evidences")
+LARGEST = {"annotation_time": 2**53, "fact_score": 1}  # a float64 represents all integers up to 2**53 exactly
 
 
 def parse_annotated(row: Row) -> dict[str, Any]:
-    """A question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
+    """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
     Returns:
         question, annotator_id, answers (a list; in the source a dict with the answer of one system) and metadata.
@@ -67,7 +68,7 @@ def parse_annotated(row: Row) -> dict[str, Any]:
 
 
 def parse_collected(row: Row) -> dict[str, Any]:
-    """A question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
+    """Parse a question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
 
     Like ``parse_annotated``, with two differences: a system may have any name, and only answer_string of an answer and
     claim_string of a claim are required. Other missing fields are null.
@@ -76,14 +77,14 @@ def parse_collected(row: Row) -> dict[str, Any]:
 
 
 def parse_question(row: Row) -> dict[str, Any]:
-    """A question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
+    """Parse a question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
     if row.get("answers", dict):
         raise DataError(f"{row.where}, field 'answers': expected an empty object, as in all rows of this file")
     return _question(row)
 
 
 def parse_lfqa(row: Row) -> dict[str, Any]:
-    """A question of the long-form QA task with its reference answer: a row of an ``lfqa`` file."""
+    """Parse a question of the long-form QA task with its reference answer: a row of an ``lfqa`` file."""
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
     if not 0 <= number < 2**63:
@@ -109,27 +110,17 @@ def _question(row: Row) -> dict[str, Any]:
 
 
 def _answers(row: Row, *, complete: bool) -> list[dict[str, Any]]:
-    found = []
+    answers = []
     for system, value in row.get("answers", dict).items():
         row.storable("answers", system)
         answer = Row.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(*ANSWER_KEYS)
         if not complete:
             answer = _filled(answer, ANSWER_KEYS[1:])
-        found.append({"system": system} | _answer(answer, complete))
-    return found
-
-
-def _answer(row: Row, complete: bool) -> dict[str, Any]:
-    claims = None if row.get("claims", list, None) is None else list(row.rows("claims"))
-    return {
-        "answer_string": row.get("answer_string", str),
-        "attribution": _texts(row, "attribution"),
-        "claims": claims and [_claim(claim, complete) for claim in claims],
-        "revised_answer_string": row.get("revised_answer_string", str, None),
-        "usefulness": _label(row, "usefulness"),
-        "annotation_time": _number(row, "annotation_time", MOST_MILLISECONDS),
-        "annotator_id": row.get("annotator_id", str, None),
-    }
+        claims = None if answer.get("claims", list, None) is None else list(answer.rows("claims"))
+        fields = {key: _value(answer, key) for key in ANSWER_KEYS[1:] if key != "claims"}
+        fields["claims"] = claims and [_claim(claim, complete) for claim in claims]
+        answers.append({"system": system, "answer_string": answer.get("answer_string", str)} | fields)
+    return answers
 
 
 def _claim(row: Row, complete: bool) -> dict[str, Any]:
@@ -137,35 +128,29 @@ def _claim(row: Row, complete: bool) -> dict[str, Any]:
     present = [key for key in OPTIONAL_KEYS if key in row.fields]
     row = _filled(row, OPTIONAL_KEYS if complete else CLAIM_KEYS[1:] + OPTIONAL_KEYS)
     revised = row.get("revised_evidence", str, list, None)
-    return {
+    fields = {key: _value(row, key) for key in CLAIM_KEYS[1:] + OPTIONAL_KEYS if key != "revised_evidence"}
+    return fields | {
         "claim_string": row.get("claim_string", str),
-        "evidence": _texts(row, "evidence"),
-        "support": _label(row, "support"),
-        "reason_missing_support": row.get("reason_missing_support", str, None),
-        "informativeness": _label(row, "informativeness"),
-        "worthiness": _label(row, "worthiness"),
-        "correctness": _label(row, "correctness"),
-        "reliability": _label(row, "reliability"),
-        "revised_claim": row.get("revised_claim", str, None),
-        "revised_evidence": [revised] if isinstance(revised, str) else _texts(row, "revised_evidence"),
+        "revised_evidence": [revised] if isinstance(revised, str) else _value(row, "revised_evidence"),
         "revised_evidence_is_text": None if revised is None else isinstance(revised, str),
-        "atomic_claims": _texts(row, "atomic_claims"),
-        "atomic_evidences": _texts(row, "atomic_evidences"),
-        "fact_score": _number(row, "fact_score", 1),
-        "autoais_label": _label(row, "autoais_label"),
-        "source_reliability": row.get("source_reliability", str, None),
-        "revised_claim_string": row.get("revised_claim_string", str, None),
         "optional_fields": present,
     }
 
 
+def _value(row: Row, key: str) -> Any:
+    """Return the field ``key``: a label, a list of strings, a number, or a string; or null."""
+    if key in LABELS:
+        return _label(row, key)
+    if key in TEXTS:
+        return None if row.get(key, list, None) is None else row.texts(key)
+    if key in LARGEST:
+        return _number(row, key, LARGEST[key])
+    return row.get(key, str, None)
+
+
 def _filled(row: Row, keys: tuple[str, ...]) -> Row:
-    """The row with null for each missing key of ``keys``."""
+    """Return the row with null for each missing key of ``keys``."""
     return Row(dict.fromkeys(keys) | dict(row.fields), row.where)
-
-
-def _texts(row: Row, key: str) -> list[str] | None:
-    return None if row.get(key, list, None) is None else row.texts(key)
 
 
 def _label(row: Row, key: str) -> str | None:

@@ -38,7 +38,7 @@ Counts = Counter[tuple[str, str, str]]  # (table, row, column) -> count
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-    """The statistics of a config.
+    """Return the statistics of a config.
 
     Args:
         config: the name of the config.
@@ -57,12 +57,12 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
             for answer in row.get("answers", ()):
                 _count_answer(counts, answer, split)
     names = list(splits)
-    made = [_rows_table(config, counts, names)]
+    tables = [_rows_table(config, counts, names)]
     if not config.startswith("lfqa_"):
-        made += [_fields_table(config, counts, names), _types_table(counts, names)]
+        tables += [_fields_table(config, counts, names), _types_table(counts, names)]
         if config != "questions":
-            made += [_systems_table(counts), _labels_table(counts, names), _oddities_table(counts, names)]
-    return made
+            tables += [_systems_table(counts), _labels_table(counts, names), _oddities_table(counts, names)]
+    return tables
 
 
 def _count_metadata(counts: Counts, metadata: Mapping[str, Any], split: str) -> None:

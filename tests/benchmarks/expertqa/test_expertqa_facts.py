@@ -351,5 +351,5 @@ def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
     (found,) = run.rows[0]["answers"][0]["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
     assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
-    label = fact_scorer("m", None, sentences=("dots", punctuation_splitter), **options).label(given=False)
+    label = fact_scorer("m", None, sentences=("dots", punctuation_splitter), **options).label(with_atomic_claims=False)
     assert re.fullmatch(r"m/official-\w+/m:official-\w+:dots:none", label)

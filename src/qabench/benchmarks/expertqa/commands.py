@@ -239,8 +239,8 @@ def facts(
     except KeyboardInterrupt:
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
-    given = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
-    scores_by = scorer.label(given) + (f"/{source}" if source else "")
+    with_atomic_claims = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
+    scores_by = scorer.label(with_atomic_claims) + (f"/{source}" if source else "")
     scored = [_with_facts(item, row, scores_by) for item, row in zip(items, run.rows, strict=True)]
     write_items(output, scored)
     say(f"{run.scored} claims have a fact score, {len(run.unscored)} could not be scored; see {output}")

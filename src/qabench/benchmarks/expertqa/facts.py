@@ -64,16 +64,18 @@ class FactScorer:
     sentences: tuple[str, Splitter]
     entities: tuple[str, Entities] | None
 
-    def label(self, given: bool) -> str:
+    def label(self, with_atomic_claims: bool) -> str:
         """Return what fact scores depend on except the rows, for the field ``fact_scores_by`` of files.
 
         Args:
-            given: whether the atomic claims were given.
+            with_atomic_claims: whether the file already had the atomic claims.
         """
         atomic_prompt = prompts.atomic_parts() if self.official else prompts.OWN_ATOMIC
         sentences = self.sentences[0] if self.official else "none"
         entities = self.entities[0] if self.entities else "none"
-        atomic_claims = "given" if given else f"{self.atomic_model}:{atomic_prompt.label}:{sentences}:{entities}"
+        atomic_claims = (
+            "given" if with_atomic_claims else f"{self.atomic_model}:{atomic_prompt.label}:{sentences}:{entities}"
+        )
         return f"{self.caller.model}/{self.verdict_prompt.label}/{atomic_claims}"
 
     def sentence(self, claim: str) -> str:
@@ -368,9 +370,9 @@ def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, prog
             part.sentence = scorer.sentence(part.claim["claim_string"])
         except InputError as error:
             _fail(part, str(error))
-    asked = [part for part in new if part.sentence]  # a claim that consists of marks states nothing
-    outcomes = _complete(client, [scorer.break_down(part.sentence) for part in asked], progress)
-    for part, outcome in zip(asked, outcomes, strict=True):
+    stating = [part for part in new if part.sentence]  # a claim that consists of marks states nothing
+    outcomes = _complete(client, [scorer.break_down(part.sentence) for part in stating], progress)
+    for part, outcome in zip(stating, outcomes, strict=True):
         reply = answered(outcome)
         if reply.text is None or reply.cut_off:
             _fail(part, reply.reason or "the reply was cut off")
