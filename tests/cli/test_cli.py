@@ -298,3 +298,41 @@ def test_version_and_no_arguments() -> None:
     assert qabench("--version").stdout == qabench("-V").stdout == f"qabench {__version__}\n"
     assert qabench("score", "-h").stdout == qabench("score", "--help").stdout
     assert "quickstart" in qabench(code=2).stderr
+
+
+def test_the_environment_has_no_credentials_of_urls() -> None:
+    url = "https://user:p@ss@host.example/v1?token=abc"
+    names = ("QABENCH_SOURCE_URL", "QABENCH_SEARXNG_URL", "QABENCH_SEARCH_URL", "QABENCH_WIKIPEDIA_API")
+    done = qabench("env", "--json", **dict.fromkeys(names, url))
+    values = json.loads(done.stdout)["variables"]
+    assert {values[name] for name in names} == {"https://host.example/v1"}
+    assert "p@ss" not in qabench("env", **dict.fromkeys(names, url)).stdout
+
+
+def test_groups_of_commands_have_whole_sentences() -> None:
+    text = " ".join(qabench("fastbook", "--help").stdout.split())
+    assert "Answer Component MRR@k and Recall@k." in text and "qabench score fastbook FILE" in text
+    assert "..." not in qabench("wiki", "--help").stdout
+
+
+def test_the_help_of_run_has_sections() -> None:
+    text = qabench("run", "--help").stdout
+    titles = ["Arguments:", "Model:", "Questions:", "Prompt and protocol:", "Limits:", "Output:"]
+    assert [line for line in text.splitlines() if line in [*titles, "Options:"]] == titles
+    assert "--prompt NAME" in text and "--protocol NAME" in text
+
+
+def test_progress_has_a_unit_and_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from qabench.cli import output
+
+    times = iter([0.0, 10.0, 40.0, 60.0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(times))
+    with output.progress_bar("Scoring", "texts") as show:
+        assert show
+        for done in (0, 1000, 2000):
+            show(done, 2000)
+    assert capsys.readouterr().err.splitlines() == [
+        "Scoring: 0 of 2,000 texts",
+        "Scoring: 1,000 of 2,000 texts, about 0:40 left",
+        "Scoring: 2,000 of 2,000 texts",
+    ]

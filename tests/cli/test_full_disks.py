@@ -53,3 +53,14 @@ for load, arguments in ((qabench.load_dataset, ("fanoutqa", "sample")), (qabench
     environment = {**os.environ, "HF_HOME": home, "QABENCH_CACHE": home}
     done = subprocess.run([sys.executable, "-P", "-c", code], stderr=subprocess.PIPE, text=True, env=environment)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("closed", "name"), [(">&-", "output"), ("2>&-", "error")])
+@pytest.mark.parametrize("arguments", ["list", "--help", "env --json"])
+def test_a_closed_stream_is_one_line(closed: str, name: str, arguments: str) -> None:
+    command = f'"{sys.executable}" -P -m qabench {arguments} {closed}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert (
+        done.stdout + done.stderr == f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null\n"
+    )

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from qabench.io.terminal import redacted
+
 HIDDEN = "(set, not shown)"
 JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"  # the names are those of the first benchmark with a judge
 JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
@@ -166,7 +168,9 @@ def _version(package: str) -> str | None:
 
 def _shown(variable: Variable) -> str | None:
     value = os.environ.get(variable.name)
-    return HIDDEN if value is not None and variable.secret else value
+    if value is None:
+        return None
+    return HIDDEN if variable.secret else redacted(value)
 
 
 @cache

@@ -4,17 +4,48 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
+from qabench.io.terminal import visible
+
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
 _STYLE = "text-align:{}; vertical-align:top"
 
 
+_MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
+_NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")  # also an interval, such as "-0.2 to 0.1"
+
+
+def one_line(value: object) -> str:
+    """Return a value as one line of text, with control characters as escapes; "" for None."""
+    return "" if value is None else visible(" ".join(re.split(r"[\t\n\v\f\r\x85\u2028\u2029]+", str(value))))
+
+
+def csv_text(value: Any) -> Any:
+    """Return a cell of a CSV file. Text that a spreadsheet would run as a formula gets an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    formula = text.lstrip(" \t\n")[:1] in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
+    return f"'{text}" if formula else text
+
+
+def markdown_text(value: object) -> str:
+    """Return a value as Markdown that shows the same characters, without HTML, links or new cells."""
+    return _MARKDOWN.sub(r"\\\g<0>", escape(one_line(value), quote=False))
+
+
+def html_text(value: object) -> str:
+    """Return a value as HTML that shows the same characters."""
+    return escape(one_line(value))
+
+
 def flattened(value: Mapping[str, Any], between: str = ".", before: str = "") -> Iterator[tuple[str, Any]]:
-    """(name, value) of each value that is not a dict; one in a nested dict has a name such as "acc.loose"."""
+    """Yield (name, value) of each value that is not a dict; in a nested dict, the name is such as "acc.loose"."""
     for name, part in value.items():
         if isinstance(part, dict):
             yield from flattened(part, between, f"{before}{name}{between}")
@@ -43,28 +74,31 @@ class Table:
         return asdict(self)
 
     def formatted(self, format: str) -> str:
-        """Return the table as "csv", "markdown" or "latex"; cells are unchanged, so numbers are never cut."""
+        """Return the table as "csv", "markdown" or "latex", everything escaped; numbers are never rounded."""
         if format == "csv":
             text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+            rows = [[csv_text(cell) for cell in row] for row in [self.columns, *self.rows]]
+            csv.writer(text, lineterminator="\n").writerows(rows)
             return text.getvalue()
         from tabulate import tabulate
 
-        rows = self._cells()
-        if format == "markdown":
-            rows = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
-        body = tabulate(rows, self.columns, tablefmt=FORMATS[format], disable_numparse=True)
-        title = f"**{self.title}**\n\n" if format == "markdown" else f"% {self.title}\n"
-        notes = "".join(f"\n{'' if format == 'markdown' else '% '}{note}\n" for note in self.notes)
-        return f"{title}{body}\n{notes}"
+        escaped = markdown_text if format == "markdown" else one_line  # tabulate escapes LaTeX in cells
+        rows = [[escaped(cell) for cell in row] for row in self.rows]
+        columns = [escaped(name) for name in self.columns]
+        body = tabulate(rows, columns, tablefmt=FORMATS[format], disable_numparse=True)
+        before, after = ("**", "**\n") if format == "markdown" else ("% ", "")
+        notes = "".join(f"\n{'' if format == 'markdown' else '% '}{escaped(note)}\n" for note in self.notes)
+        return f"{before}{escaped(self.title)}{after}\n{body}\n{notes}"
 
     def text(self) -> str:
         """Return the table as text, for ``print``."""
         from tabulate import tabulate
 
         align = ["left", *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns)))]
-        body = tabulate(self._cells(), self.columns, tablefmt="simple", disable_numparse=True, colalign=align)
-        return "\n".join([self.title, *([body] if self.rows else []), *(f"  {note}" for note in self.notes)])
+        cells, columns = [[one_line(cell) for cell in row] for row in self.rows], list(map(one_line, self.columns))
+        body = tabulate(cells, columns, tablefmt="simple", disable_numparse=True, colalign=align)
+        notes = [f"  {one_line(note)}" for note in self.notes]
+        return "\n".join([one_line(self.title), *([body] if self.rows else []), *notes])
 
     def html(self) -> str:
         """Return the table as HTML, for notebooks; everything in it is escaped."""
@@ -72,14 +106,11 @@ class Table:
         head = "".join(_cell("th", name, side) for name, side in zip(self.columns, aligned, strict=True))
         body = "".join(
             "<tr>" + "".join(_cell("td", cell, side) for cell, side in zip(row, aligned, strict=True)) + "</tr>"
-            for row in self._cells()
+            for row in self.rows
         )
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        notes = "".join(f"<li>{html_text(note)}</li>" for note in self.notes)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
-        return f"<p><b>{escape(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
-
-    def _cells(self) -> list[list[Any]]:
-        return [["" if cell is None else cell for cell in row] for row in self.rows]
+        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
 
     def _is_numeric(self, column: int) -> bool:
         cells = [str(row[column]) for row in self.rows if row[column] is not None]
@@ -109,16 +140,16 @@ class Displayed:
         from rich.text import Text
 
         for table in self.tables():
-            yield Text(table.title, style="bold")
+            yield Text(one_line(table.title), style="bold")
             if table.rows:
                 shown = RichTable(box=None, pad_edge=False, header_style="dim")
                 for name in table.columns:
-                    shown.add_column(Text(name))
-                for row in table._cells():
-                    shown.add_row(*(Text(str(cell)) for cell in row))
+                    shown.add_column(Text(one_line(name)))
+                for row in table.rows:
+                    shown.add_row(*(Text(one_line(cell)) for cell in row))
                 yield shown
-            yield from (Text(f"  {note}", style="dim") for note in table.notes)
+            yield from (Text(f"  {one_line(note)}", style="dim") for note in table.notes)
 
 
 def _cell(tag: str, text: Any, side: str) -> str:
-    return f'<{tag} style="{_STYLE.format(side)}">{escape(str(text))}</{tag}>'
+    return f'<{tag} style="{_STYLE.format(side)}">{html_text(text)}</{tag}>'

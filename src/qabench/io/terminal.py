@@ -8,17 +8,18 @@ import sys
 from functools import lru_cache
 from typing import TextIO
 
-# C0 except line feed and tab, DEL, C1, and the marks that reorder text.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 _QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(?:[\s'\"<>)]|$))")
+_USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
 _SHORTEST_SECRET = 8
 REDACTED = "[redacted]"
 
 
 def printable(text: object) -> str:
     """Return the text with secrets redacted and control characters shown as escapes, such as \\x1b."""
-    return _escaped(redacted(str(text)))
+    return visible(redacted(str(text)))
 
 
 def write_line(text: object, stream: TextIO | None = None) -> None:
@@ -31,18 +32,19 @@ def write_document(text: str) -> None:
 
     On a terminal, control characters are escaped.
     """
-    shown = _escaped(text) if sys.stdout.isatty() else text
+    shown = visible(text) if sys.stdout.isatty() else text
     sys.stdout.write(shown.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def redacted(text: str) -> str:
-    """Return the text without the values of environment variables with keys, and without the queries of URLs."""
+    """Return the text without the values of variables with keys, and without users, passwords and queries of URLs."""
     for secret in _secrets():
         text = text.replace(secret, REDACTED)
-    return _QUERY.sub(r"\1", text)
+    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
-def _escaped(text: str) -> str:
+def visible(text: str) -> str:
+    """Return the text with control characters as escapes, such as \\x1b."""
     return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 

@@ -109,7 +109,8 @@ def plan_run(
     title = f"{scorer.title}, {chosen.name}, cannot be planned"
     check_task_options(scorer, chosen, task_args)
     arguments = {**chosen.arguments, **task_args}
-    info = get_model_info(model)
+    with redirect_stdout(io.StringIO()):  # Inspect prints the list of hooks
+        info = get_model_info(model)
     if info and info.context_length and "context_length" in {option.name for option in task_options(scorer, chosen)}:
         arguments.setdefault("context_length", info.context_length)
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
@@ -123,7 +124,7 @@ def plan_run(
                 f"qabench/{chosen.task}",
                 model=get_model(f"mockllm/{model.rpartition('/')[2]}", custom_outputs=partial(_count, counts)),
                 task_args=arguments,
-                log_dir=folder.name,
+                log_dir=folder,
                 log_samples=False,
                 score=False,
                 display="none",

@@ -226,7 +226,8 @@ class _Mapping:
         if value is None:
             return default
         if not _has_type(value, kind) or (kind is int and value < 1):
-            raise InputError(f"{self.what}: {key} is {value!r}; it must be {TYPES[kind]}")
+            least = " of at least 1" if kind is int else ""
+            raise InputError(f"{self.what}: {key} is {value!r}; it must be {TYPES[kind]}{least}")
         return value
 
     def list_of(self, key: str, kind: type) -> list[Any]:
