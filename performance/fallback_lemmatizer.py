@@ -20,8 +20,7 @@ from nltk.stem.snowball import SnowballStemmer
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.io.tables import Table
 from qabench.text import Normalizer
-from qabench.text.lemmatizers import SimplemmaLemmatizer
-from qabench.text.spacy_lemmatizer import SpacyLemmatizer
+from qabench.text.lemmatizers import SimplemmaLemmatizer, SpacyLemmatizer
 
 STYLES = (answer_styles.prose, answer_styles.inflected, answer_styles.numbers)
 

@@ -21,8 +21,8 @@ from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.io.workers import most_workers
 from qabench.text import Normalizer
 from qabench.text.cache import NormalizedTextCache
+from qabench.text.lemmatizers import SpacyLemmatizer
 from qabench.text.rouge import BACKENDS, rouge
-from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 MODEL = os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")
 RUNS = (

@@ -65,9 +65,9 @@ class FanoutAcc(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, answers = decoded(predictions, references, references_format)
+        candidates, answers = decoded(predictions, references, references_format)
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
-        score = accuracy(answers, system_answers, normalizer.batch)
+        score = accuracy(answers, candidates, normalizer.batch)
         result: dict[str, Any] = {"loose": score.loose, "strict": score.strict}
         result |= self.provenance(answers, **normalizer.signature())
         if per_question:

@@ -81,18 +81,18 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, answers = decoded(predictions, references, references_format)
+        candidates, answers = decoded(predictions, references, references_format)
         if questions is None:
-            if any(map(is_judged, system_answers)):
+            if any(map(is_judged, candidates)):
                 raise InputError("the judge needs the questions: pass the text of each question as questions=[...]")
-            questions = [""] * len(system_answers)
+            questions = [""] * len(candidates)
         questions = list(questions)
-        named = {"model": model, "base_url": base_url, "api_key": api_key, "prompt": prompt}
-        chosen = judge_from(named | judge if isinstance(judge, dict) else judge or named)
-        run = judge_answers(questions, answers, system_answers, chosen)
-        result = run.as_dict(ids)
-        result |= self.provenance(answers, questions=digest(questions), **chosen.signature())
-        result["deviations"] += run.deviations()
+        options = {"model": model, "base_url": base_url, "api_key": api_key, "prompt": prompt}
+        judging = judge_from(options | judge if isinstance(judge, dict) else judge or options)
+        judged = judge_answers(questions, answers, candidates, judging)
+        result = judged.as_dict(ids)
+        result |= self.provenance(answers, questions=digest(questions), **judging.signature())
+        result["deviations"] += judged.deviations()
         if per_question:
-            result["per_question"] = run.per_question()
+            result["per_question"] = judged.per_question()
         return result

@@ -65,8 +65,8 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, answers = decoded(predictions, references, references_format)
-        score = rouge(answers, system_answers, backend)
+        candidates, answers = decoded(predictions, references, references_format)
+        score = rouge(answers, candidates, backend)
         result: dict[str, Any] = score.as_dict()
         result |= self.provenance(answers, rouge=score.backend, stemmer="porter")
         if per_question:

@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.fanoutqa.evaluate import Scorers, Scores, official_shape, score_answers
 from qabench.benchmarks.fanoutqa.judge import judge_from
-from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, official_shape, score_answers
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, parse
 from qabench.metric_module import MetricModule, decoded
@@ -72,22 +72,22 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, answers = decoded(predictions, references, references_format)
+        candidates, answers = decoded(predictions, references, references_format)
         if ids is not None and len(ids) != len(answers):
             raise InputError(f"{len(ids)} ids for {len(answers)} questions; give one for each, or none")
-        chosen = None if judge is False or questions is None else judge_from(judge)
-        scorers = Scorers(Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, chosen)
-        scores = score_answers(list(questions or []), answers, system_answers, scorers, {})
+        judging = None if judge is False or questions is None else judge_from(judge)
+        scorers = Scorers(Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, judging)
+        scores = score_answers(list(questions or []), answers, candidates, scorers, {})
         result = official_shape(scores.rows) | {"absent": _absent(scores, questions, judge, bleurt)}
         if scores.judged:
             judged = scores.judged.as_dict(ids)
             result["judge"] = {name: value for name, value in judged.items() if name not in ("gpt", "absent")}
         if per_question:
             result["raw"] = [_raw(row, ids[i] if ids else i) for i, row in enumerate(scores.rows)]
-        parts: dict[str, object] = {} if chosen is None else {"questions": digest(list(questions or []))}
+        fields: dict[str, object] = {} if judging is None else {"questions": digest(list(questions or []))}
         for line in scores.signatures.values():
-            parts |= {name: value for name, value in parse(line)[1].items() if name != "qabench"}
-        result |= self.provenance(answers, **parts)
+            fields |= {name: value for name, value in parse(line)[1].items() if name != "qabench"}
+        result |= self.provenance(answers, **fields)
         result["deviations"] += scores.judged.deviations() if scores.judged else []
         return result
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.benchmarks.fanoutqa.synthetic import synthetic_predictions
 from qabench.benchmarks.felm.scores import felm_scores
+from qabench.cli.quickstart import synthetic_predictions
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError, SourceUnavailable
 from qabench.lm_eval import generations

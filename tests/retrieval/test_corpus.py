@@ -15,7 +15,7 @@ from qabench.errors import InputError
 from qabench.retrieval.corpus import Corpus, Fragment
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.text import Normalizer
-from qabench.text.spacy_lemmatizer import SpacyLemmatizer
+from qabench.text.lemmatizers import SpacyLemmatizer
 
 PAGES = {
     "Grey heron": "# Grey heron\n\nThe grey heron is a wading bird. It eats fishes, frogs and 1,200 insects.\n\n" * 3,

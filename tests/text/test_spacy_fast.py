@@ -10,7 +10,7 @@ import pytest
 
 from qabench import load_dataset
 from qabench.answers import loads
-from qabench.text.spacy_lemmatizer import SpacyLemmatizer
+from qabench.text.lemmatizers import SpacyLemmatizer
 
 ODD_TEXTS = [
     "",

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qabench.cli.options import AsJson, Format, checked_format
 from qabench.cli.output import hint, plain_warnings, print_json, print_tables
 
+if TYPE_CHECKING:
+    from qabench.data.predictions import Predictions
+
 BENCHMARK = "fanoutqa"
+# The share of a reference's lines that each system keeps, and the share of questions that it answers.
+SYSTEMS = {"careful": (0.95, 1.0), "hasty": (0.55, 0.92), "rambling": (0.8, 1.0)}
+PADDING = "As far as I can tell, and sources differ on the details, the following should be right: "
 
 
 def quickstart(
@@ -56,7 +64,6 @@ def quickstart(
 
 def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
     """Return the answers of each system: the sample's files, or synthetic answers to a config's questions."""
-    from qabench.benchmarks.fanoutqa.synthetic import SYSTEMS, synthetic_predictions
     from qabench.data.predictions import read_predictions
     from qabench.loading_scripts import FOLDER, dataset_table, open_path
     from qabench.loading_scripts.fanoutqa.parse import read_rows
@@ -69,6 +76,23 @@ def _systems(config: str) -> dict[str, list[dict[str, Any]]]:
     ((file,),) = table.splits.values()
     rows = list(read_rows(open_path(BENCHMARK, file), table.name))
     return {name: [dict(row.fields) for row in synthetic_predictions(name, rows).rows] for name in SYSTEMS}
+
+
+def synthetic_predictions(system: str, rows: Sequence[Mapping[str, Any]], seed: int = 0) -> Predictions:
+    """Return reference answers with parts dropped, or with padding; the same seed gives the same answers."""
+    from qabench.answers import loads, text_of
+    from qabench.data.predictions import Prediction, Predictions
+
+    line_share, answered_share = SYSTEMS[system]
+    predictions = []
+    for line, row in enumerate(rows, 1):
+        rng = random.Random(f"{seed}/{system}/{row['id']}")
+        if rng.random() > answered_share:
+            continue
+        lines = [part for part in text_of(loads(row["answer"])).split("\n") if rng.random() < line_share]
+        text = PADDING + "; ".join(lines) + "." if system == "rambling" else "\n".join(lines)
+        predictions.append(Prediction(line, row["id"], {"id": row["id"], "answer": text}))
+    return Predictions(f"{system} (synthetic)", tuple(predictions))
 
 
 def _next_commands(config: str) -> list[tuple[str, str]]:

@@ -47,13 +47,13 @@ class NormalizedTextCache:
         self.path = path or cache_dir() / "normalized.sqlite"
         self.max_bytes = max_bytes
         self.hold = hold  # whether each thread keeps its connection open, for many small calls
-        self._held = threading.local()
+        self._local = threading.local()
         self.usable = True
         self._check = EntryCheck("cache of normalized strings", self.path, "and the strings are normalized again")
 
     @classmethod
     def default(cls, hold: bool = False) -> NormalizedTextCache | None:
-        """The user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
+        """Return the user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
         return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls(hold=hold)
 
     @property
@@ -61,20 +61,20 @@ class NormalizedTextCache:
         return self._check.damaged
 
     def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
-        """The normal forms in the cache, by text."""
+        """Return the normal forms in the cache, by text."""
         by_digest = {_digest(key, text): text for text in texts}
-        found: dict[str, str] = {}
+        forms: dict[str, str] = {}
         with self._connection() as connection:
             for digests in _chunks(by_digest, KEYS_PER_QUERY):
                 marks = ",".join("?" * len(digests))
                 query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({marks})"
                 for digest, form, checksum in connection.execute(query, digests):
                     if self._check.holds(digest, form, checksum) and digest in by_digest:
-                        found[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
-        return found
+                        forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
+        return forms
 
     def put(self, key: str, forms: Mapping[str, str]) -> None:
-        """Stores normal forms by text."""
+        """Store normal forms by text."""
         with self._connection() as connection, connection:
             rows = (_row(_digest(key, text), form) for text, form in forms.items())
             # Only missing entries are stored, so an existing entry is a damaged one.
@@ -90,25 +90,25 @@ class NormalizedTextCache:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection to the file. If the file cannot be used: one warning and an empty database in memory."""
-        connection: sqlite3.Connection | None = getattr(self._held, "connection", None)
+        """Yield a connection to the file. If the file cannot be used: one warning and an empty database in memory."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         try:
             connection = connection or self._opened()
             yield connection
         except DATABASE_ERRORS as error:
-            self._held.connection = None
+            self._local.connection = None
             self._give_up(error)
             if connection is None:
                 connection = open_database(None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
                 yield connection
         finally:
-            if connection and connection is not getattr(self._held, "connection", None):
+            if connection and connection is not getattr(self._local, "connection", None):
                 connection.close()
 
     def _opened(self) -> sqlite3.Connection:
         connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
         if self.hold:
-            self._held.connection = connection
+            self._local.connection = connection
         return connection
 
     def _give_up(self, error: Exception) -> None:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import os
 import re
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import cached_property
 from importlib.util import find_spec
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
-from qabench.text.spacy_lemmatizer import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, install_hint
+from qabench.io.workers import map_parallel, most_workers
 
 NAMES = ("auto", "spacy", "simplemma")
+OFFICIAL_MODEL = "en_core_web_sm"
+MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
+UNUSED = ["ner"]  # no lemma depends on entities, and they take as long as all other components
+CHARACTERS_PER_TASK = 20_000
+CHARACTERS_WORTH_A_PROCESS = 60_000
 
 
 class Lemmatizer(Protocol):
@@ -29,7 +41,7 @@ class Lemmatizer(Protocol):
         """The key for caches: two lemmatizers with the same key must return the same lemmas for every text."""
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The lemmas of each text, joined by one space."""
+        """Return the lemmas of each text, joined by one space."""
 
 
 class SimplemmaLemmatizer:
@@ -59,6 +71,149 @@ class SimplemmaLemmatizer:
         return [" ".join(map(lemma, self.TOKEN.findall(text))) for text in texts]
 
 
+class SpacyLemmatizer:
+    """Lemmas from a spaCy pipeline: exactly ``" ".join(token.lemma_ for token in nlp(text))``.
+
+    Args:
+        model: an installed model package (``en_core_web_sm``) or the folder of a model.
+        workers: processes for large batches; None for one per processor if processes can be forked safely.
+
+    Raises:
+        MissingExtra: the package or folder does not exist.
+    """
+
+    def __init__(self, model: str = OFFICIAL_MODEL, workers: int | None = None) -> None:
+        self.model = model
+        self.workers = workers
+        self.folder = _model_folder(model)
+        meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
+        self.full_name = f"{meta['lang']}_{meta['name']}"
+        self.versions = f"{self.full_name}-{meta['version']}+spacy-{package_version('spacy')}"
+
+    @cached_property
+    def name(self) -> str:
+        """Versions of model and spaCy, and a digest of the model's files (models can share a name and a version)."""
+        digest = hashlib.sha256()
+        for path in sorted(p for p in self.folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")):
+            digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
+        return f"{self.versions}+{digest.hexdigest()[:8]}"
+
+    @property
+    def key(self) -> str:
+        """Same as ``name``."""
+        return self.name
+
+    def __reduce__(self) -> tuple[type[SpacyLemmatizer], tuple[str, int]]:
+        """Pickle the model's name: a copy loads it in its process, and works in that process only."""
+        return SpacyLemmatizer, (self.model if find_spec_of(self.model) else str(self.folder.resolve()), 1)
+
+    @cached_property
+    def _lemmas(self) -> Any:
+        import spacy
+
+        from qabench.text.spacy_fast import FastLemmas
+
+        nlp = spacy.load(self.model if find_spec_of(self.model) else self.folder, exclude=UNUSED)
+        nlp.max_length = sys.maxsize  # the limit protects the memory of the entity recognizer, which is not loaded
+        return FastLemmas.of(nlp) or (
+            lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
+        )
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        most = self.workers or most_workers()
+        workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
+        if workers > 1:
+            try:
+                return self._in_processes(texts, workers)
+            except BrokenProcessPool:
+                warnings.warn(
+                    "a lemmatizing process was killed (out of memory?); continuing in one process", stacklevel=2
+                )
+        return list(self._lemmas(texts))
+
+    def _in_processes(self, texts: Sequence[str], workers: int) -> list[str]:
+        lemmas = self._lemmas  # loaded before the fork: the children share it
+        tasks = list(_tasks(texts))
+        out = [""] * len(texts)
+        results = map_parallel(lambda task: list(lemmas([texts[i] for i in task])), tasks, workers, items_per_task=1)
+        for task, lemma_texts in zip(tasks, results, strict=True):
+            for i, text in zip(task, lemma_texts, strict=True):
+                out[i] = text
+        return out
+
+
+def install_hint() -> str:
+    """Return the command that installs the official lemmatizer."""
+    return (
+        f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
+        f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
+    )
+
+
+def find_spec_of(model: str) -> Any:
+    """Return the import spec of a model package, or None if ``model`` is a path or is not installed."""
+    return find_spec(model) if model.isidentifier() else None
+
+
+def _model_folder(model: str) -> Path:
+    """Return the folder with the model's meta.json, without importing spaCy or the model."""
+    spec = find_spec_of(model)
+    folder = Path(spec.origin).parent if spec and spec.origin else Path(model).expanduser()
+    if not (folder / "meta.json").is_file():
+        raise MissingExtra(
+            f"the spaCy model {model!r} is neither an installed package nor a folder with a meta.json "
+            f"(looked in {folder.resolve()}). To install the official one: {install_hint()}"
+        )
+    return folder
+
+
+def _tasks(texts: Sequence[str]) -> Iterator[list[int]]:
+    """Yield positions of texts in tasks of about equal size, longest first so that all processes finish together."""
+    task: list[int] = []
+    size = 0
+    for i in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
+        task.append(i)
+        size += len(texts[i])
+        if size >= CHARACTERS_PER_TASK:
+            yield task
+            task, size = [], 0
+    if task:
+        yield task
+
+
+class InOneThread:
+    """A lemmatizer that runs in a single thread, for runs, whose samples are scored in several threads.
+
+    spaCy's models are not thread-safe, and the memory allocator would keep the peak memory of each thread.
+    """
+
+    def __init__(self, lemmatizer: Lemmatizer) -> None:
+        self._lemmatizer = lemmatizer
+        self.name = lemmatizer.name
+        self.key = lemmatizer.key
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        return _thread(os.getpid()).submit(self._lemmatizer, texts).result()
+
+
+@functools.lru_cache(maxsize=1)
+def _thread(process: int) -> ThreadPoolExecutor:
+    """Return the thread of a process: a forked child has none of its parent's threads."""
+    return ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
+
+
+def thread_safe_lemmatizer(lemmatizer: str | Lemmatizer) -> Lemmatizer:
+    """Return a lemmatizer that can be called from several threads and does not fork.
+
+    Forked children would inherit the event loop and the connections of a run. Raises the errors of
+    ``resolve_lemmatizer``.
+    """
+    resolved = resolve_lemmatizer(lemmatizer)
+    if isinstance(resolved, SpacyLemmatizer):
+        resolved = SpacyLemmatizer(resolved.model, workers=1)
+    return InOneThread(resolved)
+
+
 @functools.cache
 def _warn_of_fallback(name: str) -> None:
     warnings.warn(
@@ -69,7 +224,7 @@ def _warn_of_fallback(name: str) -> None:
 
 
 def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
-    """Returns the lemmatizer with the given name.
+    """Return the lemmatizer with the given name.
 
     Args:
         lemmatizer: one of these:
@@ -89,9 +244,9 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
         raise InputError(f"unknown lemmatizer {lemmatizer!r}; allowed: {', '.join(NAMES)}, or a Lemmatizer object")
     if lemmatizer == "simplemma":
         return SimplemmaLemmatizer()
-    named = os.environ.get(MODEL_VARIABLE)
-    if lemmatizer == "spacy" or named or (find_spec("spacy") and find_spec(OFFICIAL_MODEL)):
-        return _spacy(named or OFFICIAL_MODEL)
+    model = os.environ.get(MODEL_VARIABLE)
+    if lemmatizer == "spacy" or model or (find_spec("spacy") and find_spec(OFFICIAL_MODEL)):
+        return _spacy(model or OFFICIAL_MODEL)
     fallback = SimplemmaLemmatizer()
     _warn_of_fallback(fallback.name)
     return fallback

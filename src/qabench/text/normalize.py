@@ -15,7 +15,7 @@ from qabench.errors import QabenchError
 from qabench.io.environment import package_version
 from qabench.io.workers import cluster, map_loaded
 from qabench.text.cache import NormalizedTextCache
-from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
+from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer, thread_safe_lemmatizer
 from qabench.text.repaired import repair
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
@@ -28,13 +28,13 @@ WHITESPACE = re.compile(r"\s+")
 
 
 def before_lemmas(text: Any) -> str:
-    """The steps before lemmatization: ``str``, lowercase, repair by ftfy, removal of thousands commas."""
+    """Apply the steps before lemmatization: ``str``, lowercase, repair by ftfy, removal of thousands commas."""
     text = repair(str(text).lower())
     return THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def after_lemmas(text: str) -> str:
-    """The steps after lemmatization: deletes ``, . ? ! : ;`` and replaces each run of whitespace by one space."""
+    """Apply the steps after lemmatization: delete ``, . ? ! : ;``, replace each run of whitespace by one space."""
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
@@ -61,15 +61,15 @@ class Normalizer:
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
-        """The signature fields that describe what the normal forms depend on."""
+        """Return the signature fields that describe what the normal forms depend on."""
         return {"normalizer": self.name, "lemmatizer": self.lemmatizer.name}
 
     def __call__(self, text: Any) -> str:
-        """The normal form of one text."""
+        """Return the normal form of one text."""
         return self.batch([text])[str(text)]
 
     def batch(self, texts: Iterable[Any], progress: Callable[[int, int], None] | None = None) -> dict[str, str]:
-        """The normal form of each distinct ``str(text)``. Empty input gives an empty dict.
+        """Return the normal form of each distinct ``str(text)``; {} for no texts.
 
         Args:
             texts: any objects; each is converted by ``str``.
@@ -93,6 +93,11 @@ class Normalizer:
         return forms
 
 
+def shared_normalizer(lemmatizer: str | Lemmatizer) -> Normalizer:
+    """Return a normalizer with the user's cache that can be called from several threads, for runs."""
+    return Normalizer(thread_safe_lemmatizer(lemmatizer), NormalizedTextCache.default(hold=True))
+
+
 def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list[str]]:
     if key is not None:
         check_key(lemmatizer, key)
@@ -100,16 +105,16 @@ def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list
 
 
 def check_key(lemmatizer: Lemmatizer, key: str) -> None:
-    """Raises QabenchError if a lemmatizer, loaded on another machine of a cluster, has another key there."""
+    """Raise QabenchError if a lemmatizer, loaded on another machine of a cluster, has another key there."""
     if lemmatizer.key != key:
         raise QabenchError(f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}")
 
 
 def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
     prepared = [before_lemmas(text) for text in texts]
-    wanted = list(dict.fromkeys(prepared))
-    lemmas = dict(zip(wanted, lemmatizer(wanted), strict=True))
-    return [after_lemmas(lemmas[ready]) for ready in prepared]
+    distinct = list(dict.fromkeys(prepared))
+    lemmas = dict(zip(distinct, lemmatizer(distinct), strict=True))
+    return [after_lemmas(lemmas[text]) for text in prepared]
 
 
 def _blocks(texts: list[str], characters: int) -> Iterator[list[str]]:
@@ -126,7 +131,7 @@ def _blocks(texts: list[str], characters: int) -> Iterator[list[str]]:
 
 
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
-    """The official FanOutQA normal form of one text.
+    """Return the official FanOutQA normal form of one text.
 
     The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers removed; spaCy lemmas
     joined by one space; the characters ``, . ? ! : ;`` deleted; each run of whitespace replaced by one space. Leading

@@ -10,18 +10,19 @@ from qabench.errors import InputError
 MAX_CHARACTERS = 64_000_000
 # In a line of ASCII, dashes and ellipses, ftfy can only change control characters (other than tab and newline) and HTML
 # entities. Dashes and ellipses are signs of damage only next to other characters that are not ASCII.
-NOT_PLAIN = re.compile(r"[^\t\n\x20-\x25\x27-\x7e\u2013\u2014\u2026]")
+# A carriage return before a line feed is deleted without ftfy, which takes 30 microseconds per line.
+NOT_PLAIN = re.compile(r"[^\t\n\r\x20-\x25\x27-\x7e\u2013\u2014\u2026]|\r(?!\n)")
 
 
 def repair(text: str) -> str:
-    """``ftfy.fix_text(text)``, skipping lines in which ftfy has nothing to change.
+    """Return ``ftfy.fix_text(text)``, skipping lines in which ftfy has nothing to change.
 
     ftfy repairs each line separately, with one exception: from the first line with a "<" on, it treats the text as
     HTML and does not change entities.
     """
     match = NOT_PLAIN.search(text)
     if match is None:
-        return text
+        return text.replace("\r\n", "\n")
     import ftfy
 
     markup = text.find("<")
@@ -30,10 +31,10 @@ def repair(text: str) -> str:
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.start()) + 1 or len(text)
         unescape = False if 0 <= markup < start else "auto"
-        parts += [text[done:start], ftfy.fix_text(text[start:end], unescape_html=unescape)]
+        parts += [text[done:start].replace("\r\n", "\n"), ftfy.fix_text(text[start:end], unescape_html=unescape)]
         done = end
         match = NOT_PLAIN.search(text, end)
-    parts.append(text[done:])
+    parts.append(text[done:].replace("\r\n", "\n"))
     return "".join(parts)
 
 
@@ -61,14 +62,14 @@ class RepairedTexts:
         return len(self._forms)
 
     def __call__(self, text: str) -> str:
-        """The text as ``ftfy.fix_text`` repairs it."""
+        """Return the text as ``ftfy.fix_text`` repairs it."""
         form = self._forms.get(text)
         if form is None:
             form = repair(text)
-            self._keep(text, form)
+            self._store(text, form)
         return form
 
-    def _keep(self, text: str, form: str) -> None:
+    def _store(self, text: str, form: str) -> None:
         with self._lock:
             if len(form) > self.max_characters or text in self._forms:
                 return

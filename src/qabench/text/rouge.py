@@ -38,12 +38,12 @@ class RougeScore:
     backend: str
 
     def as_dict(self) -> dict[str, dict[str, float]]:
-        """{"rouge1": {"precision", "recall", "fscore"}, "rouge2": ..., "rougeL": ...}"""
+        """Return {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ..., "rougeL": ...}."""
         return {kind: asdict(prf) for kind, prf in self.mean.items()}
 
 
 def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = "auto") -> RougeScore:
-    """Mean ROUGE precision, recall and F-measure of answers, aligned with their references.
+    """Compute mean ROUGE precision, recall and F-measure of answers, aligned with their references.
 
     Both sides are compared as strings (``qabench.answers.text_of``): lowercased, split at all characters other than
     a-z and 0-9, and stemmed.
@@ -61,8 +61,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
     check_pairs(references, predictions)
     name = resolve_backend(backend)
     answered = [i for i, prediction in enumerate(predictions) if prediction is not UNANSWERED]
-    nothing = PRF(0, 0, 0)
-    rows = [dict.fromkeys(ROUGE_TYPES, nothing) for _ in references]
+    rows = [dict.fromkeys(ROUGE_TYPES, PRF(0, 0, 0)) for _ in references]
     scores = _scorer(name)([text_of(references[i]) for i in answered], [text_of(predictions[i]) for i in answered])
     for i, score in zip(answered, scores, strict=True):
         rows[i] = {kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure) for kind in ROUGE_TYPES}
@@ -79,6 +78,7 @@ def _mean(values: list[PRF]) -> PRF:
 
 
 def resolve_backend(backend: str) -> str:
+    """Return the package of a backend. Raises InputError for an unknown one, MissingExtra if it is not installed."""
     if backend == "auto":
         return "rouge_score_rs" if find_spec("rouge_score_rs") else "rouge_score"
     if backend not in BACKENDS:

@@ -17,17 +17,28 @@ three places without changing the result:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from spacy.attrs import DEP, ORTH, TAG
 from spacy.lang.en.lemmatizer import EnglishLemmatizer
 from spacy.language import Language
+from spacy.matcher import Matcher
 from spacy.pipeline import AttributeRuler, Tagger, Tok2Vec
 from spacy.pipeline.dep_parser import DependencyParser
 from spacy.tokens import Doc
+from thinc.api import Model, NumpyOps, Ragged
 
-from qabench.text.token_lemmas import TokenLemmas
-from qabench.text.window_encoder import WindowEncoder
-
+Triple = tuple[int, int, int]
+Matrix = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
+ROWS_PER_CALL = 2048  # keeps a layer's arrays in the processor's cache
+REMEMBERED_TOKENS = 500_000
+LEXICAL_KEYS = {"TAG", "DEP", "LOWER", "ORTH", "TEXT", "IS_SPACE"}
 TEXTS_PER_BATCH = 1024  # larger batches share more windows, but need more memory
 TEXTS_PER_PARSE = 64
 COMPONENTS: dict[str, type] = {
@@ -54,14 +65,14 @@ class FastLemmas:
 
     @classmethod
     def of(cls, nlp: Language) -> FastLemmas | None:
-        """The fast path for ``nlp``, or None if the pipeline does not have the shape described above."""
+        """Return the fast path for ``nlp``, or None if the pipeline does not have the shape described above."""
         try:
             return cls(nlp)
         except (ValueError, AttributeError, KeyError):
             return None
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The lemmas of each text, joined by one space, in the order of the texts."""
+        """Return the lemmas of each text, joined by one space, in the order of the texts."""
         # Texts of similar length parse fastest together.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         out = [""] * len(texts)
@@ -82,3 +93,161 @@ class FastLemmas:
         for name in ("tagger", "parser"):
             for _ in self.nlp.get_pipe(name).pipe(docs, batch_size=TEXTS_PER_PARSE):
                 pass
+
+
+class WindowEncoder:
+    """``Tok2Vec.predict`` that computes each distinct window once.
+
+    Raises:
+        ValueError: the model is not spaCy's MultiHashEmbed and MaxoutWindowEncoder with a window of one.
+    """
+
+    def __init__(self, model: Model[Any, Any]) -> None:
+        embed, encode = model.layers
+        if not isinstance(model.ops, NumpyOps):
+            raise ValueError("the model does not run on the processor")
+        features, to_ragged, *self.embed_layers, to_list = embed.layers
+        names = (features.name, to_ragged.name, to_list.name)
+        if names != ("extract_features", "list2ragged", "ragged2list"):
+            raise ValueError(f"not a MultiHashEmbed: {names}")
+        self.features = features
+        (stack,) = encode.layers
+        self.layers = [self._layer_of(residual) for residual in stack.layers]
+        self.pad: int = encode.attrs["pad"]
+        if self.pad < len(self.layers):
+            raise ValueError("the padding between texts is shorter than the receptive field")
+
+    @staticmethod
+    def _layer_of(residual: Model[Any, Any]) -> Model[Any, Any]:
+        (inner,) = residual.layers
+        window, layer = inner.layers
+        if (
+            not residual.name.startswith("residual")
+            or window.name != "expand_window"
+            or window.attrs["window_size"] != 1
+        ):
+            raise ValueError(f"not a residual layer over windows of three tokens: {residual.name}")
+        return layer
+
+    def predict(self, docs: Sequence[Doc]) -> list[Matrix]:
+        """Return the token vectors of each document, float32 of shape (tokens, width)."""
+        attributes = self.features.predict(docs)
+        rows, ids = np.unique(np.concatenate(attributes), axis=0, return_inverse=True)
+        vectors = self._embed(rows)
+        # Row 0 is the zero vector that separates texts, so every id is increased by one.
+        vectors = np.concatenate([np.zeros((1, vectors.shape[1]), dtype=vectors.dtype), vectors])
+        sequence, starts = self._padded(ids.ravel() + 1, [len(doc) for doc in docs])
+        for layer in self.layers:
+            vectors, sequence = self._one_layer(layer, vectors, sequence)
+        return [vectors[sequence[start : start + len(doc)]] for start, doc in zip(starts, docs, strict=True)]
+
+    def _embed(self, rows: npt.NDArray[np.uint64]) -> Matrix:
+        ragged = Ragged(rows, np.asarray([len(rows)], dtype=np.int32))
+        for layer in self.embed_layers:
+            ragged = layer.predict(ragged)
+        vectors: Matrix = ragged.dataXd
+        return vectors
+
+    def _padded(self, ids: Ids, lengths: list[int]) -> tuple[Ids, list[int]]:
+        """Join all texts in one sequence with ``pad`` zeros around each; return it and the start of each text."""
+        ends = np.cumsum(lengths)
+        starts = ends - lengths + self.pad * np.arange(1, len(lengths) + 1)
+        sequence = np.zeros(len(ids) + self.pad * (len(lengths) + 1), dtype=np.int64)
+        sequence[np.arange(len(ids)) + np.repeat(starts - (ends - lengths), lengths)] = ids
+        return sequence, starts.tolist()
+
+    @staticmethod
+    def _one_layer(layer: Model[Any, Any], vectors: Matrix, sequence: Ids) -> tuple[Matrix, Ids]:
+        """Return the vectors of the distinct windows, and the sequence as ids of windows."""
+        base = len(vectors)
+        before = np.concatenate([sequence[:1], sequence[:-1]])
+        after = np.concatenate([sequence[1:], sequence[-1:]])
+        pairs, pair_of = np.unique(before * base + sequence, return_inverse=True)
+        windows, ids = np.unique(pair_of * base + after, return_inverse=True)
+        pair = pairs[windows // base]
+        triples = np.stack([pair // base, pair % base, windows % base], axis=1)
+        out = np.empty((len(triples), vectors.shape[1]), dtype=vectors.dtype)
+        for start in range(0, len(triples), ROWS_PER_CALL):
+            part = triples[start : start + ROWS_PER_CALL]
+            out[start : start + ROWS_PER_CALL] = vectors[part[:, 1]] + layer.predict(
+                vectors[part].reshape(len(part), -1)
+            )
+        return out, ids
+
+
+class TokenLemmas:
+    """Lemmas of tokens from text, tag and dependency label, computed once for each distinct triple.
+
+    Raises:
+        ValueError: a pattern of the attribute ruler reads anything else.
+    """
+
+    def __init__(self, nlp: Language) -> None:
+        self.vocab = nlp.vocab
+        self.pipeline_ruler = nlp.get_pipe("attribute_ruler")
+        self.lemmatizer = nlp.get_pipe("lemmatizer")
+        self.ruler = AttributeRuler(nlp.vocab, name="one_token_patterns")
+        # For each longer pattern, a mask with one bit for each of its tokens.
+        self.longer: list[int] = []
+        self.places = Matcher(nlp.vocab)
+        self.cache: dict[Triple, tuple[str, int]] = {}
+        # The patterns cannot distinguish dependency labels that no pattern names.
+        self.labels = {self.vocab.strings[""]}
+        self.other_label = self.vocab.strings.add("a label that no pattern names")
+        for rule in self.pipeline_ruler.patterns:
+            for pattern in rule["patterns"]:
+                unknown = {key for token in pattern for key in token} - LEXICAL_KEYS
+                if unknown:
+                    raise ValueError(f"a pattern of the attribute ruler reads {sorted(unknown)}")
+                self.labels |= {self.vocab.strings.add(label) for label in _labels(pattern)}
+                if len(pattern) == 1:
+                    self.ruler.add([pattern], rule["attrs"], rule["index"])
+                else:
+                    self._add_longer(pattern)
+
+    def _add_longer(self, pattern: list[dict[str, Any]]) -> None:
+        first = sum(bits.bit_count() for bits in self.longer)
+        self.longer.append(((1 << len(pattern)) - 1) << first)
+        for place, token in enumerate(pattern, start=first):
+            self.places.add(str(place), [[token]])
+
+    def texts(self, docs: Sequence[Doc]) -> Iterator[str]:
+        """Yield the lemmas of each tagged and parsed document, joined by one space."""
+        triples = [self._triples(doc) for doc in docs]
+        self._learn(triples)
+        for doc, tokens in zip(docs, triples, strict=True):
+            lemmas, places = zip(*[self.cache[token] for token in tokens], strict=True)
+            seen = functools.reduce(operator.or_, places)
+            if seen and any(seen & bits == bits for bits in self.longer):
+                # A longer pattern may match, so the pipeline's own components are run.
+                lemmas = tuple(token.lemma_ for token in self.lemmatizer(self.pipeline_ruler(doc)))
+            yield " ".join(lemmas)
+
+    def _triples(self, doc: Doc) -> list[Triple]:
+        rows = doc.to_array([ORTH, TAG, DEP]).reshape(-1, 3).tolist()
+        return [(orth, tag, dep if dep in self.labels else self.other_label) for orth, tag, dep in rows]
+
+    def _learn(self, triples: list[list[Triple]]) -> None:
+        new = list(dict.fromkeys(t for doc in triples for t in doc if t not in self.cache))
+        if len(self.cache) + len(new) > REMEMBERED_TOKENS:
+            self.cache.clear()
+            new = list(dict.fromkeys(t for doc in triples for t in doc))
+        words, tags, deps = ([self.vocab.strings[t[column]] for t in new] for column in range(3))
+        doc = Doc(self.vocab, words=words, tags=tags, deps=deps)
+        places = [0] * len(new)
+        for name, token, _ in self.places(doc, allow_missing=True):
+            places[token] |= 1 << int(self.vocab.strings[name])
+        lemmas = [token.lemma_ for token in self.lemmatizer(self.ruler(doc))]
+        self.cache.update(zip(new, zip(lemmas, places, strict=True), strict=True))
+
+
+def _labels(pattern: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the dependency labels that a pattern names: ``"aux"``, ``{"IN": [...]}`` or ``{"NOT_IN": [...]}``."""
+    for token in pattern:
+        condition = token.get("DEP", [])
+        if isinstance(condition, dict):
+            if not set(condition) <= {"IN", "NOT_IN"}:
+                raise ValueError(f"a pattern of the attribute ruler compares labels by {sorted(condition)}")
+            yield from (label for labels in condition.values() for label in labels)
+        else:
+            yield from [condition] if isinstance(condition, str) else condition

@@ -23,7 +23,7 @@ from scripted_model import call, run, scripted
 from scripted_wiki import isolate
 
 from qabench.answers import loads, text_of
-from qabench.benchmarks.fanoutqa import evidence, official_prompts, official_search, open_book
+from qabench.benchmarks.fanoutqa import evidence, official_search, open_book, prompts
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
@@ -110,14 +110,14 @@ def our_wiki(monkeypatch: pytest.MonkeyPatch) -> OurWiki:
 
 def test_prompts_are_the_declared_ones(mirror: Path) -> None:
     found = {
-        "closed-book": official_prompts.closed_book(),
-        "open-book": official_prompts.open_book().tools,
-        "open-book-gpt-3.5": official_prompts.open_book().tools_gpt_35,
-        "open-book-text": official_prompts.open_book().text,
-        "evidence-provided": official_prompts.evidence_provided().prompt,
+        "closed-book": prompts.official_closed_book(),
+        "open-book": prompts.official_open_book().tools,
+        "open-book-gpt-3.5": prompts.official_open_book().tools_gpt_35,
+        "open-book-text": prompts.official_open_book().text,
+        "evidence-provided": prompts.official_evidence_provided()[0],
     }
     assert {name: prompt.label for name, prompt in found.items()} == PROMPTS
-    assert official_prompts.judge().label == JUDGE_PROMPT
+    assert prompts.judge_prompt("official").label == JUDGE_PROMPT
 
 
 @pytest.mark.parametrize(("config", "count"), [("dev", 310), ("test", 724)])
@@ -139,7 +139,7 @@ def test_open_book_prompts(mirror: Path, monkeypatch: pytest.MonkeyPatch, config
     tools.model_name = "gpt-4o"
     gpt_35 = module.OpenAIOpenBookRunner()
     gpt_35.model_name = "gpt-3.5-turbo-1106"
-    ours = official_prompts.open_book()
+    ours = prompts.official_open_book()
     for row in read_questions(config).rows:
         assert ours.tools_gpt_35.filled(question=row["question"]) == gpt_35.get_prompt(row)
         assert ours.tools.filled(question=row["question"]) == tools.get_prompt(row)
@@ -172,7 +172,7 @@ def test_evidence_provided(
     pages = {page["title"]: content_of(page["title"]) for row in rows for page in row["necessary_evidence"]}
     corpus = authors_runners.their_corpus(pages, monkeypatch)
     module = authors_runners.load(mirror, "run_wiki_provided.py", monkeypatch, corpus)
-    strings = official_prompts.evidence_provided()
+    strings = prompts.official_evidence_provided()
     normalizer: Any = LowerCase()
     cut = 0
     for row in rows:
@@ -183,7 +183,7 @@ def test_evidence_provided(
         ranked = evidence.rank_evidence(row["question"], row["necessary_evidence"], normalizer, official=True)
 
         def fill(n: int) -> str:
-            return evidence.fill(strings.prompt, strings.document, row["question"], ranked.fragments[:n])  # noqa: B023
+            return evidence.fill(*strings, row["question"], ranked.fragments[:n])  # noqa: B023
 
         texts = [text for _, text in ranked.fragments]
         n, _ = asyncio.run(evidence.how_many_fit(texts, window - 520 - COUNTER.message_tokens, COUNTER, fill))
@@ -219,7 +219,7 @@ def test_search_results(
     for row in rows:
         query = samples[row["id"]].metadata["query"]
         ours = official_search.OfficialSearch(
-            official_prompts.open_book(), query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki
+            prompts.official_open_book(), query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki
         )
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
     compared(f"{3 * len(rows)} results of searches")
@@ -263,7 +263,7 @@ def test_a_whole_run_in_text(mirror: Path, our_wiki: OurWiki, tmp_path: Path) ->
     task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="text", context_length=3000)
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
-    strings = official_prompts.open_book()
+    strings = prompts.official_open_book()
     assert seen[0] == [strings.text.filled(question=sample.metadata["question"])]
     assert seen[1][1] == "<search>paris</search>" and seen[1][2].startswith(
         "<document>\n<title>Paris</title>\n<fragment>"
@@ -284,7 +284,7 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: OurWiki
     def script(messages: Any, tools: Any) -> Any:
         seen.append(len(messages))
         assert [tool.name for tool in tools] == ["search"]
-        assert tools[0].description == official_prompts.open_book().tool
+        assert tools[0].description == prompts.official_open_book().tool
         assert tools[0].parameters.model_dump(exclude_none=True) == {
             "type": "object",
             "properties": {"query": {"type": "string"}},
@@ -360,7 +360,7 @@ def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: OurWiki, tmp_path: P
     task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=9000)
     (log,) = evaluate(task, model=model, log_dir=str(tmp_path), display="none", log_realtime=False)
     (sample,) = log.samples or []
-    assert seen == [official_prompts.open_book().tools_gpt_35.filled(question=sample.metadata["question"])]
+    assert seen == [prompts.official_open_book().tools_gpt_35.filled(question=sample.metadata["question"])]
     line = (sample.scores or {})["fanoutqa"].metadata["signatures"]["acc"]
     assert f"|prompt:{PROMPTS['open-book-gpt-3.5']}|" in line
     # Words are not counted as kani counts tokens.
@@ -380,7 +380,7 @@ def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytes
     assert (counter.name, asyncio.run(counter.message("a b c"))) == ("the tokenizer of openai/gpt-4-0613" + AS_KANI, 10)
     another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
     assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
-    strings = official_prompts.open_book()
+    strings = prompts.official_open_book()
     search: Any = official_search.OfficialSearch(strings, "", 1, COUNTER, None, None, None)  # type: ignore[arg-type]
     # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
     assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16
@@ -401,7 +401,7 @@ def test_evidence_in_a_run(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> N
 
 def test_a_changed_file_is_an_error(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolate(tmp_path, monkeypatch)
-    source = Path("zhudotexe/fanoutqa") / official_prompts.CLOSED_BOOK
+    source = Path("zhudotexe/fanoutqa") / prompts.CLOSED_BOOK_FILE
     (tmp_path / "m" / source).parent.mkdir(parents=True)
     (tmp_path / "m" / source).write_bytes((mirror / source).read_bytes() + b"\n")
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "m"))

@@ -18,8 +18,8 @@ from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.data.predictions import read_predictions
 from qabench.text import Normalizer
+from qabench.text.lemmatizers import SpacyLemmatizer
 from qabench.text.rouge import ROUGE_TYPES, rouge
-from qabench.text.spacy_lemmatizer import SpacyLemmatizer
 
 SAMPLED = 25
 # The official scorer takes minutes for each of these.

@@ -36,7 +36,7 @@ from qabench.io.workers import DaemonPool
 from qabench.llm.client import Answered, Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.tasks.prompts import Prompt, check_fields, read_prompt
-from qabench.text.spacy_lemmatizer import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
+from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
 K = 5  # passages that the authors retrieve; the verdict's prompt shows three of them
 SEARCHES_AT_ONCE = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -139,8 +140,8 @@ class FanOutQA(Benchmark):
         return DECLARATIONS
 
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.fanoutqa.predictions.evaluate``."""
-        from qabench.benchmarks.fanoutqa.predictions import evaluate
+        """Score predictions; see ``qabench.benchmarks.fanoutqa.evaluate.evaluate``."""
+        from qabench.benchmarks.fanoutqa.evaluate import evaluate
 
         return evaluate(self, config, predictions, **options)
 
@@ -166,7 +167,7 @@ class FanOutQA(Benchmark):
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the scores in the format of the authors' scorer."""
-        from qabench.benchmarks.fanoutqa.scores import official_shape
+        from qabench.benchmarks.fanoutqa.evaluate import official_shape
 
         return official_shape([record.scores for record in evaluation.records])
 
@@ -189,10 +190,32 @@ class FanOutQA(Benchmark):
         return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
-        """Recompute the published numbers."""
-        from qabench.benchmarks.fanoutqa.reproduce import reproduce
+        """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""
+        from qabench.benchmarks.published import published
+        from qabench.benchmarks.reproduction import Check, data_checks
+        from qabench.errors import SourceError
+        from qabench.loading_scripts import source_table
+        from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 
-        return reproduce()
+        reproduction = data_checks("fanoutqa", self.statistics)
+        try:
+            # A question scores 0 or 1, so the mean times the number of test questions is an integer.
+            scores = [score for score in published("fanoutqa") if score.metric in ("acc.strict", "gpt")]
+        except SourceError as error:
+            reproduction.notes.append(f"leaderboard: not computed. {error}")
+        else:
+            questions = PUBLISHED_QUESTIONS["test"]
+            multiples = sum(abs(score.value * questions - round(score.value * questions)) < 1e-6 for score in scores)
+            name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{questions}"
+            reproduction.checks.append(Check(name, len(scores), multiples))
+        paths = [file.path.split("/") for file in source_table("fanoutqa")]
+        settings = Counter(path[1] for path in paths if len(path) == 3 and path[1].endswith("-generations"))
+        reproduction.notes.append(
+            "The scores of the leaderboard are not computed: the reference answers of the test questions are not "
+            f"public. The authors publish the answers of {max(settings.values())} systems ({settings.total()} files in "
+            "leaderboard-submissions/*-generations); they score submissions, which `qabench fanoutqa submit` prepares."
+        )
+        return reproduction
 
 
 BENCHMARK = FanOutQA()

@@ -42,7 +42,7 @@ class AccuracyScore:
 
 
 def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: Normalize) -> AccuracyScore:
-    """Loose and strict accuracy of answers, aligned with their references.
+    """Compute loose and strict accuracy of answers, aligned with their references.
 
     A reference's strings are its keys and values (dict), its items (list) or itself; bools count as "yes" and "no".
     A string is found if its normal form occurs in the answer's normal form between word boundaries. loose is the
@@ -60,7 +60,7 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
     """
     check_pairs(references, predictions)
     answered = [prediction for prediction in predictions if prediction is not UNANSWERED]
-    forms = normalize([s for reference in references for s in strings_of(reference)] + [str(p) for p in answered])
+    forms = normalize([s for reference in references for s in strings_of(reference)] + list(map(str, answered)))
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         try:
@@ -73,45 +73,46 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
 
 
 def found_strings(reference: Any, forms: Mapping[str, str], missing: Iterable[str]) -> list[str]:
-    """The normal forms of a reference's strings that were found, in its order: all except ``missing``.
+    """Return the normal forms of a reference's strings that were found, in its order: all except ``missing``.
 
     Args:
         reference: an answer.
         forms: the normal form of each of its strings.
         missing: as in ``QuestionAccuracy``.
     """
-    left = Counter(missing)
-    found = []
+    remaining = Counter(missing)
+    matches = []
     for text in strings_of(reference):
-        if left[forms[text]] > 0:
-            left[forms[text]] -= 1
+        if remaining[forms[text]] > 0:
+            remaining[forms[text]] -= 1
         else:
-            found.append(forms[text])
-    return found
+            matches.append(forms[text])
+    return matches
 
 
 def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:
     if prediction is UNANSWERED:
         return QuestionAccuracy(0, False, tuple(forms[text] for text in strings_of(reference)))
-    loose, strict, missing = _found(reference, forms[str(prediction)], forms)
+    loose, strict, missing = _searched(reference, forms[str(prediction)], forms)
     return QuestionAccuracy(loose, strict, tuple(missing))
 
 
-def _found(reference: Any, candidate: str, forms: Mapping[str, str]) -> tuple[float, bool, list[str]]:
+def _searched(reference: Any, candidate: str, forms: Mapping[str, str]) -> tuple[float, bool, list[str]]:
     if not isinstance(reference, dict | list):
         form = forms[text_of(reference) if isinstance(reference, bool) else str(reference)]
-        found = contains_word(form, candidate)
-        return int(found), found, [] if found else [form]
+        contained = contains_word(form, candidate)
+        return int(contained), contained, [] if contained else [form]
     parts = parts_of(reference)
-    missing = [text for part in parts for text in _found(part, candidate, forms)[2]]
+    missing = [text for part in parts for text in _searched(part, candidate, forms)[2]]
     n_found = len(parts) - len(missing)
     return n_found / len(parts), n_found == len(parts), missing
 
 
 def contains_word(string: str, text: str) -> bool:
-    r"""Whether ``string`` occurs in ``text`` between word boundaries: ``re.search(rf"\b{re.escape(string)}\b", text)``.
+    r"""Tell whether ``string`` occurs in ``text`` between word boundaries.
 
-    Compiling a pattern for each of thousands of strings would take longer than all the searches.
+    Equals ``re.search(rf"\b{re.escape(string)}\b", text)``. Compiling a pattern for each of thousands of strings
+    would take longer than all the searches.
     """
     start = text.find(string)
     while start != -1:

@@ -15,7 +15,6 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
@@ -23,6 +22,7 @@ from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import note_problem
 from qabench.tasks.prompts import Prompt
 from qabench.text import Normalizer
+from qabench.text.normalize import shared_normalizer
 
 FRAGMENT_CHARACTERS = 1024
 RETRIEVALS_AT_ONCE = 4  # each holds the pages of a question in memory; more would only wait for the lemmatizer
@@ -64,7 +64,7 @@ def evidence_provided(
         lemmatizer: the retriever's lemmatizer.
         wiki: see ``wikipedia``.
     """
-    normalizer = run_normalizer(lemmatizer)
+    normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
     wikipedia(wiki)  # a wrong file is reported before the first question
 

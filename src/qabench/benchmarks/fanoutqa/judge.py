@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import check_pairs, text_of
-from qabench.benchmarks.fanoutqa.official_prompts import AUTO, judge_prompt
-from qabench.benchmarks.fanoutqa.prompts import JUDGE_PROMPT
+from qabench.benchmarks.fanoutqa.prompts import AUTO, judge_prompt
 from qabench.benchmarks.fanoutqa.verdicts import (
     MAX_ANSWER_CHARACTERS,
     NOT_ANSWERED,
@@ -46,7 +45,7 @@ class Judge:
     llm_cache_key: str = ""
 
     def signature(self) -> dict[str, object]:
-        """Everything that the score depends on except the data, for ``qabench.evaluation.signature.signature``."""
+        """Return the fields of a signature: everything that the score depends on except the data."""
         return {
             "judge": self.caller.model,
             "judge_endpoint": self.caller.endpoint.base_url,
@@ -58,7 +57,7 @@ class Judge:
     def requests(
         self, questions: Sequence[str], references: Sequence[Any], predictions: Sequence[Any]
     ) -> dict[int, ChatRequest]:
-        """The request for each prediction that is judged, by position.
+        """Return the request for each prediction that is judged, by position.
 
         Raises:
             InputError: no questions, lists of different lengths, or a question that is not a string.
@@ -95,7 +94,7 @@ class Judged:
     models: tuple[str, ...] = ()
 
     def as_dict(self, ids: Sequence[str] | None = None) -> dict[str, Any]:
-        """The scores, counts, and the items without a verdict, as JSON data.
+        """Return the scores, counts, and the items without a verdict, as JSON data.
 
         Args:
             ids: the questions' ids; by default their positions name them.
@@ -103,30 +102,30 @@ class Judged:
         Raises:
             InputError: the number of ids is not that of the questions.
         """
-        about = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
+        model = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
         score = self.score
         if score is None:
-            return {"absent": {"gpt": self.absent}} | about
+            return {"absent": {"gpt": self.absent}} | model
         if ids is not None and len(ids) != len(score.per_question):
             raise InputError(f"{len(ids)} ids for {len(score.per_question)} questions; expected one for each")
-        unreadable = [({"id": ids[i]} if ids else {"index": i}) | {"reason": why} for i, why in score.unreadable]
+        unreadable = [({"id": ids[i]} if ids else {"index": i}) | {"reason": reason} for i, reason in score.unreadable]
         counts = {"questions": len(score.per_question), "scored": score.n, "readable": score.n_readable}
-        counts |= {"unanswered": sum(one is NOT_ANSWERED for one in score.per_question), "shortened": self.shortened}
+        counts |= {"unanswered": score.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
         means = {"gpt": score.gpt, "gpt_readable": score.gpt_readable}
         scores: dict[str, Any] = {name: value for name, value in means.items() if value is not None}
         if self.absent:
             scores = {"absent": {"gpt": self.absent}}
         parts = {"counts": counts, "verdicts": score.verdicts, "unreadable": unreadable}
-        return scores | parts | about | {"usage": self.usage.as_dict()}
+        return scores | parts | model | {"usage": self.usage.as_dict()}
 
     def deviations(self) -> list[str]:
-        """The effect of failed calls on the official score, in sentences; empty if no call failed."""
+        """Return the effect of failed calls on the official score, in sentences; [] if no call failed."""
         score = self.score
         left_out = len(score.per_question) - score.n if score else 0
         return [f"{left_out} of {len(score.per_question)} answers are left out"] if score and left_out else []
 
     def per_question(self) -> list[dict[str, Any]]:
-        """{"score", "readable", "verdict", "reason", "reply"} for each question, in the order of the input."""
+        """Return {"score", "readable", "verdict", "reason", "reply"} for each question, in the order of the input."""
         return [asdict(judgment) for judgment in self.score.per_question] if self.score else []
 
 
@@ -139,7 +138,7 @@ def judge_for(
     llm_cache_key: str = "",
     **limits: Any,
 ) -> Judge:
-    """The judge given by arguments and environment variables.
+    """Return the judge given by arguments and environment variables.
 
     Args:
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
@@ -160,11 +159,11 @@ def judge_for(
     if isinstance(limits.get("prices"), list | tuple) and len(limits["prices"]) == 2:
         limits["prices"] = Prices(*limits["prices"])
     caller = caller_for(model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits)
-    return Judge(caller, judge_prompt(prompt, JUDGE_PROMPT), merged(PARAMETERS, parameters), llm_cache_key)
+    return Judge(caller, judge_prompt(prompt), merged(PARAMETERS, parameters), llm_cache_key)
 
 
 def judge_from(options: Any) -> Judge:
-    """``judge_for`` with a dict of its arguments, or None for no arguments.
+    """Call ``judge_for`` with a dict of its arguments, or None for no arguments.
 
     Raises:
         InputError: not a dict; and see ``judge_for``.
@@ -181,7 +180,7 @@ def plan_judging(
     judge: Judge,
     cache: ReplyCache | None = None,
 ) -> Plan:
-    """The calls that ``judge_answers`` would make, and their cost. Does not need a key or make calls."""
+    """Estimate the calls of ``judge_answers`` and their cost. Needs no key and makes no calls."""
     requests = judge.requests(questions, references, predictions)
     return judge.caller.client(cache).plan(list(requests.values()))
 
@@ -194,7 +193,7 @@ def judge_answers(
     cache: ReplyCache | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Lets a model judge answers; see ``qabench.benchmarks.fanoutqa.verdicts`` for the scores of its replies.
+    """Let a model judge answers; see ``qabench.benchmarks.fanoutqa.verdicts`` for the scores of its replies.
 
     Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works inside a running
     event loop (notebooks).

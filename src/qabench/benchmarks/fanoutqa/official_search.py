@@ -35,7 +35,7 @@ from inspect_ai.util import concurrency
 from pydantic import ValidationError, validate_call
 
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
-from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
+from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.window import TokenCounter, how_many_fit
 from qabench.errors import QabenchError
 from qabench.retrieval.wiki.client import Wikipedia

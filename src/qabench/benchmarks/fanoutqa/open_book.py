@@ -19,12 +19,11 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import Tool, ToolDef
 from inspect_ai.util import concurrency
 
-from qabench.benchmarks.fanoutqa import official_prompts, prompts
+from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
-from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
 from qabench.benchmarks.fanoutqa.official import PROMPTS
-from qabench.benchmarks.fanoutqa.official_prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.official_search import QUERY_CHARACTERS, SIMILAR_TITLES, OfficialSearch, converse
+from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
 from qabench.errors import InputError
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
@@ -33,6 +32,7 @@ from qabench.tasks.common import in_daemon_thread, note_problem
 from qabench.tasks.prompts import Prompt
 from qabench.tasks.replies import continue_conversation
 from qabench.text import Normalizer
+from qabench.text.normalize import shared_normalizer
 
 SEARCHES = ("auto", "tools", "text")
 TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
@@ -80,7 +80,7 @@ def open_book(
     if turns < 1:
         raise InputError(f"turns is {turns}; allowed: 1 or more")
     source = wikipedia(wiki)
-    normalizer = run_normalizer(lemmatizer)
+    normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
     refusing: set[str] = set()  # models that reject tools
 
@@ -94,7 +94,7 @@ def open_book(
         async def attempt(how: str) -> TaskState:
             prompt = by_search[how]
             if how == "tools" and prompt.label == PROMPTS["open-book"] and is_gpt_35(model):
-                prompt = official_prompts.open_book().tools_gpt_35
+                prompt = prompts.official_open_book().tools_gpt_35
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
             if official:

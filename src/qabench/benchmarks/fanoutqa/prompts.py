@@ -1,14 +1,31 @@
-"""This project's prompts for FanOutQA; ``official_prompts`` reads those of the authors.
+"""FanOutQA's prompts: this project's, and those of the authors, read at run time from their pinned source files.
 
-They follow the same terms: zero-shot, only the answer, one list item per line, and the date of the Wikipedia snapshot.
-Scores with these prompts are not comparable with published scores.
+This project's prompts follow the same terms: zero-shot, only the answer, one list item per line, and the date of the
+Wikipedia snapshot. Scores with them are not comparable with published scores.
+
+Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (the paper's runs) and
+``fanoutqa/eval/llm.py`` (the judge).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
+from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
+from qabench.benchmarks.fanoutqa.verdicts import FIELDS
+from qabench.errors import InputError, SourceUnavailable
+from qabench.loading_scripts import open_path
+from qabench.tasks.prompt_source import PromptSource
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt, check_fields, read_prompt
+
+OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
+CLOSED_BOOK_FILE, OPEN_BOOK_FILE, EVIDENCE_PROVIDED_FILE = (
+    f"reference/paper_benchmarks/run_{name}.py" for name in ("closedbook", "openbook", "wiki_provided")
+)
+JUDGE_FILE = "fanoutqa/eval/llm.py"
 
 DATE = "11-20-2023"
 _TERMS = (
@@ -76,7 +93,7 @@ when you have checked all of them. The last line of your reply must be the lette
 
 
 def fragments(parts: Iterable[tuple[str, str]]) -> str:
-    """Return fragments, each a title and a text, for the prompt."""
+    """Join fragments, each a title and a text, for the prompt."""
     return "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in parts)
 
 
@@ -88,5 +105,157 @@ def page(title: str, texts: Iterable[str]) -> str:
 def similar_titles(query: str, titles: Iterable[str]) -> str:
     """Return the result of a search for a title that no page has."""
     listed = "\n".join(f"- {title}" for title in titles)
-    found = f"These pages are similar:\n{listed}" if listed else "No similar pages were found."
-    return f"There is no Wikipedia page {query!r}. {found}"
+    similar = f"These pages are similar:\n{listed}" if listed else "No similar pages were found."
+    return f"There is no Wikipedia page {query!r}. {similar}"
+
+
+def choose(prompt: str, file: str) -> str:
+    """Return "official" or "qabench" for the value of a ``prompt`` argument.
+
+    Args:
+        prompt: "official", "qabench", or "auto": official if the authors' file is available.
+        file: the authors' file with this prompt.
+
+    Raises:
+        InputError: another value.
+        SourceUnavailable: "official", and the file is not available.
+        DigestMismatch: the authors' file does not have the pinned content.
+    """
+    _check("prompt", prompt)
+    if prompt != QABENCH:
+        try:
+            open_path("fanoutqa", file)
+        except SourceUnavailable:
+            if prompt == OFFICIAL:
+                raise
+            return QABENCH
+        return OFFICIAL
+    return QABENCH
+
+
+def choose_protocol(protocol: str, prompt: str) -> str:
+    """Return "official" or "qabench" for the value of a ``protocol`` argument; "auto" is the same as the prompt.
+
+    Raises:
+        InputError: another value.
+    """
+    _check("protocol", protocol)
+    return prompt if protocol == AUTO else protocol
+
+
+def closed_book(prompt: str) -> Prompt:
+    """Return the closed-book prompt for an argument, see ``choose``; its field is question."""
+    return official_closed_book() if choose(prompt, CLOSED_BOOK_FILE) == OFFICIAL else CLOSED_BOOK
+
+
+def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
+    """Return the evidence-provided prompt for an argument, see ``choose``, and the prompt of one fragment.
+
+    The fields are documents and question, and title and content. None means this project's format of a fragment.
+    """
+    official = choose(prompt, EVIDENCE_PROVIDED_FILE) == OFFICIAL
+    return official_evidence_provided() if official else (EVIDENCE_PROVIDED, None)
+
+
+def judge_prompt(prompt: str | Path) -> Prompt:
+    """Return the judge's prompt for the value of an option; its fields are question, reference and answer.
+
+    Args:
+        prompt: a name as in ``choose``, or a file; see ``qabench.benchmarks.fanoutqa.judge.judge_for``.
+
+    Raises:
+        InputError: neither a name nor a file, or a file that cannot be used.
+        SourceError: see ``choose``.
+    """
+    if str(prompt) in (OFFICIAL, QABENCH, AUTO):
+        official = choose(str(prompt), JUDGE_FILE) == OFFICIAL
+        return _judge_prompt_in(open_path("fanoutqa", JUDGE_FILE)) if official else JUDGE_PROMPT
+    path = Path(prompt)
+    if not path.is_file():
+        raise InputError(f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file")
+    if path.suffix != ".py":
+        return check_fields(read_prompt(path), set(FIELDS))
+    version = _judge_prompt_in(path)
+    return version if version.label == OFFICIAL_JUDGE_PROMPT else replace(version, name=f"file:{path.name}")
+
+
+@functools.cache
+def official_closed_book() -> Prompt:
+    """Return the authors' closed-book prompt."""
+    return _prompt(_source(CLOSED_BOOK_FILE).assigned("prompt", "ClosedBookRunner.get_prompt"), {"question"})
+
+
+@functools.cache
+def official_evidence_provided() -> tuple[Prompt, Prompt]:
+    """Return the authors' evidence-provided prompt, and the prompt of one fragment."""
+    source, function = _source(EVIDENCE_PROVIDED_FILE), "WikiProvidedRunner.get_prompt"
+    prompt = source.assigned("prompt", function, fields={"question_text": "question"}).replace("{}", "{documents}")
+    document = source.assigned("formatted", function, fields={"doc.title": "title", "doc.content": "content"})
+    return _prompt(prompt, {"documents", "question"}), _prompt(document, {"title", "content"})
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPrompts:
+    """The strings of the open-book setting.
+
+    Attributes:
+        tools: the prompt for models that call tools; its field is question.
+        tools_gpt_35: the same for gpt-3.5-turbo*.
+        text: the prompt for models that write ``<search>...</search>``; its field is question.
+        tool: the description of the tool ``search``.
+        page: the result of a search that found a page; its fields are title and fragments.
+        fragment: one fragment of a page; its field is content.
+        similar: the result if no page has the title; its field is titles.
+        ambiguous: the result if the page is a disambiguation page; its field is titles.
+        title: one title in the lists of ``similar`` and ``ambiguous``; its field is title.
+    """
+
+    tools: Prompt
+    tools_gpt_35: Prompt
+    text: Prompt
+    tool: str
+    page: Prompt
+    fragment: Prompt
+    similar: Prompt
+    ambiguous: Prompt
+    title: Prompt
+
+
+@functools.cache
+def official_open_book() -> SearchPrompts:
+    """Return the authors' strings of the open-book setting."""
+    source = _source(OPEN_BOOK_FILE)
+    search = "WikipediaKani.search"
+    page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
+    titles = {"similar_searches": "titles"}
+    return SearchPrompts(
+        tools=_prompt(source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1), {"question"}),
+        tools_gpt_35=_prompt(source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0), {"question"}),
+        text=_prompt(source.assigned("prompt", "OpenBookRunner.get_prompt"), {"question"}),
+        tool=source.docstring(search),
+        page=_prompt(page, {"title", "fragments"}),
+        fragment=_prompt(source.assigned("formatted", search, fields={"doc.content": "content"}), {"content"}),
+        similar=_prompt(source.returned(search, fields=titles, nth=0), {"titles"}),
+        ambiguous=_prompt(source.returned(search, fields=titles, nth=1), {"titles"}),
+        title=_prompt("<search>{title}</search>", {"title"}),
+    )
+
+
+def _judge_prompt_in(path: Path) -> Prompt:
+    """Read the judge's prompt in a version of the authors' ``llm.py``. Raises InputError for another file."""
+    source = PromptSource(path)
+    prompt = Prompt(OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system"))
+    return check_fields(prompt, set(FIELDS))
+
+
+def _check(argument: str, value: str) -> None:
+    if value not in (OFFICIAL, QABENCH, AUTO):
+        raise InputError(f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}")
+
+
+def _source(path: str) -> PromptSource:
+    return PromptSource(open_path("fanoutqa", path))
+
+
+def _prompt(template: str, fields: set[str]) -> Prompt:
+    return check_fields(Prompt(OFFICIAL, template), fields)

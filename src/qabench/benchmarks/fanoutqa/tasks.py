@@ -1,29 +1,34 @@
-"""FanOutQA's three settings as Inspect AI tasks: closed-book, open-book, evidence-provided."""
+"""FanOutQA's three settings as Inspect AI tasks (closed-book, open-book, evidence-provided), and their scorer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
+import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.model._model import active_model
-from inspect_ai.scorer import Scorer
-from inspect_ai.solver import Solver
+from inspect_ai.scorer import Score, Scorer, Target, scorer
+from inspect_ai.solver import Solver, TaskState
+from inspect_ai.util import concurrency
 
-from qabench.answers import loads, text_of
-from qabench.benchmarks.fanoutqa import official_prompts, prompts
+from qabench.answers import UNANSWERED, loads, text_of
+from qabench.benchmarks.fanoutqa import prompts
+from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, Scores, score_answers, scorers_of
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
-from qabench.benchmarks.fanoutqa.official_prompts import AUTO, OFFICIAL, chosen_prompt, chosen_protocol
 from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
+from qabench.benchmarks.fanoutqa.prompts import AUTO, OFFICIAL, choose, choose_protocol
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
-from qabench.benchmarks.fanoutqa.scorer import fanoutqa_scorer
 from qabench.benchmarks.fanoutqa.window import check_window
+from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
-from qabench.tasks.common import chosen, sample, task_metadata
+from qabench.tasks.common import answer_of, chosen, sample, task_metadata, texts
+from qabench.tasks.metrics import means
 from qabench.tasks.prompts import Prompt
-from qabench.tasks.replies import ask
+from qabench.tasks.replies import ask, asked_with
 
 ANSWER_TOKENS = 520
 """The number of tokens reserved for the answer."""
@@ -65,10 +70,10 @@ def fanoutqa_closed_book(
         InputError: an unknown config, id, category, metric, prompt or protocol.
         SourceError: the questions, or with "official" the prompt, are not available.
     """
-    which = chosen_prompt(prompt, official_prompts.CLOSED_BOOK)
-    message = official_prompts.closed_book() if which == OFFICIAL else prompts.CLOSED_BOOK
-    data = _Data(config, questions, ids, category, "closed-book", message, chosen_protocol(protocol, which))
-    return data.task(ask(), metrics, lemmatizer, judge)
+    user_prompt = prompts.closed_book(prompt)
+    protocol = choose_protocol(protocol, user_prompt.name)
+    selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
+    return _task("closed-book", user_prompt, protocol, ask(), selection, scoring)
 
 
 @task
@@ -118,28 +123,20 @@ def fanoutqa_open_book(
         InputError: as ``fanoutqa_closed_book``; an unknown search, ``turns`` below 1, an unknown window.
         SourceError: as ``fanoutqa_closed_book``.
     """
-    which = chosen_prompt(prompt, official_prompts.OPEN_BOOK)
-    how = chosen_protocol(protocol, which)
-    strings = official_prompts.open_book() if OFFICIAL in (which, how) else None
-    own = {"tools": prompts.OPEN_BOOK, "text": prompts.OPEN_BOOK_TEXT}
-    by_search = {"tools": strings.tools, "text": strings.text} if strings and which == OFFICIAL else own
+    origin = choose(prompt, prompts.OPEN_BOOK_FILE)
+    protocol = choose_protocol(protocol, origin)
+    strings = prompts.official_open_book() if OFFICIAL in (origin, protocol) else None
+    by_search = {"tools": prompts.OPEN_BOOK, "text": prompts.OPEN_BOOK_TEXT}
+    if strings and origin == OFFICIAL:
+        by_search = {"tools": strings.tools, "text": strings.text}
     check_window(context_length)
-    solver = open_book(
-        by_search,
-        strings if how == OFFICIAL else None,
-        ANSWER_TOKENS,
-        search,
-        turns,
-        context_length,
-        tokenizer,
-        lemmatizer,
-        wiki,
-    )
-    first = by_search["text" if search == "text" else "tools"]
-    if strings and first is strings.tools and (model := active_model()) and is_gpt_35(model):
-        first = strings.tools_gpt_35
-    data = _Data(config, questions, ids, category, "open-book", first, how)
-    return data.task(solver, metrics, lemmatizer, judge)
+    official = strings if protocol == OFFICIAL else None
+    solver = open_book(by_search, official, ANSWER_TOKENS, search, turns, context_length, tokenizer, lemmatizer, wiki)
+    user_prompt = by_search["text" if search == "text" else "tools"]
+    if strings and user_prompt is strings.tools and (model := active_model()) and is_gpt_35(model):
+        user_prompt = strings.tools_gpt_35
+    selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
+    return _task("open-book", user_prompt, protocol, solver, selection, scoring)
 
 
 @task
@@ -178,76 +175,56 @@ def fanoutqa_evidence_provided(
         InputError: as ``fanoutqa_closed_book``; an unknown window.
         SourceError: as ``fanoutqa_closed_book``.
     """
-    which = chosen_prompt(prompt, official_prompts.EVIDENCE_PROVIDED)
-    how = chosen_protocol(protocol, which)
-    message, document = prompts.EVIDENCE_PROVIDED, None
-    if which == OFFICIAL:
-        message, document = official_prompts.evidence_provided().prompt, official_prompts.evidence_provided().document
+    user_prompt, document = prompts.evidence_provided(prompt)
+    protocol = choose_protocol(protocol, user_prompt.name)
     check_window(context_length)
-    data = _Data(config, questions, ids, category, "evidence-provided", message, how)
+    official = protocol == OFFICIAL
     solver = evidence_provided(
-        message, document, how == OFFICIAL, ANSWER_TOKENS, context_length, tokenizer, lemmatizer, wiki
+        user_prompt, document, official, ANSWER_TOKENS, context_length, tokenizer, lemmatizer, wiki
     )
-    return data.task([solver, ask()], metrics, lemmatizer, judge)
+    selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
+    return _task("evidence-provided", user_prompt, protocol, [solver, ask()], selection, scoring)
 
 
-class _Data:
-    """The selected questions of a config or a file, and the first fields of the signatures of their scores."""
-
-    def __init__(
-        self,
-        config: str | None,
-        questions: str | None,
-        ids: Names,
-        category: Names,
-        setting: str,
-        prompt: Prompt,
-        protocol: str,
-    ) -> None:
-        self.questions = read_questions(config, questions)
-        self.setting = setting
-        self.prompt = prompt
-        self.protocol = protocol
-        queries = self.questions.source_rows() if setting == "open-book" and protocol == OFFICIAL else {}
-        self.samples = chosen(
-            (_sample(row, prompt, queries.get(row["id"])) for row in self.questions.rows), ids, category
+def _task(
+    setting: str,
+    prompt: Prompt,
+    protocol: str,
+    solver: Solver | list[Solver],
+    selection: tuple[str | None, str | None, Names, Names],
+    scoring: tuple[str, str, dict[str, Any] | None],
+) -> Task:
+    """Return the task of a setting for the selected config, file, ids and categories, scored by these options."""
+    config, file, ids, category = selection
+    questions = read_questions(config, file)
+    ranked_by_row = setting == "open-book" and protocol == OFFICIAL
+    queries = questions.source_rows() if ranked_by_row else {}
+    samples = chosen((_sample(row, prompt, queries.get(row["id"])) for row in questions.rows), ids, category)
+    fields = {
+        "config": questions.config,
+        "data": questions.data_digest,
+        "setting": setting,
+        "prompt": prompt.label,
+        "protocol": protocol,
+    }
+    metadata = task_metadata("fanoutqa", questions.config, setting, questions.data_digest, len(questions.rows))
+    metadata["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **fields)}
+    references = [loads((item.metadata or {})["answer"]) for item in samples if questions.public]
+    answer_scorer = fanoutqa_scorer(*scoring, signed=fields | {"references": digest(references)})
+    if not questions.public:
+        metadata["unscored"] = (
+            "the answers to test questions are not public; submit the model's answers: `qabench fanoutqa submit`"
         )
-
-    def task(self, solver: Solver | list[Solver], metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Task:
-        """Return the task of a setting."""
-        about = task_metadata("fanoutqa", self.questions.config, self.setting, self.questions.data_digest)
-        about["available"] = len(self.questions.rows)
-        about["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **self._signed())}
-        if not self.questions.public:
-            about["unscored"] = (
-                "the answers to test questions are not public; submit the model's answers: `qabench fanoutqa submit`"
-            )
-        limit = None if self.protocol == OFFICIAL else ANSWER_TOKENS
-        return Task(
-            dataset=MemoryDataset(self.samples, name=f"qabench/fanoutqa/{self.questions.config}"),
-            solver=solver,
-            scorer=self._scorer(metrics, lemmatizer, judge),
-            config=GenerateConfig(temperature=0, max_tokens=limit),
-            metadata=about,
-            # A failed question is unanswered: the others continue, it scores 0, and a retry asks it again.
-            fail_on_error=False,
-            score_on_error=True,
-        )
-
-    def _signed(self) -> dict[str, Any]:
-        return {
-            "config": self.questions.config,
-            "data": self.questions.data_digest,
-            "setting": self.setting,
-            "prompt": self.prompt.label,
-            "protocol": self.protocol,
-        }
-
-    def _scorer(self, metrics: str, lemmatizer: str, judge: dict[str, Any] | None) -> Scorer | None:
-        references = [loads((sample.metadata or {})["answer"]) for sample in self.samples if self.questions.public]
-        signed = self._signed() | {"references": digest(references)}
-        scorer = fanoutqa_scorer(metrics, lemmatizer, judge, signed=signed)
-        return scorer if self.questions.public else None
+    return Task(
+        dataset=MemoryDataset(samples, name=f"qabench/fanoutqa/{questions.config}"),
+        solver=solver,
+        scorer=answer_scorer if questions.public else None,
+        config=GenerateConfig(temperature=0, max_tokens=None if protocol == OFFICIAL else ANSWER_TOKENS),
+        metadata=metadata,
+        # A failed question is unanswered: the others continue, it scores 0, and a retry asks it again.
+        fail_on_error=False,
+        score_on_error=True,
+    )
 
 
 def _sample(row: Mapping[str, Any], prompt: Prompt, query: str | None) -> Sample:
@@ -263,3 +240,76 @@ def _sample(row: Mapping[str, Any], prompt: Prompt, query: str | None) -> Sample
         **({"necessary_evidence": row["necessary_evidence"]} if with_evidence else {}),
         **({"query": query} if query is not None else {}),
     )
+
+
+@scorer(name="fanoutqa", metrics=[means()])
+def fanoutqa_scorer(
+    metrics: str = "acc,rouge",
+    lemmatizer: str = "auto",
+    judge: dict[str, Any] | None = None,
+    bleurt_model: str | None = None,
+    signed: Mapping[str, Any] | None = None,
+) -> Scorer:
+    """Score a reply as ``qabench score`` does, with the strings found and missing, and the judge's reply.
+
+    A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an empty answer. If the
+    judge's call fails, or there is no key, the sample has no judge score, and its explanation says why.
+
+    Args:
+        metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
+        lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
+        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
+        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
+        signed: the first fields of the signatures: data, prompt and protocol. The task fills it.
+
+    Raises:
+        InputError: an unknown metric or option.
+        MissingExtra: the lemmatizer is not installed.
+    """
+    families = texts(metrics)
+    if not families or set(families) - set(COLUMNS):
+        raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(COLUMNS)}, separated by commas")
+    scorers = scorers_of(families, lemmatizer, bleurt_model, judge, threads=True)
+    limit = scorers.judge.caller.concurrency if scorers.judge else 16
+
+    async def score(state: TaskState, target: Target) -> Score:
+        answer = answer_of(state)
+        prediction = UNANSWERED if answer is None else answer
+        items = [state.metadata["question"]], [loads(state.metadata["answer"])], [prediction]
+        fields = {
+            "benchmark": "fanoutqa",
+            **(signed or {}),
+            **state.metadata.get("signed", {}),
+            "only_score_answered": False,
+            **_generation_fields(str(state.model)),
+        }
+        async with concurrency("qabench scoring", limit):
+            scores = await anyio.to_thread.run_sync(score_answers, *items, scorers, fields)
+        return _inspect_score(scores, answer)
+
+    return score
+
+
+def _inspect_score(scores: Scores, answer: str | None) -> Score:
+    # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
+    values = {column: nan for family in scores.signatures for column in COLUMNS[family]} | scores.rows[0]
+    detail = scores.details[0]
+    metadata: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}
+    if scores.judged:
+        metadata["usage"] = scores.judged.usage.as_dict()
+    explanation = scores.absent.get("gpt") or detail.get("judge_problem") or detail.get("judge")
+    if not scores.rows[0]:
+        return Score.unscored(reason="grader_failed", explanation=explanation, answer=answer, metadata=metadata)
+    return Score(value=values, answer=answer, explanation=explanation, metadata=metadata)
+
+
+def _generation_fields(model: str) -> dict[str, Any]:
+    """Return the generation parameters of the sample's last call, for the signature.
+
+    The limit of tokens of Claude has its own name, because it is the only one that the authors send.
+    """
+    plain = str | int | float
+    options = {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}
+    if "claude" in model.lower() and "max_tokens" in options:
+        options["claude_max_tokens"] = options.pop("max_tokens")
+    return options

@@ -74,7 +74,7 @@ class JudgeScore:
 
 
 def is_judged(prediction: Any) -> bool:
-    """Whether a prediction is sent to the judge.
+    """Tell whether a prediction is sent to the judge.
 
     ``UNANSWERED`` scores 0 without a call. So does None, on which the official scorer fails.
     """
@@ -82,7 +82,7 @@ def is_judged(prediction: Any) -> bool:
 
 
 def judge_fields(question: str, reference: Any, prediction: Any) -> dict[str, str]:
-    """The values of the prompt's fields: question, reference, and the first 4,000 characters of the answer.
+    """Return the values of the prompt's fields: question, reference, and the first 4,000 characters of the answer.
 
     Raises:
         InputError: the question is not a string.
@@ -94,12 +94,12 @@ def judge_fields(question: str, reference: Any, prediction: Any) -> dict[str, st
 
 
 def official_score(reply: str) -> int:
-    """1 if the reply's last character is b, c or e, in either case; else 0. An empty reply scores 0."""
+    """Return 1 if the reply's last character is b, c or e, in either case; else 0. An empty reply scores 0."""
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
 def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
-    """The judgment in a reply.
+    """Read the judgment in a reply.
 
     The official score depends only on the last character. A verdict is readable if that character is one of the six
     letters and is not part of a word: officially, "I cannot judge" scores 1.
@@ -126,27 +126,27 @@ def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | N
 
 
 def no_judgment(reason: str) -> Judgment:
-    """The judgment of a question on which the judge gave no reply."""
+    """Return the judgment of a question on which the judge gave no reply."""
     return Judgment(None, None, None, reason)
 
 
 def judge_score(judgments: Sequence[Judgment]) -> JudgeScore:
-    """The means over judgments; see ``JudgeScore``.
+    """Compute the means over judgments; see ``JudgeScore``.
 
     Raises:
         InputError: there are none.
     """
     if not judgments:
         raise InputError("nothing to score: no questions")
-    scores = [one.score for one in judgments if one.score is not None]
-    readable = [one.readable for one in judgments if one.readable is not None]
-    counts = Counter(one.verdict for one in judgments)
+    scores = [judgment.score for judgment in judgments if judgment.score is not None]
+    readable = [judgment.readable for judgment in judgments if judgment.readable is not None]
+    counts = Counter(judgment.verdict for judgment in judgments)
     return JudgeScore(
         gpt=sum(scores) / len(scores) if scores else None,
         gpt_readable=sum(readable) / len(readable) if readable else None,
         n=len(scores),
         n_readable=len(readable),
         verdicts={verdict: counts[verdict] for verdict in VERDICTS.values()},
-        unreadable=tuple((i, one.reason) for i, one in enumerate(judgments) if one.reason is not None),
+        unreadable=tuple((i, judgment.reason) for i, judgment in enumerate(judgments) if judgment.reason is not None),
         per_question=tuple(judgments),
     )

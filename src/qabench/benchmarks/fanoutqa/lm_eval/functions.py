@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabench.answers import UNANSWERED, loads, text_of
-from qabench.benchmarks.fanoutqa import official_prompts, prompts
-from qabench.benchmarks.fanoutqa.normalizing import run_normalizer
+from qabench.benchmarks.fanoutqa.evaluate import Scorers, Scores, score_answers
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
-from qabench.benchmarks.fanoutqa.scores import Scorers, Scores, score_answers
+from qabench.benchmarks.fanoutqa.prompts import AUTO, closed_book
 from qabench.lm_eval.task import QabenchTask
 from qabench.tasks.prompts import Prompt
-from qabench.text.spacy_lemmatizer import MODEL_VARIABLE
+from qabench.text.lemmatizers import MODEL_VARIABLE
+from qabench.text.normalize import shared_normalizer
 
 
 class FanOutQATask(QabenchTask):
@@ -26,30 +26,29 @@ class FanOutQATask(QabenchTask):
     DECLARATIONS = DECLARATIONS
 
     def signatures(self) -> dict[str, str]:
-        """The signatures of accuracy and ROUGE."""
+        """Return the signatures of accuracy and ROUGE."""
         fields = self.data_fields() | {"prompt": self.asking.label, "protocol": "qabench"} | self.generation_fields()
         return _scores(self.eval_docs[0], "", fields).signatures
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
-        """The user message, the same as in the Inspect AI task."""
+        """Return the user message, the same as in the Inspect AI task."""
         return self.asking.filled(question=doc["question"])
 
     @functools.cached_property
     def asking(self) -> Prompt:
-        """The prompt."""
-        name = self.config.metadata.get("fanoutqa_prompt", official_prompts.AUTO)
-        chosen = official_prompts.chosen_prompt(name, official_prompts.CLOSED_BOOK)
-        return official_prompts.closed_book() if chosen == official_prompts.OFFICIAL else prompts.CLOSED_BOOK
+        """Return the prompt."""
+        return closed_book(self.config.metadata.get("fanoutqa_prompt", AUTO))
 
 
 def target(doc: Mapping[str, Any]) -> str:
-    """The reference as a string, for the log."""
+    """Return the reference as a string, for the log."""
     return text_of(loads(doc["answer"]))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, float]:
-    """A question's scores, as fractions: acc.loose, acc.strict, rouge1.fscore and so on; and ``empty``, 1 for an empty
-    reply. The scores are 0 if there is no reply.
+    """Return a question's scores, as fractions: acc.loose, acc.strict, rouge1.fscore and so on; 0 without a reply.
+
+    ``empty`` is 1 for an empty or missing reply.
     """
     answer = results[0]
     scores = _scores(doc, UNANSWERED if answer is None else answer, {}).rows[0]
@@ -57,12 +56,12 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> di
     return shown | {"empty": int(not (answer or "").strip())}
 
 
-def _scores(doc: Mapping[str, Any], prediction: Any, signed: Mapping[str, Any]) -> Scores:
+def _scores(doc: Mapping[str, Any], prediction: Any, fields: Mapping[str, Any]) -> Scores:
     scorers = _scorers(os.environ.get(MODEL_VARIABLE))
-    return score_answers([doc.get("question", "")], [loads(doc["answer"])], [prediction], scorers, signed)
+    return score_answers([doc.get("question", "")], [loads(doc["answer"])], [prediction], scorers, fields)
 
 
 @functools.cache
 def _scorers(model: str | None) -> Scorers:
     # "auto" finds the model in the environment variable, or an installed one.
-    return Scorers(run_normalizer("auto"))
+    return Scorers(shared_normalizer("auto"))

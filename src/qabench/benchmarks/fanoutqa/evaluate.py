@@ -1,0 +1,352 @@
+"""FanOutQA's scores: of answers, for metrics, files and runs alike, and the evaluation of a file of predictions.
+
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.scorer.Scorer.score``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qabench.answers import UNANSWERED, check_pairs, text_of
+from qabench.benchmarks.base import Benchmark
+from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
+from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
+from qabench.data.predictions import NO_PREDICTION, Joined, Predictions, join, some
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
+from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.signature import digest, signature
+from qabench.text import Lemmatizer, Normalizer
+from qabench.text.cache import NormalizedTextCache
+from qabench.text.normalize import shared_normalizer
+from qabench.text.rouge import ROUGE_TYPES, rouge
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.fanoutqa.judge import Judge, Judged
+
+ROUGE_PARTS = ("precision", "recall", "fscore")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "acc": ("acc.loose", "acc.strict"),
+    "rouge": tuple(f"{kind}.{part}" for kind in ROUGE_TYPES for part in ROUGE_PARTS),
+    "bleurt": ("bleurt",),
+    "judge": ("gpt", "gpt_readable"),
+}
+"""Family of scores -> the columns of its scores."""
+
+Bleurt = Callable[[list[str], list[str]], Sequence[float]]
+"""References and candidates, two lists of strings, to one score for each pair."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Scorers:
+    """The scores to compute: those with a function, and ROUGE, which does not need one."""
+
+    normalizer: Normalizer | None = None
+    rouge: bool = True
+    bleurt: Bleurt | None = None
+    judge: Judge | None = None
+
+
+def scorers_of(
+    families: Sequence[str],
+    lemmatizer: str | Lemmatizer = "auto",
+    bleurt_model: str | None = None,
+    judge: Mapping[str, Any] | None = None,
+    threads: bool = False,
+) -> Scorers:
+    """Return the scorers of families of scores.
+
+    Args:
+        families: some of ``COLUMNS``.
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``; only spaCy's ``en_core_web_sm`` is official.
+        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
+        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
+        threads: whether answers are scored in several threads, one at a time.
+
+    Raises:
+        InputError: an unknown option. MissingExtra: a package is not installed. QabenchError: BLEURT cannot be loaded.
+    """
+    bleurt = judging = None
+    if "bleurt" in families:
+        from qabench.models.bleurt import load_bleurt
+
+        bleurt = load_bleurt(model=bleurt_model)
+    if "judge" in families:
+        from qabench.benchmarks.fanoutqa.judge import judge_from
+
+        judging = judge_from(judge)
+    normalizer = None
+    if "acc" in families:
+        cached = Normalizer(lemmatizer, NormalizedTextCache.default())
+        normalizer = shared_normalizer(lemmatizer) if threads else cached
+    return Scorers(normalizer, "rouge" in families, bleurt, judging)
+
+
+@dataclass
+class Scores:
+    """Scores of each question, by column; see ``COLUMNS``.
+
+    Attributes:
+        rows: column -> score, for each question in the order of the input. ``gpt`` is missing if the judge's call
+            failed, ``gpt_readable`` if its reply has no readable verdict.
+        details: for each question, "found" and "missing" (strings), "verdict", "judge" (its reply), "judge_problem".
+        signatures: family -> everything that its scores depend on.
+        judged: the judge's scores and costs; None without a judge.
+    """
+
+    rows: list[dict[str, float]]
+    details: list[dict[str, Any]]
+    signatures: dict[str, str] = field(default_factory=dict)
+    judged: Judged | None = None
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Map each missing score to the reason."""
+        return {"gpt": self.judged.absent} if self.judged and self.judged.absent else {}
+
+    def add(self, column: str, values: Iterable[float]) -> None:
+        """Add a column."""
+        for row, value in zip(self.rows, values, strict=True):
+            row[column] = float(value)
+
+
+def score_answers(
+    questions: Sequence[str],
+    references: Sequence[Any],
+    predictions: Sequence[Any],
+    scorers: Scorers,
+    fields: Mapping[str, Any],
+    progress: Progress | None = None,
+) -> Scores:
+    """Score answers.
+
+    Args:
+        questions: the text of each question; only the judge needs them.
+        references: answers as Python objects.
+        predictions: one for each reference; ``UNANSWERED`` for no answer. See ``qabench.benchmarks.fanoutqa.accuracy``.
+        scorers: the scores to compute.
+        fields: the first fields of the signatures: everything that the scores depend on except the scorers.
+        progress: called with the amount of work done, and of all work, first of accuracy and then of the judge.
+
+    Raises:
+        InputError: no questions, lists of different lengths, an empty list or dict as a reference, or a BLEURT
+            function that returns another number of scores.
+    """
+    check_pairs(references, predictions)
+    scores = Scores([{} for _ in references], [{} for _ in references])
+    if scorers.normalizer:
+        _add_accuracy(scores, references, predictions, scorers.normalizer, progress)
+        scores.signatures["acc"] = signature("fanout_acc", **fields, **scorers.normalizer.signature())
+    if scorers.rouge:
+        rouge_score = rouge(references, predictions)
+        for kind in ROUGE_TYPES:
+            for part in ROUGE_PARTS:
+                scores.add(f"{kind}.{part}", (getattr(row[kind], part) for row in rouge_score.per_question))
+        scores.signatures["rouge"] = signature("fanout_rouge", **fields, rouge=rouge_score.backend, stemmer="porter")
+    if bleurt := scorers.bleurt:
+        # An unanswered question is the empty string, as upstream.
+        values = list(bleurt(list(map(text_of, references)), list(map(text_of, predictions))))
+        if len(values) != len(references):
+            raise InputError(f"the BLEURT function returned {len(values)} scores for {len(references)} questions")
+        scores.add("bleurt", values)
+        name = getattr(bleurt, "name", None) or getattr(bleurt, "__name__", type(bleurt).__name__)
+        scores.signatures["bleurt"] = signature("fanout_bleurt", **fields, bleurt=name)
+    if scorers.judge:
+        from qabench.benchmarks.fanoutqa.judge import judge_answers
+
+        judged = scores.judged = judge_answers(questions, references, predictions, scorers.judge, progress=progress)
+        _add_verdicts(scores, judged)
+        scores.signatures["judge"] = signature("fanout_judge", **fields, **scorers.judge.signature())
+    return scores
+
+
+def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return the mean scores of questions in the shape of the official result.
+
+    Returns:
+        {"acc": {"loose", "strict"}, "rouge": {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ...,
+        "rougeL": ...}, "bleurt": float, "gpt": float}, without families that have no scores.
+    """
+    means = {
+        name: mean_in_order([row[name] for row in rows if name in row])
+        for name in dict.fromkeys(name for row in rows for name in row)
+    }
+    shape: dict[str, Any] = {}
+    if "acc.loose" in means:
+        shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
+    if "rouge1.fscore" in means:
+        shape["rouge"] = {kind: {part: means[f"{kind}.{part}"] for part in ROUGE_PARTS} for kind in ROUGE_TYPES}
+    return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
+
+
+def _add_accuracy(
+    scores: Scores,
+    references: Sequence[Any],
+    predictions: Sequence[Any],
+    normalizer: Normalizer,
+    progress: Progress | None,
+) -> None:
+    forms: dict[str, str] = {}
+
+    def normalize(strings: Iterable[Any]) -> Mapping[str, str]:
+        forms.update(normalizer.batch(strings, progress))
+        return forms
+
+    questions = accuracy(references, predictions, normalize).per_question
+    scores.add("acc.loose", (question.loose for question in questions))
+    scores.add("acc.strict", (question.strict for question in questions))
+    for reference, question, detail in zip(references, questions, scores.details, strict=True):
+        detail |= {"found": found_strings(reference, forms, question.missing), "missing": list(question.missing)}
+
+
+def _add_verdicts(scores: Scores, judged: Judged) -> None:
+    if judged.score is None or judged.absent:
+        return
+    for row, detail, judgment in zip(scores.rows, scores.details, judged.score.per_question, strict=True):
+        row |= {} if judgment.score is None else {"gpt": float(judgment.score)}
+        row |= {} if judgment.readable is None else {"gpt_readable": float(judgment.readable)}
+        detail |= {"verdict": judgment.verdict, "judge": judgment.reply, "judge_problem": judgment.reason}
+
+
+def evaluate(
+    benchmark: Benchmark,
+    config: str | None,
+    predictions: Predictions,
+    *,
+    families: Sequence[str] | None = None,
+    questions: str | Path | None = None,
+    progress: Progress | None = None,
+    only_score_answered: bool = False,
+    ignore_unknown: bool = False,
+    lemmatizer: str | Lemmatizer = "auto",
+    bleurt_model: str | None = None,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    judge_prompt: str = "auto",
+    judge_max_calls: int | None = None,
+    judge: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Score the answers of one system, as the official scorer does.
+
+    A question without a prediction is unanswered: it scores 0 in accuracy, ROUGE and judge, and is the empty string
+    for BLEURT. A prediction of null is the string "None" for accuracy and the empty string for ROUGE, as upstream.
+
+    Args:
+        benchmark: the instance for the evaluation.
+        config: the config; by default "dev".
+        predictions: objects with "id" and "answer".
+        families: some of "acc", "rouge", "bleurt" and "judge"; by default the first two.
+        questions: a file of questions in the official format, instead of a config.
+        progress: called with the amount of work done, and of all work.
+        only_score_answered: average only over the answered questions, in the order of the answers, as the official
+            option of that name.
+        ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
+        lemmatizer: see ``scorers_of``, like ``bleurt_model``.
+        bleurt_model: a name on the Hub or a folder.
+        judge_model: see ``qabench.benchmarks.fanoutqa.judge.judge_for``, like the other ``judge_`` options.
+        judge_base_url: an OpenAI-compatible server.
+        judge_prompt: "auto", "official", "qabench" or a file.
+        judge_max_calls: the maximum number of calls.
+        judge: all other options of ``judge_for``.
+
+    Raises:
+        InputError: questions without public answers, or predictions for other questions.
+        SourceError: the questions are not available. See also ``scorers_of``.
+    """
+    from qabench.llm.endpoint import key_for_typed
+
+    families = tuple(families or benchmark.default_families)
+    dataset = with_answers(read_questions(config, questions))
+    joined = _joined(dataset, predictions, only_score_answered, ignore_unknown)
+    server = {"base_url": judge_base_url, "api_key": key_for_typed(judge_base_url)}
+    options = {"model": judge_model, "prompt": judge_prompt, "max_calls": judge_max_calls} | server | dict(judge or {})
+    answers = [UNANSWERED if row is None else row.fields.get("answer") for row in joined.rows]
+    references = [dataset.reference(id) for id in joined.ids]
+    fields = {
+        "benchmark": "fanoutqa",
+        "config": dataset.config,
+        "data": dataset.data_digest,
+        "references": digest(references),
+        "only_score_answered": only_score_answered,
+    }
+    texts = [dataset.by_id[id]["question"] for id in joined.ids]
+    scorers = scorers_of(families, lemmatizer, bleurt_model, options)
+    scores = score_answers(texts, references, answers, scorers, fields, progress)
+    return benchmark.evaluation(
+        predictions,
+        dataset.config,
+        [_record(dataset, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
+        scores.signatures,
+        unscored=scores.absent["gpt"] if families == ("judge",) and scores.absent else None,
+        problems=[*joined.problems(), *_answer_problems(joined, answers), *_judge_problems(scores, joined.ids)],
+        available=len(dataset.rows),
+    )
+
+
+def _joined(questions: Questions, predictions: Predictions, only_score_answered: bool, ignore_unknown: bool) -> Joined:
+    joined = join([row["id"] for row in questions.rows], predictions)
+    if not only_score_answered:
+        return joined
+    if joined.unknown and not ignore_unknown:
+        examples = some([f"{row.id} (line {row.line})" for row in joined.unknown])
+        raise InputError(
+            f"{len(joined.unknown)} predictions of {predictions.path} are for unknown questions: {examples}. With "
+            "only_score_answered the official scorer fails on them: remove the lines, or use ignore_unknown "
+            "(--ignore-unknown)"
+        )
+    # The official order is that of the answers; the last digit of a mean depends on it.
+    last = {row.id: row for row in predictions.rows if row.id in questions.by_id}
+    return Joined(tuple(last), tuple(last.values()), joined.missing, joined.unknown, joined.repeated, joined.bad_lines)
+
+
+def _record(questions: Questions, id: str, answer: Any, reference: Any, scores: Scores, i: int) -> Record:
+    row = questions.by_id[id]
+    messages = [Message("user", row["question"])]
+    text = problem = None
+    status = MISSING
+    if answer is UNANSWERED or answer is None:
+        problem = "the answer is null" if answer is None else NO_PREDICTION
+    else:
+        text = text_of(answer)
+        status = ANSWERED if text.strip() else EMPTY
+        messages.append(Message("assistant", text))
+    return Record(
+        id=id,
+        epoch=1,
+        question=row["question"],
+        reference=text_of(reference),
+        messages=messages,
+        answer=text,
+        status=status,
+        problem=problem,
+        scores=scores.rows[i],
+        groups=groups_of(row),
+        detail=scores.details[i],
+    )
+
+
+def _answer_problems(joined: Joined, answers: Sequence[Any]) -> list[str]:
+    """Count answers that the leaderboard would not accept."""
+    pairs = [(id, answer) for id, answer in zip(joined.ids, answers, strict=True) if answer is not UNANSWERED]
+    kinds = {
+        "null answers": [id for id, answer in pairs if answer is None],
+        "empty answers": [id for id, answer in pairs if isinstance(answer, str) and not answer.strip()],
+        "answers that are not strings": [id for id, answer in pairs if not isinstance(answer, str | None)],
+    }
+    return [f"{kind}: {len(ids)} ({some(ids)})" for kind, ids in kinds.items() if ids]
+
+
+def _judge_problems(scores: Scores, ids: Sequence[str]) -> list[str]:
+    """Describe a missing judge score, failed calls, and replies without a readable verdict."""
+    if scores.absent:
+        return [f"gpt is absent: {scores.absent['gpt']}"]
+    ids_by_problem: dict[str, list[str]] = {}
+    for id, detail, row in zip(ids, scores.details, scores.rows, strict=True):
+        if reason := detail.get("judge_problem"):
+            kind = "no readable verdict of the judge" if "gpt" in row else "the call of the judge failed"
+            ids_by_problem.setdefault(f"{kind}: {reason}", []).append(id)
+    return [f"{len(affected)} x {problem} ({some(affected)})" for problem, affected in ids_by_problem.items()]
