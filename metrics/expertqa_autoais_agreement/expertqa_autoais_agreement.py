@@ -68,8 +68,8 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, rows = decoded(predictions, references, references_format)
-        score = autoais_agreement(rows, system_answers, on_unlabeled=on_unlabeled)
+        labels, rows = decoded(predictions, references, references_format)
+        score = autoais_agreement(rows, labels, on_unlabeled=on_unlabeled)
         result = score.as_dict()
         result |= self.provenance(scored_part(rows, FIELDS), unlabeled=on_unlabeled)
         if per_question:

@@ -66,8 +66,8 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, rows = decoded(predictions, references, references_format)
-        score = factscore_agreement(rows, system_answers)
+        fact_scores, rows = decoded(predictions, references, references_format)
+        score = factscore_agreement(rows, fact_scores)
         result = score.as_dict()
         result |= self.provenance(scored_part(rows, FIELDS), threshold=THRESHOLD)
         if per_question:

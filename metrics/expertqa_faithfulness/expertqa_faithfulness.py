@@ -82,11 +82,11 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, targets_text = decoded_strings(predictions, references, references_format)
-        targets, answers = text_pairs(targets_text, system_answers)
+        texts, reference_answers = decoded_strings(predictions, references, references_format)
+        targets, answers = text_pairs(reference_answers, texts)
         split = splitter_of(sentences)
-        chosen = shared_entailment(model, revision, device, dtype)
-        labeled = faithfulness_labels(answers, targets, chosen, split)
+        entailment = shared_entailment(model, revision, device, dtype)
+        labeled = faithfulness_labels(answers, targets, entailment, split)
         score = faithfulness([[claim["label"] for claim in own] for own in labeled])
         macro, micro = score.macro(), score.micro()
         result: dict[str, Any] = {
@@ -96,7 +96,7 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
             "claims": score.claims,
             "unanswered": answers.count(None),
         }
-        fields = {"labels": chosen.name, "claims": sentence_splitter()[0], "sentences": sentences}
+        fields = {"labels": entailment.name, "claims": sentence_splitter()[0], "sentences": sentences}
         result |= self.provenance(targets, **fields)
         if per_question:
             result["per_question"] = labeled

@@ -58,10 +58,10 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, answers = decoded_strings(predictions, references, references_format)
-        score = lfqa_rouge(answers, system_answers, backend=backend, seed=seed)
+        answers, reference_answers = decoded_strings(predictions, references, references_format)
+        score = lfqa_rouge(reference_answers, answers, backend=backend, seed=seed)
         result = score.as_dict()
-        result |= self.provenance(answers, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
+        result |= self.provenance(reference_answers, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
         if per_question:
             result["per_question"] = list(score.per_question)
         return result
