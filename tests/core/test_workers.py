@@ -17,8 +17,7 @@ from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, map_loaded, using
 from qabench.scale import Cluster
-from qabench.scale.scores import score
-from qabench.scale.texts import normalize
+from qabench.scale.jobs import normalize, score
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 

@@ -15,7 +15,7 @@ from tiny_t5 import save_tiny_t5
 from qabench.models.bleurt import load_bleurt
 from qabench.models.entailment import prompt_of
 from qabench.scale import Cluster
-from qabench.scale.labels import label
+from qabench.scale.jobs import label
 
 pytestmark = pytest.mark.xdist_group("ray")
 

@@ -72,19 +72,19 @@ def run(
     output: str | Path,
     load: Callable[[], Callable[[Rows], Columns]],
     types: Mapping[str, str],
-    what: Mapping[str, Any],
+    job: Mapping[str, Any],
     rows_per_part: int = ROWS_PER_PART,
     progress: Progress | None = None,
     gpu: bool = False,
 ) -> list[Path]:
-    """Compute columns for all rows, and returns the Parquet files in the order of the rows.
+    """Compute columns for all rows, and return the Parquet files in the order of the rows.
 
     Args:
         source: the rows.
         output: the folder of the files; created if it does not exist. A job that was interrupted continues.
         load: returns the function from a part's rows to its columns; called once in each process.
         types: column -> its Arrow type, such as "string".
-        what: everything that the columns depend on except the rows.
+        job: everything that the columns depend on except the rows.
         rows_per_part: the rows of one file.
         progress: called with the number of rows processed and of all rows.
         gpu: whether the function runs on a GPU, if the cluster has one.
@@ -94,8 +94,8 @@ def run(
         QabenchError: raised by the function, or a file cannot be written.
     """
     folder = Path(output).absolute()
-    job = {"source": source.name, "stamp": source.stamp, "rows": source.size, "rows_per_part": rows_per_part, **what}
-    _begin(folder, job)
+    identity = {"source": source.name, "stamp": source.stamp, "rows": source.size, "rows_per_part": rows_per_part}
+    _begin(folder, {**identity, **job})
     bounds = [(start, min(start + rows_per_part, source.size)) for start in range(0, source.size, rows_per_part)]
     paths = {bound: folder / f"part-{number:06}.parquet" for number, bound in enumerate(bounds)}
     left = [bound for bound in bounds if not paths[bound].exists()]
@@ -131,7 +131,7 @@ def _load(
 def _compute(
     source: Source, function: Callable[[Rows], Columns], types: Mapping[str, str], task: tuple[Path, int, int]
 ) -> int:
-    """Compute a part and writes its file; returns the number of rows."""
+    """Write the file of a part, and return the number of rows."""
     import pyarrow
     import pyarrow.parquet
 
