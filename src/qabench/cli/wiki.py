@@ -51,13 +51,13 @@ def import_cache(
 
     folder = WikiCache(cache)
     with progress_bar("Reading", "bytes") as progress:
-        done = read_tarball(tarball, folder, progress)
+        imported = read_tarball(tarball, folder, progress)
     if as_json:
-        refused = [{"name": name, "reason": reason} for name, reason in done.refused]
-        print_json({"cache": str(folder.folder), **vars(done), "refused": refused})
+        refused = [{"name": name, "reason": reason} for name, reason in imported.refused]
+        print_json({"cache": str(folder.folder), **vars(imported), "refused": refused})
     else:
-        _print_imported(done, folder.folder)
-    if done.refused:
+        _print_imported(imported, folder.folder)
+    if imported.refused:
         raise typer.Exit(1)
 
 
@@ -122,7 +122,7 @@ def page(
 
 
 def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
-    """The evidence pages of a config's questions."""
+    """Return the evidence pages of a config's questions."""
     from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 
     pages = benchmark(name).evidence_pages(config)
