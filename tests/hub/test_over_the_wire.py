@@ -373,35 +373,3 @@ def test_versions(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found == {"tag": {"first"}, "commit": {"first"}, "main": {"third"}, "none": {"third"}}
     assert stock["number"].splitlines()[0] == "first"
     assert stock["none"].splitlines()[0] == "second"
-
-
-def test_publishing_is_resumed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short faults are retried; after longer ones the next call continues; a further call sends nothing."""
-    with Hub() as hub:
-        hub.used_here(monkeypatch)
-        hub.faults.add("PUT /upload/", drop_request_after=100)
-        hub.faults.add("POST .*/expertqa/preupload", status=429, headers={"Retry-After": "0"})
-        left = {"fanoutqa": "published", "felm": "published", "fanout_acc": "published", "fanout_rouge": "published"}
-        hub.faults.add("POST .*/fanoutqa/commit", status=500)
-        hub.faults.add("POST .*/felm/commit", drop_response_after=0)
-        hub.faults.add("POST .*/fanout_acc/commit", drop_request_after=1000)
-        hub.faults.add("POST .*/fanout_rouge/tag", status=500)
-        first = publish(tmp_path / "first")
-        failed = [one.repo_id.split("/")[1] for one in first.repositories if one.state == "failed"]
-        assert (first.ok, failed) == (False, list(left))
-        hub.faults.clear()
-        second = publish(tmp_path / "second")
-        done = {one.repo_id.split("/")[1]: one.state for one in second.repositories if one.state != "unchanged"}
-        assert (second.ok, {name: done[name] for name in left}) == (True, left)
-        assert set(done.values()) - set(left.values()) <= {"skipped"}
-        before = len(hub.requests)
-        third = publish(tmp_path / "third")
-        assert {one.state for one in third.repositories} == {"unchanged", "skipped"}
-        assert not [seen.line for seen in hub.requests[before:] if seen.method not in ("GET", "HEAD")]
-    for repo in hub.store.repos.values():
-        assert len(repo.history(repo.tip)) == 2, "the Hub's own first commit, and one of ours"
-        assert repo.refs[f"refs/tags/{TAG}"] == repo.tip.id
-    (collection,) = hub.collections.values()
-    assert [item["id"] for item in collection["items"]] == [
-        one.repo_id for one in third.repositories if one.state != "skipped"
-    ]

@@ -65,17 +65,11 @@ class Pair:
             "first": self.first,
             "second": self.second,
             "difference": interval.mean,
-            "standard_error": interval.standard_error,
-            "low": interval.low,
-            "high": interval.high,
-            "undefined": interval.undefined,
+            **{name: getattr(interval, name) for name in ("standard_error", "low", "high", "undefined")},
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,
-            "wins": self.wins,
-            "ties": self.ties,
-            "losses": self.losses,
-            "n": self.n,
+            **{name: getattr(self, name) for name in ("wins", "ties", "losses", "n")},
         }
 
 
@@ -207,10 +201,7 @@ def compare_scores(
         scores: one score per item for each system, aligned.
         clusters: each item's question if one question gives several items; whole questions are resampled then.
         name: the name of the score.
-        test: see ``compare``.
-        correction: see ``compare``.
-        resamples: see ``compare``.
-        seed: see ``compare``.
+        test, correction, resamples, seed: see ``compare``.
 
     Raises:
         InputError: fewer than two systems, lists of different lengths, or an unknown test or correction.

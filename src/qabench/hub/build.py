@@ -52,7 +52,7 @@ class Built:
 
     Attributes:
         benchmark: its name.
-        path: its
+        path: its repository.
         rows: for each config that was built, the number of rows by split.
         missing: for each config whose data is not available, the reason.
         size: the total size of the repository's files in bytes.
@@ -79,7 +79,6 @@ def build(
     configs: Sequence[str] = (),
     *,
     skip_missing: bool = False,
-    max_shard_bytes: int = MAX_SHARD_BYTES,
     namespace: str = NAMESPACE,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Built]:
@@ -90,7 +89,6 @@ def build(
         names: the benchmarks; () for all.
         configs: the configs of a single benchmark; () for all whose data is available.
         skip_missing: replace an older build even if it has configs that are missing now.
-        max_shard_bytes: the maximum size of a shard in Arrow format; shards have about equal sizes.
         namespace: the owner in the Hub names in card and tasks.
         progress: called with the number of configs processed, and of all configs.
 
@@ -104,8 +102,6 @@ def build(
         DataError: a source file does not match the schema.
         QabenchError: the folder cannot be written.
     """
-    if max_shard_bytes < 1:
-        raise InputError(f"the size of a shard is {max_shard_bytes} bytes; it must be at least 1")
     configs_by_name = _configs_by_name(names, configs)
     out = out.absolute()
     for name in configs_by_name:
@@ -123,11 +119,7 @@ def build(
             done += 1
             if progress:
                 progress(done, total)
-        built.append(
-            _build_repository(
-                out / name, dataset_table(name), splits, missing, skip_missing, max_shard_bytes, namespace
-            )
-        )
+        built.append(_build_repository(out / name, dataset_table(name), splits, missing, skip_missing, namespace))
     return built
 
 
@@ -148,7 +140,6 @@ def _build_repository(
     splits: dict[str, Any],
     missing: dict[str, str],
     skip_missing: bool,
-    max_shard_bytes: int,
     namespace: str,
 ) -> Built:
     older = check_replaceable(folder)
@@ -158,22 +149,15 @@ def _build_repository(
     size = 0
     if written:
         with replacing(folder) as new:
-            _write(new, table, splits, restriction, max_shard_bytes, namespace)
+            _write(new, table, splits, restriction, namespace)
             size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
     return Built(table.name, folder, rows, missing, size, restriction, written)
 
 
-def _write(
-    folder: Path,
-    table: DatasetTable,
-    splits: dict[str, Any],
-    restriction: str | None,
-    max_shard_bytes: int,
-    namespace: str,
-) -> None:
+def _write(folder: Path, table: DatasetTable, splits: dict[str, Any], restriction: str | None, namespace: str) -> None:
     infos = {}
     for config, parts in splits.items():
-        files = [path for name, part in parts.items() for path in _shards(part, folder / config, name, max_shard_bytes)]
+        files = [path for name, part in parts.items() for path in _shards(part, folder / config, name)]
         info = next(iter(parts.values())).info.copy()
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split.num_bytes for split in info.splits.values())
@@ -199,13 +183,13 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def _shards(part: Any, folder: Path, split: str, max_shard_bytes: int) -> Iterable[Path]:
-    """Write a split as Parquet files of about equal numbers of rows and yield their paths."""
+def _shards(part: Any, folder: Path, split: str) -> Iterable[Path]:
+    """Write a split as Parquet files with about equal numbers of rows, of ``MAX_SHARD_BYTES`` in Arrow format."""
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
     size = part.info.splits[split].num_bytes or 0
-    count = min(max(1, math.ceil(size / max_shard_bytes)), max(1, len(part)))
+    count = min(max(1, math.ceil(size / MAX_SHARD_BYTES)), max(1, len(part)))
     for number in range(count):
         path = folder / f"{split}-{number:05d}-of-{count:05d}.parquet"
         shard = part.shard(count, number, contiguous=True).with_format("arrow")
