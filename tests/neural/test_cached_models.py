@@ -25,7 +25,7 @@ def test_models_that_differ_in_their_path_only(tmp_path: Path, monkeypatch: pyte
             "fanoutqa",
             None,
             "hf/tiny",
-            model_args={"model_path": str(tmp_path / name), "do_sample": False, "device": "cpu"},
+            model_args={"model_path": str(tmp_path / name), "device": "cpu"},
             task_args={"config": "sample", "prompt": "qabench", "lemmatizer": "simplemma"},
             log_dir=tmp_path / "logs",
             limit=2,

@@ -103,6 +103,7 @@ def plan_run(
 
     from qabench.runs.probe import plain
     from qabench.tasks.common import own_tasks_only
+    from qabench.tasks.replies import IN_PROCESS
 
     scorer = benchmark(name)
     chosen = scorer.setting(setting)
@@ -110,7 +111,8 @@ def plan_run(
     check_task_options(scorer, chosen, task_args)
     arguments = {**chosen.arguments, **task_args}
     with redirect_stdout(io.StringIO()):  # Inspect prints the list of hooks
-        info = get_model_info(model)
+        # For a model in this process, Inspect would load the weights.
+        info = None if model.startswith(IN_PROCESS) else get_model_info(model)
     if info and info.context_length and "context_length" in {option.name for option in task_options(scorer, chosen)}:
         arguments.setdefault("context_length", info.context_length)
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0}

@@ -70,7 +70,7 @@ def probe(
         with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
             if provider in MADE_ONLY:
                 make_model(model, base_url, model_args, config=made_with)
-            elif provider in IN_PROCESS:  # Inspect keeps the model, so that the run does not load it again
+            elif model.startswith(IN_PROCESS):  # Inspect keeps the model, so that the run does not load it again
                 run_sync(_call(make_model(model, base_url, model_args, config=made_with), called_with))
             else:
                 run_sync(_call_once(model, base_url, model_args, made_with, called_with))

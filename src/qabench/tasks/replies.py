@@ -22,8 +22,11 @@ from inspect_ai.model import (
     ChatMessageUser,
     GenerateConfig,
     Model,
+    ModelInfo,
     ModelOutput,
     get_model,
+    get_model_info,
+    set_model_info,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef
@@ -39,7 +42,7 @@ FOLDER_VARIABLE = "INSPECT_CACHE_DIR"  # where Inspect keeps replies
 ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
 SECRETS = ("api_key",)  # arguments of providers that do not identify the model
 REJECTIONS_TO_STOP = 3  # consecutive rejected calls, without a reply in between
-IN_PROCESS = ("hf",)  # providers that generate with transformers in this process
+IN_PROCESS = ("hf/",)  # providers that generate with transformers in this process
 CUT_OFF_STOPS = ("max_tokens", "model_length")
 # Options of generation that do not affect a reply, or only by chance (the seed).
 WITHOUT_EFFECT = {
@@ -141,11 +144,14 @@ def adapted(model: Model) -> Model:
     """Make the provider ``hf`` decode greedily at temperature 0, and say whether a reply is complete.
 
     Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at temperature 0. It counts the
-    padding of a batch as tokens of each reply, and gives no stop reason.
+    padding of a batch as tokens of each reply, and gives no stop reason. To look up a model that is not in its
+    database, Inspect loads the weights again, by the model's name; a registered model is not looked up.
     """
-    if str(model).partition("/")[0] not in IN_PROCESS or model in _adapted:
+    if not str(model).startswith(IN_PROCESS) or model in _adapted:
         return model
     api: Any = model.api
+    length = getattr(api.model.config, "max_position_embeddings", None)
+    set_model_info(str(model), get_model_info(model) or ModelInfo(context_length=length))
     generate, samples = api.generate, api.do_sample
 
     async def generate_greedily(input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> ModelOutput:
@@ -154,8 +160,8 @@ def adapted(model: Model) -> Model:
         sent = config.model_copy(update={"temperature": None}) if greedy else config
         output: ModelOutput = await generate(input, tools, tool_choice, sent)
         if output.usage and output.choices and config.max_tokens is not None:
-            length = len(api.tokenizer(output.completion, add_special_tokens=False)["input_ids"])
-            cut_off = min(output.usage.output_tokens, length) >= config.max_tokens
+            tokens = len(api.tokenizer(output.completion, add_special_tokens=False)["input_ids"])
+            cut_off = min(output.usage.output_tokens, tokens) >= config.max_tokens
             output.choices[0].stop_reason = "max_tokens" if cut_off else "stop"
         return output
 
