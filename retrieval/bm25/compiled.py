@@ -359,13 +359,13 @@ def _add_scaled(totals: Array, values: Array, factor: int) -> None:
 
 
 @compiled
-def _add_sums(upper: Array, sums: Array, totals: Array, unit: float) -> None:
+def _add_sums(upper: Array, sums: Array, totals: Array, unit: np.float32) -> None:
     for j in range(len(upper)):
         upper[j] = sums[j] + unit * np.float32(totals[j])
 
 
 @compiled
-def _reaches(upper: Array, bound: float) -> bool:
+def _reaches(upper: Array, bound: np.float32) -> bool:
     """Return whether a number is at least ``bound``; without branches, so that the loop is vectorized."""
     reaches = 0
     for j in range(len(upper)):

@@ -6,7 +6,7 @@ import array
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -32,6 +32,9 @@ class Vocabulary(Protocol):
 
     def get(self, term: str) -> int | None:
         """Return the number of a term, or None if no document contains it."""
+
+    def items(self) -> Iterable[tuple[str, int]]:
+        """Return all terms with their numbers."""
 
 
 class Scorer(Protocol):
@@ -89,7 +92,14 @@ class Compiled:
         self._values = np.zeros((rows, size), dtype=np.uint8)  # only rows in use take memory
         self._steps = np.zeros(rows)
         self._places = np.zeros((rows, -(-size // 64), 2), dtype=np.int64)
-        arrays = (postings.starts, postings.documents, postings.weights, postings.base, postings.highest, self._rows)
+        arrays: tuple[Any, ...] = (
+            postings.starts,
+            postings.documents,
+            postings.weights,
+            postings.base,
+            postings.highest,
+            self._rows,
+        )
         arrays += (self._values, self._steps, self._places)
         self._header = np.concatenate(
             (_addresses(*arrays), [len(postings.base), len(postings.documents), size, rows])

@@ -165,7 +165,7 @@ def test_a_lagging_database_is_waited_for(server: MediaWikiServer, wiki: MediaWi
     brisk = MediaWiki(server.api, cache=wiki.cache, client=HttpClient(retry=BRISK))
     server.lag.write_text("99")
     try:
-        with pytest.raises(WikiError, match="answered 503|maxlag"):
+        with pytest.raises(WikiError, match=r"answered 503|maxlag"):
             brisk.content({"title": "Mute swan"})
         assert not list(WikiCache().folder.glob("*.md"))
         server.lag.write_text("4")

@@ -68,7 +68,7 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands to the help, each with the first sentence of its own help."""
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        commands: dict[str, Any] = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.get_short_help_str(1000)) for name, command in commands.items()])
 
@@ -109,7 +109,9 @@ def command_of(name: str, command: Any) -> Any:
     """Return the click command of a function or of a Typer application."""
     if isinstance(command, typer.Typer):
         functions = [(info.name, info.callback) for info in command.registered_commands]
-        return _group(name, command.info.help, {name: function for name, function in functions if name and function})
+        return _group(
+            name, command.info.help or "", {name: function for name, function in functions if name and function}
+        )
     wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     wrapper.command(name, cls=Command)(_with_quiet(command))
     return typer.main.get_command(wrapper)

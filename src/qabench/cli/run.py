@@ -199,13 +199,13 @@ def run(
             _run_suite(suite, log_dir, output_format, output, watch_options, {**options, **sending, **sampling})
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
-        options = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
+        retry: dict[str, Any] = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
         folder = log_dir if _was_passed(ctx, "log_dir") else None
         with _watched(folder or resume.parent, watch_options) as watch:
             from qabench.runs.running import resume as resume_run
 
-            options |= {**provider, "task_args": task_arguments, "log_dir": folder}
-            log = resume_run(resume, watch=watch, **options)
+            retry |= {**provider, "task_args": task_arguments, "log_dir": folder}
+            log = resume_run(resume, watch=watch, **retry)
         _report([log], output_format, output)
     elif benchmark is None or (model is None and not list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
@@ -224,7 +224,15 @@ def run(
         with _watched(log_dir, watch_options) as watch:
             from qabench.runs.running import start
 
-            how = {**provider, **asking, **sending, **sampling, "seed": seed, "log_dir": log_dir, "cache": cache}
+            how: dict[str, Any] = {
+                **provider,
+                **asking,
+                **sending,
+                **sampling,
+                "seed": seed,
+                "log_dir": log_dir,
+                "cache": cache,
+            }
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **how)
         _report([log], output_format, output)
 

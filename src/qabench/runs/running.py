@@ -27,7 +27,7 @@ from qabench.tasks.common import naming_arguments, own_tasks_only
 from qabench.tasks.replies import caching_replies, rejections
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if they are not shown.
-QUIET = {"display": "none", "log_level": "error", "score_display": False}
+QUIET: dict[str, Any] = {"display": "none", "log_level": "error", "score_display": False}
 
 
 class Interrupted(QabenchError):

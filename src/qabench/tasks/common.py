@@ -40,7 +40,7 @@ def naming_arguments(arguments: Mapping[str, Any]) -> Iterator[None]:
 
 def named_in_this_call(argument: str, value: Any) -> bool:
     """Tell whether the user gave this argument of a task in this call, so that it is not from a log."""
-    return _named.get({}).get(argument) == value
+    return bool(_named.get({}).get(argument) == value)
 
 
 @contextmanager

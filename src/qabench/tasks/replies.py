@@ -126,10 +126,10 @@ def ask() -> Solver:
 
 
 async def _generate(
-    model: Model, state: TaskState | None, sample: int | None, *arguments: Any, **options: Any
+    model: Model, state: TaskState | None, sample: int | None, messages: Any, *tools: Any, **options: Any
 ) -> ModelOutput:
     with failing_in_one_line():
-        output = await adapted(model).generate(*arguments, **options, **cache_argument(model, sample))
+        output = await adapted(model).generate(messages, *tools, **(options | cache_argument(model, sample)))
     if state is not None:
         count_replies(state)
     calls = _calls()

@@ -104,7 +104,7 @@ def read_answers(
             judged = tuple(Claim(claim, next(verdicts)) for claim in claims)
             checked.append(Answer(answer["system"], abstains(answer["answer_string"]), judged))
         rows.append(checked)
-    verdicts_of_all = [claim.verdict for row in rows for answer in row for claim in answer.claims]
+    verdicts_of_all = [judged_claim.verdict for row in rows for answer in row for judged_claim in answer.claims]
     if verdicts_of_all and all(value is None for value in verdicts_of_all):
         raise InputError(
             f"no claim has a verdict: the claims of predictions need the field {verdict.field} ({verdict.allowed}), as "
