@@ -15,14 +15,14 @@ ROOTS = {
 
 
 def packages() -> list[str]:
-    """Every folder with Python files below the roots."""
+    """Return every folder with Python files below the roots."""
     here = Path(__file__).parent
-    found = {
+    names = {
         ".".join([package, *path.parent.relative_to(here / folder).parts])
         for package, folder in ROOTS.items()
         for path in (here / folder).rglob("*.py")
     }
-    return sorted(found)
+    return sorted(names)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def open_path(name: str, path: str) -> Path:
 
 
 def file_digest(name: str, path: str) -> str:
-    """Twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
+    """Return twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
     if path.startswith(SHIPPED):
         import hashlib
 

@@ -27,7 +27,7 @@ _NO_LIST = ("no list",)  # the type of segments in rows without types; not a str
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-    """FELM's segments and responses by domain, its error types, comments and references.
+    """Count FELM's segments and responses by domain, its error types, comments and references.
 
     Args:
         config: the config of the rows; ``sample`` has no published numbers.

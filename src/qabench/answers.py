@@ -77,7 +77,7 @@ def loads(text: str) -> Any:
 
 
 def _plain(value: Any, where: str, depth: int = 0) -> Any:
-    """``value`` with the types that JSON distinguishes; NumPy scalars are converted to Python's."""
+    """Return ``value`` with the types that JSON distinguishes; NumPy scalars are converted to Python's."""
     if depth > MAX_DEPTH:
         raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if value is None or isinstance(value, str | bool | int | float):
@@ -173,7 +173,7 @@ def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
 
 
 def text_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[list[str], list[str | None]]:
-    """References and predictions that are strings; None for a prediction that is None or ``UNANSWERED``.
+    """Return references and predictions that are strings, with None for a prediction that is None or ``UNANSWERED``.
 
     Raises:
         InputError: no references, lists of different lengths, or an item that is not a string.

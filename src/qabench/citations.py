@@ -21,7 +21,7 @@ QABENCH = """@software{{qabench,
 
 
 def bibtex(names: Iterable[str] = ()) -> str:
-    """BibTeX entries without duplicates, followed by that of this version of qabench.
+    """Return BibTeX entries without duplicates, followed by that of this version of qabench.
 
     Args:
         names: benchmarks and metrics, such as "felm" or "fanout_bleurt"; empty for all benchmarks. A metric has the

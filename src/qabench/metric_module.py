@@ -136,7 +136,7 @@ def rows_at_cutoffs(
 def decoded(
     predictions: Iterable[str], references: Iterable[str], references_format: str = "auto"
 ) -> tuple[list[Any], list[Any]]:
-    """Predictions and references as they were given to ``compute``; see ``decode_references``.
+    """Return predictions and references as they were passed to ``compute``; see ``decode_references``.
 
     Returns:
         The predictions, with ``UNANSWERED`` for None, and the references.
@@ -156,7 +156,7 @@ def decoded_strings(
 
 
 def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
-    """References from either of the two formats that users have.
+    """Return references from either of the two formats that users have.
 
     Args:
         column: as encoded by ``MetricModule``.

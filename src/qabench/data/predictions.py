@@ -69,7 +69,7 @@ class Predictions:
 
     @property
     def created(self) -> str:
-        """When the file was last changed, as an ISO date and time; now if it is not a file."""
+        """Return when the file was last changed, as an ISO date and time; now if it is not a file."""
         try:
             when = datetime.fromtimestamp(Path(self.path).stat().st_mtime, UTC)
         except OSError:  # standard input, or a list in memory
@@ -138,7 +138,7 @@ def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Pred
 
 
 def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
-    """Predictions in the order of their questions.
+    """Join predictions to their questions, in the order of the questions.
 
     Raises:
         InputError: no prediction belongs to a question, so the file is for another config or benchmark.

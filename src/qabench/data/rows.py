@@ -22,7 +22,7 @@ class Row:
 
     @classmethod
     def of(cls, value: Any, where: str) -> Row:
-        """``value`` as a row. Raises DataError if it is not an object."""
+        """Return ``value`` as a row. Raises DataError if it is not an object."""
         if not isinstance(value, dict):
             raise DataError(f"{where}: expected an object, got {_shown(value)}")
         return cls(value, where)

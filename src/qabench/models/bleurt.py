@@ -61,7 +61,7 @@ class BleurtScore:
 
 
 def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer) -> BleurtScore:
-    """Mean BLEURT of answers; predictions and references are aligned.
+    """Return the mean BLEURT of answers; predictions and references are aligned.
 
     Each answer is compared as one string (``qabench.answers.text_of``). A score is about 0 for an unrelated answer and
     about 1 for one with the same meaning; it is not bounded.

@@ -63,7 +63,7 @@ def prompt_of(evidence: str, claim: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Cleans a claim or a piece of evidence, as upstream.
+    """Clean a claim or a piece of evidence, as upstream.
 
     Citation marks of one digit are removed, and the first paragraph if it begins with a URL; the other paragraphs are
     joined by spaces.
@@ -106,7 +106,7 @@ def label_claims(
     *,
     official_quirks: bool = True,
 ) -> list[str]:
-    """ "Y" for each claim that its evidence entails, else "N".
+    """Return "Y" for each claim that its evidence entails, else "N".
 
     A claim without evidence is N. If claim and evidence have more than 512 tokens together, every sentence of the
     evidence is judged separately, and the claim is judged by the two most and the two least entailing sentences.

@@ -49,7 +49,7 @@ class ModelSource:
 
     @property
     def label(self) -> str:
-        """Name and version, for signatures."""
+        """Return name and version, for signatures."""
         return f"{self.name}@{self.version}"
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
 
 
 def default_device() -> str:
-    """ "cuda" if there is a GPU, here or for the workers of the cluster in use; else "cpu"."""
+    """Return "cuda" if there is a GPU, here or for the workers of the cluster in use; else "cpu"."""
     import torch
 
     if workers := cluster():
@@ -260,7 +260,7 @@ def _file_of(model: str, name: str, revision: str | None) -> Path:
 
 
 def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None) -> list[list[int]]:
-    """Positions of the inputs in batches of similar length, to reduce padding; the longest first.
+    """Return positions of the inputs in batches of similar length, to reduce padding; the longest first.
 
     With the longest first, a batch that does not fit into memory fails at once. Ties keep their order.
 
@@ -276,9 +276,9 @@ def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; allowed: 1 or more")
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    found, start = [], 0
+    batches, start = [], 0
     while start < len(order):
         size = max(batch_size, batch_size * longest // max(1, lengths[order[start]])) if longest else batch_size
-        found.append(order[start : start + size])
+        batches.append(order[start : start + size])
         start += size
-    return found
+    return batches
