@@ -128,7 +128,9 @@ def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
     pages = benchmark(name).evidence_pages(config)
     if pages is None:
         names = [name for name in benchmark_names() if type(benchmark(name)).evidence_pages != Benchmark.evidence_pages]
-        raise InputError(f"the questions of {name} do not have Wikipedia pages; allowed: {', '.join(names)}")
+        raise InputError(
+            f"the questions of {benchmark(name).title} do not have Wikipedia pages; allowed: {', '.join(names)}"
+        )
     return list(pages)
 
 
