@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import struct
 import subprocess
 import sys
@@ -40,15 +41,11 @@ class Extractor:
         with self._lock:
             if self._worker is None:
                 self._worker = _started()
-            timer = threading.Timer(SECONDS, self._worker.kill)
-            timer.start()
             try:
                 return _exchange(self._worker, html, charset or "")
             except (OSError, EOFError):
                 self._end()
                 return None
-            finally:
-                timer.cancel()
 
     def close(self) -> None:
         """End the worker process."""
@@ -81,7 +78,7 @@ def main_text(html: bytes, charset: str | None = None) -> str:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-c", "from qabench.retrieval.web.extract import serve; serve()"]
+    command = [sys.executable, "-P", "-c", f"from qabench.retrieval.web.extract import serve; serve({SECONDS})"]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
 
@@ -94,13 +91,20 @@ def _exchange(worker: subprocess.Popen[bytes], html: bytes, charset: str) -> str
     return _read(worker.stdout, size).decode("utf-8", "surrogatepass")
 
 
-def serve() -> None:
-    """Answer requests on standard input until it ends, which it does when the parent process ends."""
+def serve(seconds: float) -> None:
+    """Answer requests on standard input until it ends, which it does when the parent process ends.
+
+    A page that takes longer than ``seconds`` ends this process, also while the parser runs.
+    """
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    _trafilatura()
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
             page, charset = SIZES.unpack(_read(requests, SIZES.size))
-            text = main_text(_read(requests, page), _read(requests, charset).decode()).encode("utf-8", "surrogatepass")
+            html, declared = _read(requests, page), _read(requests, charset).decode()
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            text = main_text(html, declared).encode("utf-8", "surrogatepass")
+            signal.setitimer(signal.ITIMER_REAL, 0)
             answers.write(SIZES.pack(len(text), 0) + text)
             answers.flush()
 

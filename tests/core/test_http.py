@@ -99,3 +99,16 @@ def test_gzip_bodies_are_read_to_their_end() -> None:
             answer(damaged)
     with pytest.raises(HttpError, match="too large"):
         answer(gzip.compress(b"\0" * (8 << 20)))
+
+
+def test_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = RawServer(lambda: iter([HEAD + b"\r\nof the proxy"]))
+    direct = RawServer(lambda: iter([HEAD + b"\r\ndirect"]))
+    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert HttpClient(retry=ONCE).get("http://host.invalid/page").text == "of the proxy"
+    assert HttpClient(retry=ONCE).get(direct.url).text == "direct"
+    drips = RawServer(drip(b"x", HEAD + b"\r\n"))
+    monkeypatch.setenv("http_proxy", drips.url)
+    with pytest.raises(HttpError, match=r"timeout: no complete answer within 0\.5 s"):
+        HttpClient(retry=ONCE, seconds=0.5).get("http://host.invalid/page")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import wait_for_end
 from typer.testing import CliRunner
 
 from qabench.cli import app
@@ -150,3 +154,24 @@ def test_an_address_where_nothing_answers() -> None:
         port = server.getsockname()[1]
     with pytest.raises(QabenchError, match=r"the Ray cluster 127\.0\.0\.1:\d+ cannot be reached: .*refused"):
         Cluster(f"127.0.0.1:{port}").__enter__()
+
+
+KILLED = """
+import os, signal, time
+from qabench.io.workers import iterate_parallel
+
+def work(number):
+    print(os.getpid(), flush=True)
+    time.sleep(600 * (number > 1))
+
+for done, _ in enumerate(iterate_parallel(work, range(6), 2, items_per_task=1)):
+    if done == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_end_when_their_parent_is_killed() -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, check=False, timeout=300)
+    assert killed.returncode == -signal.SIGKILL and killed.stdout
+    for pid in set(map(int, killed.stdout.split())):
+        wait_for_end(pid)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from processes import wait_for_end
 
 pytest.importorskip("trafilatura", reason="needs the extra web")
 pytest.importorskip("protego", reason="needs the extra web")
@@ -222,18 +226,34 @@ def test_main_text() -> None:
         assert isinstance(main_text(damaged, "no-such-charset"), str)
 
 
+SLOW = b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>"  # minutes
+
+
 def test_a_page_that_takes_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>"  # minutes
     reader = extract.Extractor()
-    page_html = page("Tides", "The Moon pulls the sea. " * 5).body
-    assert "Moon pulls" in str(reader.text(page_html, "utf-8"))
-    worker = reader._worker
-    assert worker is not None
     with monkeypatch.context() as patch:
         patch.setattr(extract, "SECONDS", 1.0)
-        assert reader.text(slow) is None
-    assert worker.poll() is not None, "the worker was ended"
-    assert "Moon pulls" in str(reader.text(page_html))
+        assert reader.text(SLOW) is None
+    assert "Moon pulls" in str(reader.text(page("Tides", "The Moon pulls the sea. " * 5).body))
     worker = reader._worker
     reader.close()
     assert worker is not None and worker.poll() is not None
+
+
+KILLED = """
+import os, signal
+from qabench.retrieval.web import extract
+
+reader = extract.Extractor()
+extract.SECONDS = 2.0
+assert reader.text(b"<p>text</p>") is not None
+print(reader._worker.pid, flush=True)
+extract._read = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # after the request was sent
+reader.text(b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>")
+"""
+
+
+def test_the_worker_ends_when_its_parent_is_killed() -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    wait_for_end(int(killed.stdout))

@@ -25,6 +25,7 @@ from qabench.errors import QabenchError
 from qabench.io.environment import package_version
 
 if TYPE_CHECKING:
+    import httpcore2
     import httpx2
 
 T = TypeVar("T")
@@ -145,7 +146,7 @@ class HttpClient:
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._not_before = 0.0
-        self._client: httpx2.Client | None = None
+        self._pools: dict[str | None, httpcore2.ConnectionPool] = {}  # by the proxy
         self._reached: set[str] = set()
 
     def get(
@@ -206,26 +207,26 @@ class HttpClient:
         Raises:
             HttpError: no response, or a body that is not complete within ``seconds``.
         """
+        import httpcore2
         import httpx2
 
         token = _deadline.set(time.monotonic() + self.seconds)
         try:
-            client = self._connected()
             try:
                 method = "GET" if json is None else "POST"
-                request = client.build_request(method, url, params=params and dict(params), json=json, headers=headers)
-            except ValueError as error:
-                raise HttpError("invalid URL", str(error)[:200]) from error
-            with contextlib.closing(self._sent(client, request)) as response:
+                every = {"User-Agent": USER_AGENT.format(version=package_version("qabench")), "Accept-Encoding": "gzip"}
+                every |= self.headers | dict(headers or {})
+                request = httpx2.Request(method, url, params=params and dict(params), json=json, headers=every)
+            except (ValueError, httpx2.InvalidURL) as error:
+                raise HttpError("invalid URL", f"{url:.200}: {error}"[:300]) from error
+            with self._sent(request) as response:
                 yield response
-        except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-            raise HttpError("invalid URL", f"{url:.200}: {error}") from error
-        except httpx2.TimeoutException as error:
-            unreachable = isinstance(error, httpx2.ConnectTimeout) and httpx2.URL(url).host not in self._reached
+        except httpcore2.TimeoutException as error:
+            unreachable = isinstance(error, httpcore2.ConnectTimeout) and httpx2.URL(url).host not in self._reached
             detail = f"no complete answer within {self.seconds:g} s, or nothing for {self.read_seconds:g} s"
             raise HttpError("timeout", detail, transient=True, unreachable=unreachable) from error
-        except httpx2.RequestError as error:
-            unreachable = isinstance(error, httpx2.ConnectError) and httpx2.URL(url).host not in self._reached
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError, httpx2.DecodingError) as error:
+            unreachable = isinstance(error, httpcore2.ConnectError) and httpx2.URL(url).host not in self._reached
             detail = f"{type(error).__name__}: {error or 'no details'}"[:300]
             raise HttpError("connection failed", detail, transient=True, unreachable=unreachable) from error
         finally:
@@ -257,49 +258,82 @@ class HttpClient:
     def close(self) -> None:
         """Close the connections. Requests of other threads that are waiting fail."""
         self._closed.set()
-        with self._lock:
-            client, self._client = self._client, None
-        if client:
-            client.close()
+        for pool in list(self._pools.values()):
+            pool.close()
 
-    def _sent(self, client: httpx2.Client, request: httpx2.Request) -> httpx2.Response:
+    @contextlib.contextmanager
+    def _sent(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
+        """Send a request, follow its redirects, and yield the response. Cookies are neither kept nor sent."""
+        import httpcore2
+        import httpx2
+
+        timeout = dict.fromkeys(("read", "write", "pool"), self.read_seconds) | {
+            "connect": min(10.0, self.read_seconds)
+        }
         for _ in range(MOST_REDIRECTS + 1):
-            if self.addresses != "any":
-                self._check_url(request.url)
-            response = client.send(request, stream=True)
-            self._reached.add(request.url.host)
-            if self.redirects == "none" or response.next_request is None:
-                return response
-            response.close()
+            address = request.url
+            self._check_url(address)
+            message = httpcore2.Request(
+                request.method,
+                httpcore2.URL(
+                    scheme=address.raw_scheme, host=address.raw_host, port=address.port, target=address.raw_path
+                ),
+                headers=request.headers.raw,
+                content=request.read(),
+                extensions={"timeout": timeout},
+            )
+            with contextlib.closing(self._pool_for(address).handle_request(message)) as answer:
+                self._reached.add(address.host)
+                body = answer.iter_stream()
+                response = httpx2.Response(answer.status, headers=answer.headers, content=body, request=request)
+                if self.redirects == "none" or not response.has_redirect_location:
+                    yield response
+                    return
+            target = address.join(response.headers["location"])
             if self.redirects == "same host":
-                _check_same_host(request.url, response.next_request.url)
-            request = response.next_request
+                _check_same_host(address, target)
+            headers = {name: value for name, value in request.headers.items() if name != "host"}
+            if response.status_code in (307, 308):
+                request = httpx2.Request(request.method, target, headers=headers, content=request.content)
+            else:
+                request = httpx2.Request("GET", target, headers=headers)
         raise HttpError("too many redirects", f"more than {MOST_REDIRECTS}")
 
     def _check_url(self, url: httpx2.URL) -> None:
         port = url.port or {"http": 80, "https": 443}.get(url.scheme)
-        if not url.host or port is None or url.userinfo:
-            raise HttpError("invalid URL", f"{url.scheme}://{url.host}"[:200])
+        if not url.host or port is None or (url.userinfo and self.addresses != "any"):
+            raise HttpError("invalid URL", str(url.copy_with(userinfo=b""))[:200])
+        if self.addresses == "any":
+            return
         # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a checked address.
         addresses_of(url.raw_host.decode("ascii").strip("[]"), port, private=self.addresses == "private")
 
-    def _connected(self) -> httpx2.Client:
-        from http.cookiejar import CookieJar, DefaultCookiePolicy
+    def _pool_for(self, url: httpx2.URL) -> httpcore2.ConnectionPool:
+        """Return the connections to a host, or to the proxy that the environment names for it.
 
+        httpx2's own client has no option for a network backend, which the deadline and checked addresses need.
+        """
+        import urllib.request
+
+        import httpcore2
         import httpx2
 
+        proxies = {} if urllib.request.proxy_bypass(url.netloc.decode("ascii")) else urllib.request.getproxies()
+        address = proxies.get(url.scheme) or proxies.get("all")
         with self._lock:
-            if self._client is None:
-                headers = {"User-Agent": USER_AGENT.format(version=package_version("qabench"))}
-                self._client = httpx2.Client(
-                    timeout=httpx2.Timeout(self.read_seconds, connect=min(10.0, self.read_seconds)),
-                    headers=headers | {"Accept-Encoding": "gzip"} | self.headers,
-                    cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                    follow_redirects=False,
-                )
-                _limit_connections(self._client, self.addresses)
-                weakref.finalize(self, self._client.close)
-            return self._client
+            if address not in self._pools:
+                backend = _Backend("any" if address else self.addresses)
+                options: dict[str, Any] = {"network_backend": backend, "keepalive_expiry": 5.0}
+                options["ssl_context"] = httpx2.create_ssl_context()
+                if address is None:
+                    pool = httpcore2.ConnectionPool(**options)
+                else:
+                    proxy = httpx2.Proxy(address)
+                    kind = httpcore2.SOCKSProxy if proxy.url.scheme.startswith("socks") else httpcore2.HTTPProxy
+                    pool = kind(str(proxy.url), proxy_auth=proxy.raw_auth, **options)
+                self._pools[address] = pool
+                weakref.finalize(self, pool.close)
+            return self._pools[address]
 
     def _wait_for_permission(self) -> None:
         self._sleep(0)  # raises if the client was closed
@@ -447,17 +481,6 @@ def _check_same_host(old: httpx2.URL, new: httpx2.URL) -> None:
     upgraded = (old.scheme, new.scheme, old.port, new.port) == ("http", "https", None, None)
     if old.host != new.host or not (upgraded or (old.scheme, old.port) == (new.scheme, new.port)):
         raise HttpError("redirect to another host", f"{new!s:.200}, which is not allowed")
-
-
-def _limit_connections(client: httpx2.Client, addresses: str) -> None:
-    """Apply the deadline to the connections of a client, and check addresses unless a proxy connects to the host.
-
-    httpx2 has no option for a network backend, so this sets private attributes.
-    """
-    client._transport._pool._network_backend = _Backend(addresses)  # type: ignore[attr-defined]
-    for proxy in client._mounts.values():
-        if proxy is not None:
-            proxy._pool._network_backend = _Backend("any")  # type: ignore[attr-defined]
 
 
 class _Backend:

@@ -83,6 +83,14 @@ _function: Callable[[Any], Any]
 def _adopt(function: Callable[[Any], Any]) -> None:
     global _function
     _function = function
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent is killed. The executor's workers would wait for tasks forever."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+    os._exit(1)
 
 
 def _run(items: Sequence[Any]) -> list[Any]:
