@@ -22,11 +22,11 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     rows = [row for split in splits.values() for row in split]
     if config == LEADERBOARD:
         scores = scores_of_rows(rows)
-        return [published_table(one for one in scores if not one.metric.endswith((".precision", ".recall")))]
-    made = [_questions(config, rows), _categories(rows)]
+        return [published_table(score for score in scores if not score.metric.endswith((".precision", ".recall")))]
+    tables = [_questions(config, rows), _categories(rows)]
     if rows and "answer" in rows[0]:
-        made[1:1] = _answers([loads(row["answer"]) for row in rows], [loads(row["decomposition"]) for row in rows])
-    return made
+        tables[1:1] = _answers([loads(row["answer"]) for row in rows], [loads(row["decomposition"]) for row in rows])
+    return tables
 
 
 def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:

@@ -81,8 +81,8 @@ def _compare(
     elif cluster or agreement:
         raise InputError("--cluster and --agreement need files of scores: qabench compare scores FILE... --metric NAME")
     else:
-        evaluations, wanted, notes = _evaluations(benchmark, files, config, metric, questions, options)
-        document, tables, notes = _compare_evaluations(evaluations, wanted, notes, how)
+        evaluations, wanted_metric, notes = _evaluations(benchmark, files, config, metric, questions, options)
+        document, tables, notes = _compare_evaluations(evaluations, wanted_metric, notes, how)
     if output:
         write_json(output, document)
     if output_format == "json":

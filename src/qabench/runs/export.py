@@ -26,15 +26,16 @@ def predictions(run: Evaluation, epoch: int = 1) -> str:
     """
     if all(record.epoch != epoch for record in run.records):
         raise InputError(f"{run.path} has no epoch {epoch}; it has {_epochs(run)}")
-    found = benchmark(run.benchmark)
-    made = [(record.id, found.prediction(record)) for record in run.records if record.epoch == epoch]
+    descriptor = benchmark(run.benchmark)
+    records = [record for record in run.records if record.epoch == epoch]
+    predictions_by_id = [(record.id, descriptor.prediction(record)) for record in records]
     rows = [
         {"id": id} | fields
-        for id, fields in made
+        for id, fields in predictions_by_id
         if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
-        raise InputError(f"{run.path} has no answers in epoch {epoch}: {len(made)} questions, none answered")
+        raise InputError(f"{run.path} has no answers in epoch {epoch}: {len(records)} questions, none answered")
     return _lines(rows)
 
 
@@ -83,7 +84,7 @@ def _row(run: Evaluation, record: Record) -> dict[str, Any]:
         "problem": record.problem,
         "messages": [{"role": message.role, "text": message.text} for message in record.messages],
         "scores": json.dumps(dict(record.scores)),
-        "groups": json.dumps({name: list(of) for name, of in record.groups.items()}, ensure_ascii=False),
+        "groups": json.dumps({name: list(names) for name, names in record.groups.items()}, ensure_ascii=False),
         "detail": json.dumps(record.detail, ensure_ascii=False),
         "input_tokens": record.input_tokens,
         "output_tokens": record.output_tokens,

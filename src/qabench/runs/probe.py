@@ -78,11 +78,11 @@ def probe(
         raise
     except Exception as error:
         place = f" at {printable(base_url)}" if base_url else ""
-        known = f"; models there: {some(models)}" if models else ""
+        hint = f"; models there: {some(models)}" if models else ""
         reason = reason_of(error)
         text = reason.cause if place else reason.text
         detail = plain(error) if text == "HTTP" else text
-        raise QabenchError(f"the model {model}{place} does not answer: {detail}{known}") from error
+        raise QabenchError(f"the model {model}{place} does not answer: {detail}{hint}") from error
 
 
 async def _call(model: Any, config: Any) -> None:

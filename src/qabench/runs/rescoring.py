@@ -87,7 +87,9 @@ def _is_computed(scorer: Benchmark, run: Evaluation, epochs: Mapping[int, Evalua
     if any(family not in evaluation.signatures for evaluation in epochs.values()):
         return False
     columns = {name for metric in scorer.metrics if metric.family == family for name in metric.needs}
-    by_key = {(epoch, one.id): one.scores for epoch, evaluation in epochs.items() for one in evaluation.records}
+    by_key = {
+        (epoch, record.id): record.scores for epoch, evaluation in epochs.items() for record in evaluation.records
+    }
     lacking = any(
         (columns & record.scores.keys()) - by_key.get((record.epoch, record.id), record.scores).keys()
         for record in run.records

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from qabench.benchmarks.fanoutqa import submission, submission_metadata
+from qabench.benchmarks.fanoutqa import submission
 from qabench.benchmarks.fanoutqa.commands.submit import submit
-from qabench.benchmarks.fanoutqa.submission_metadata import SETTINGS
+from qabench.benchmarks.fanoutqa.submission import SETTINGS
 from qabench.errors import InputError, QabenchError
 
 IDS = [f"q{i}" for i in range(4)]
@@ -81,7 +81,7 @@ def checked(folder: Path, *rows: Any, **changes: Any) -> submission.Submission:
     return submission.check("it", metadata_file(folder, **changes), {"closedbook": answers_file(folder, *rows)}, IDS)
 
 
-def kinds(problems: list[submission_metadata.Problem]) -> list[tuple[str, int | None]]:
+def kinds(problems: list[submission.Problem]) -> list[tuple[str, int | None]]:
     return [(problem.kind, problem.line) for problem in problems]
 
 

@@ -172,9 +172,9 @@ def _report(items: _Items, judged: Judged, output: Path | None, per_item: Path |
     about = {"benchmark": "fanoutqa", "config": items.config}
     data = {"data": items.data, "references": digest(items.references), "only_score_answered": False}
     line = signature("fanout_judge", **about, **data, **judged.judge.signature())
-    said = [*deviations(line, DECLARATIONS["fanout_judge"]), *judged.deviations()]
+    sentences = [*deviations(line, DECLARATIONS["fanout_judge"]), *judged.deviations()]
     report = about | judged.as_dict(items.joined.ids) | {"problems": items.joined.problems()}
-    report |= {"signature": line, "deviations": said}
+    report |= {"signature": line, "deviations": sentences}
     if output:
         write_json(output, report)
     if per_item and judged.score:
@@ -205,8 +205,8 @@ def _print(judged: Judged, report: dict[str, Any]) -> None:
     print_table(Table("Counts", ["", "number"], [[name, value] for name, value in counts.items()]))
     for problem in report["problems"]:
         say(problem, "yellow")
-    for one in report["unreadable"]:
-        say(f"no readable verdict on {one['id']}: {one['reason']}", "yellow")
+    for item in report["unreadable"]:
+        say(f"no readable verdict on {item['id']}: {item['reason']}", "yellow")
     for deviation in report["deviations"]:
         say(f"not official: {deviation}", "yellow")
     say(f"gpt: {report['signature']}", "dim")

@@ -12,8 +12,7 @@ import typer
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.submission import Submission
-    from qabench.benchmarks.fanoutqa.submission_metadata import Problem
+    from qabench.benchmarks.fanoutqa.submission import Problem, Submission
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation
 
@@ -53,17 +52,17 @@ def submit(
     Exit code: 0 written; 1 the test questions are not available, or the files cannot be written; 2 rejected (nothing is
     written), or written with warnings and --strict.
     """
-    from qabench.benchmarks.fanoutqa import submission, submission_metadata
+    from qabench.benchmarks.fanoutqa import submission
 
     if init:
-        submission_metadata.write_template(metadata)
+        submission.write_template(metadata)
         _print_template(metadata, as_json)
         return
     if name is None:
         raise InputError("--name is required: the name of the submission's files")
-    given = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
-    runs = {setting: _run(path, setting) for setting, path in given.items() if path and path.suffix == ".eval"}
-    answers = {setting: _answers(runs[setting]) if setting in runs else path for setting, path in given.items() if path}
+    files = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
+    runs = {setting: _run(path, setting) for setting, path in files.items() if path and path.suffix == ".eval"}
+    answers = {setting: _answers(runs[setting]) if setting in runs else path for setting, path in files.items() if path}
     deviations = {setting: submission.run_deviations(run) for setting, run in runs.items()}
     ids = submission.leaderboard_ids()
     checked = submission.check(name, metadata, answers, ids, deviations, allow_unofficial)
@@ -91,7 +90,7 @@ def _answers(run: Evaluation) -> Predictions:
 
 
 def _print_template(path: Path, as_json: bool) -> None:
-    from qabench.benchmarks.fanoutqa.submission_metadata import ASKED
+    from qabench.benchmarks.fanoutqa.submission import ASKED
     from qabench.cli.output import print_json, say
 
     if as_json:
@@ -112,8 +111,8 @@ def _report(checked: Submission, paths: list[Path], out: Path, as_json: bool) ->
     for line, style in _lines(checked.problems):
         say_on_stderr(line, style)
     if not paths:
-        said = f"rejected, nothing was written; errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
-        say_on_stderr(said, "bold red")
+        message = f"rejected, nothing was written; errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
+        say_on_stderr(message, "bold red")
         return
     say(f"Submission {checked.name}:", "bold")
     for path in paths:
@@ -128,7 +127,7 @@ def _as_dict(checked: Submission, paths: list[Path], steps: list[str]) -> dict[s
         "name": checked.name,
         "written": bool(paths),
         "files": [str(path) for path in paths],
-        "answers": {setting: len(given.rows) for setting, given in checked.answers.items()},
+        "answers": {setting: len(answers.rows) for setting, answers in checked.answers.items()},
         "errors": [problem.as_dict() for problem in checked.errors],
         "warnings": [problem.as_dict() for problem in checked.warnings],
         "next": steps,
@@ -139,11 +138,11 @@ def _lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str | None]]:
     """Lines to print, each with its style: the files, each with its problems, the first few of each kind."""
     for file in dict.fromkeys(problem.file for problem in problems):
         yield file, None
-        of: dict[str, list[Problem]] = {}
+        problems_by_kind: dict[str, list[Problem]] = {}
         for problem in problems:
             if problem.file == file:
-                of.setdefault(problem.kind, []).append(problem)
-        for same in of.values():
+                problems_by_kind.setdefault(problem.kind, []).append(problem)
+        for same in problems_by_kind.values():
             title, style = ("error", "red") if same[0].error else ("warning", "yellow")
             for problem in same[:SHOWN]:
                 where = "" if problem.line is None else f"line {problem.line}: "
