@@ -74,7 +74,7 @@ def test_a_real_model_runs_all_benchmarks(model: Path, tmp_path: Path, loads: li
     assert page.stat().st_size > 10_000
 
 
-def test_a_missing_lemmatizer_is_an_error_before_the_weights_are_loaded(
+def test_a_missing_lemmatizer_is_an_error_before_weights(
     tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QABENCH_SPACY_MODEL", str(tmp_path / "none"))

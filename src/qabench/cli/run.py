@@ -192,7 +192,7 @@ def run(
     sampling = {"sample_shuffle": shuffle, "temperature": temperature}
     if suite:
         _check_options(ctx, "suite", WITH_SUITE)
-        options = {**provider, **asking, "cache": None if cache else False}
+        options: dict[str, Any] = {**provider, **asking, "cache": None if cache else False}
         if dry_run:
             _plan_suite(suite, options, price, output_format)
         else:
@@ -224,16 +224,8 @@ def run(
         with _watched(log_dir, watch_options) as watch:
             from qabench.runs.running import start
 
-            how: dict[str, Any] = {
-                **provider,
-                **asking,
-                **sending,
-                **sampling,
-                "seed": seed,
-                "log_dir": log_dir,
-                "cache": cache,
-            }
-            log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **how)
+            options = {**provider, **asking, **sending, **sampling, "seed": seed, "log_dir": log_dir, "cache": cache}
+            log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
         _report([log], output_format, output)
 
 
