@@ -14,7 +14,9 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.model import GenerateConfig
 from scripted_model import scripted
 
-from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks import benchmark, benchmark_names, evaluate_predictions
+from qabench.benchmarks.felm.evaluate import load_responses
+from qabench.loading_scripts import FOLDER
 from qabench.runs.log import read_run
 from qabench.runs.plan import task_options
 from qabench.tasks.replies import WITHOUT_EFFECT
@@ -115,3 +117,38 @@ def test_generation_options_change_the_signature(name: str, setting: str, tmp_pa
 def test_every_generation_option_is_recorded_or_has_a_reason() -> None:
     changing = set(GenerateConfig.model_fields) - WITHOUT_EFFECT - set(UNCHANGED)
     assert {"temperature", "max_tokens", "top_p", "top_k", "stop_seqs", "extra_body", "fallback_models"} <= changing
+
+
+# Options of `qabench score`: (benchmark, option) -> predictions of the sample and another value than the default.
+CAREFUL = FOLDER / "fanoutqa/sample/generations/careful.jsonl"
+REPLIES = [{"id": row["index"], "reply": "Answer: 1"} for row in load_responses("sample").rows]
+SCORE_CHANGED: Mapping[tuple[str, str], tuple[Any, Any]] = {
+    ("fanoutqa", "only_score_answered"): (CAREFUL, True),
+    ("felm", "reply_format"): (REPLIES, "vicuna"),
+}
+SCORE_REASONS = {
+    "lemmatizer": REASONS["lemmatizer"],
+    "ignore_unknown": "only with only_score_answered, which is a field",
+    "bleurt_model": "the field model of BLEURT's signature; tests/neural",
+    **dict.fromkeys(("judge_model", "judge_base_url", "judge_prompt"), "fields of the judge's signature; test_judge"),
+    "judge_max_calls": "questions without a verdict are a deviation of their own",
+    "unlabeled": "the field unlabeled; test_expertqa_predictions",
+    "split": DATA,
+    "corpus": "the texts of a run's documents: their scores, as any predictions",
+    "k": "names the scores",
+}
+
+
+def test_every_option_of_score_is_changed_or_has_a_reason() -> None:
+    for name in benchmark_names():
+        for option in benchmark(name).options:
+            assert (name, option.name) in SCORE_CHANGED or option.name in SCORE_REASONS, (name, option.name)
+
+
+@pytest.mark.parametrize("key", SCORE_CHANGED, ids="-".join)
+def test_another_value_of_score_has_another_signature(key: tuple[str, str]) -> None:
+    name, option = key
+    predictions, value = SCORE_CHANGED[key]
+    before = evaluate_predictions(name, "sample", predictions).signatures
+    after = evaluate_predictions(name, "sample", predictions, **{option: value}).signatures
+    assert before != after
