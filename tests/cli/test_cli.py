@@ -72,7 +72,7 @@ def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
     files = ("--output", tmp_path / "out/report.json", "--per-item", tmp_path / "rows.jsonl")
     given = ("score", "fanoutqa", GENERATIONS / "hasty.jsonl", *SAMPLE, "--by", "category", "--by", "type")
     done = qabench(*given, *files)
-    for part in ("acc.loose", "95% interval", "By category", "n = 12", "questions without a prediction: 1"):
+    for part in ("acc.loose", "95% interval", "By category", "12 questions", "questions without a prediction: 1"):
         assert part in done.stdout
     report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
     counts = {name: count for name, count in report["counts"].items() if count}
@@ -148,7 +148,7 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
         (["score", "fanoutqa", "@", "--config", "sample", "--lemmatizer", "x"], 2, "lemmatizer is 'x'; allowed: auto"),
         (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),
         (["score", "felm", "@", "--lemmatizer", "spacy"], 2, "FELM has no option 'lemmatizer'; allowed: reply_format"),
-        (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --bleurt-model"),
+        (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --all-metrics"),
         (["score", "fanoutqa", "@", "--config", "dev"], 1, "is in no mirror and not in the cache"),
         (["stats", "fanoutqa", "--config", "nope"], 2, "no config 'nope'"),
         (["quickstart", "--config", "dev"], 1, "fanout-final-dev.json"),

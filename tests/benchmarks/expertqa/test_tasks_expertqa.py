@@ -282,13 +282,13 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     rows.save_to_disk(str(tmp_path / "saved"))
     from_file, from_folder = load_passages(corpus), load_passages(str(tmp_path / "saved"))
     for found in (from_file, from_folder):
-        (best,) = found.search("yeast and sugar", 1)
+        (best,) = found.find("yeast and sugar", "", 1).passages
         assert (best.id, best.source, best.cited_as(4)) == ("bread", "Bread", f"[4] Bread\n\n{PASSAGES[1]['text']}")
-        assert found.search("zzz", 3) == []
-        assert [one.id for one in found.search("light yeast eats", 2)] == ["bread", "sun"]
+        assert found.find("zzz", "", 3).passages == []
+        assert [one.id for one in found.find("light yeast eats", "", 2).passages] == ["bread", "sun"]
     BM25Index([row["text"] for row in PASSAGES], method="okapi").save(tmp_path / "index")
     indexed = load_passages(corpus, str(tmp_path / "index"))
-    assert indexed.index.parameters.method == "okapi" and indexed.search("rust", 1)[0].id == "tower"
+    assert indexed.index.parameters.method == "okapi" and indexed.find("rust", "", 1).passages[0].id == "tower"
     BM25Index(["another text"]).save(tmp_path / "other")
     (tmp_path / "texts.jsonl").write_text('{"body": "no text"}\n')
     (tmp_path / "broken.jsonl").write_text('{"text": "no end')
@@ -313,7 +313,7 @@ def test_pages_are_cut_into_windows(tmp_path: Path) -> None:
     passages = load_passages(str(path))
     assert list(passages.rows["id"]) == ["page#0", "page#1", "page#2", "page#3", "1"]
     assert list(passages.rows["text"])[:4] == windows(page) and max(map(len, passages.rows["text"])) == 1000
-    (best,) = passages.search("number 149", 1)
+    (best,) = passages.find("number 149", "", 1).passages
     assert best.id == "page#3" and best.source == "https://e.org"
 
 
