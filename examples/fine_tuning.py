@@ -91,7 +91,7 @@ before, after = (
     for path in ("before.jsonl", "after.jsonl")
 )
 for evaluation in (before, after):
-    score = qabench.benchmark("expertqa").scores(evaluation)["rougeL"]
+    score = evaluation.scores()["rougeL"]
     print(f"{evaluation.model:7} ROUGE-L {score.interval.mean:.1f}, n = {score.n}")
 
 # %% [markdown]

@@ -45,7 +45,7 @@ def ranked(row, k=10):
 
 predictions = [{"id": row["id"], "passages": ranked(row)} for row in questions]
 evaluation = qabench.evaluate_predictions("fastbook", "sample", predictions, k=[1, 2, 3, 5, 10])
-scores = qabench.benchmark("fastbook").scores(evaluation)
+scores = evaluation.scores()
 {name: round(score.interval.mean, 3) for name, score in scores.items()}
 
 # %%

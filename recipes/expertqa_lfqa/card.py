@@ -8,7 +8,6 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from settings import SEQ2SEQ, read_record
 
-import qabench
 from qabench.evaluation import Evaluation
 
 PAPER = "https://arxiv.org/abs/2309.07852"
@@ -33,11 +32,10 @@ def write_card(folder: Path, evaluation: Evaluation | None = None, decoding: dic
 
 def scores_table(evaluation: Evaluation) -> str:
     """The scores with 95% intervals, as a Markdown table."""
-    benchmark = qabench.benchmark("expertqa")
     lines = ["| score | value | 95% interval | n | not official because |", "|---|--:|--:|--:|---|"]
-    for name, score in benchmark.scores(evaluation).items():
+    for name, score in evaluation.scores().items():
         low, high = score.interval.low, score.interval.high
-        said = "; ".join(benchmark.deviations(evaluation, score)) or "it is official"
+        said = "; ".join(evaluation.deviations(score)) or "it is official"
         lines.append(f"| {name} | {score.interval.mean:.4f} | {low:.4f} to {high:.4f} | {score.n} | {said} |")
     return "\n".join(lines)
 
@@ -57,7 +55,7 @@ def _data(folder: Path, record: dict[str, Any], evaluation: Evaluation | None) -
                 metric_name=name,
                 metric_value=round(score.interval.mean, 6),
             )
-            for name, score in qabench.benchmark("expertqa").scores(evaluation).items()
+            for name, score in evaluation.scores().items()
         ]
     seq2seq = record["settings"]["recipe"]["kind"] == SEQ2SEQ
     return ModelCardData(
