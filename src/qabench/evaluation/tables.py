@@ -88,7 +88,7 @@ def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_
                 row.append(f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}" if interval else None)
         rows.append(row)
     config = f"{evaluations[0].benchmark} {evaluations[0].config}"
-    return Table(f"{config}: scores with 95% intervals", ["system", "n", *names], rows)
+    return Table(f"{config}: scores ± half the width of their 95% intervals", ["system", "n", *names], rows)
 
 
 def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics: bool) -> Table:
