@@ -299,7 +299,7 @@ def test_an_export_to_a_full_disk(log: Path, tmp_path: Path, monkeypatch: pytest
         (["run", "fanoutqa", "--model", "m", "-T", "x"], "-T is 'x'; it must be NAME=VALUE"),
         (["run", "fanoutqa", "--model", "none/x", "--config", "nope"], "nope"),
         (["run", "fanoutqa", "--model", "no-such-provider/x", "--config", "sample"], "no-such-provider"),
-        (["run", "fanoutqa", "--resume", "x.eval"], "cannot be combined with a benchmark"),
+        (["run", "fanoutqa", "--resume", "x.eval"], "BENCHMARK cannot be combined with --resume"),
         (["run", "--resume", "x.eval"], "the log x.eval does not exist"),
         (["export", "x.eval"], "the log x.eval does not exist"),
         (["report", "x.eval", "--config", "dev", "--output", "x"], "need --benchmark"),

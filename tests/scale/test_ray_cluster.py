@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray_jobs import doubling_killed_once, processes_with, refusing, waiting
+from ray_jobs import constant, doubling_killed_once, processes_with, refusing, waiting
 from typer.testing import CliRunner
 
 from qabench.cli import app
@@ -25,11 +25,6 @@ from qabench.scale.parts import open_source, run
 
 pytestmark = pytest.mark.xdist_group("ray")
 ANSWERS = sorted((Path(fanoutqa.__path__[0]) / "sample" / "generations").iterdir())[0]
-
-
-def constant(function: Any) -> Any:
-    """Return the function: the ``load`` of a function without a state."""
-    return function
 
 
 def run_command(*arguments: object) -> str:
