@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, QabenchError
-from qabench.io.workers import iterate_parallel, most_workers
+from qabench.io.workers import iterate_parallel, killed_with_parent, most_workers
 from qabench.retrieval.corpus_file import CorpusFile
 from qabench.retrieval.documents import SOURCES
 from qabench.retrieval.java import anserini_jar, java_command
@@ -57,7 +57,9 @@ def build_lucene(documents: Iterable[Document], folder: Path, progress: Callable
         size = _write_collection(documents, collection, progress)
         command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-storeRaw"]
         command += ["-input", str(collection), "-index", str(index), "-threads", str(os.cpu_count() or 1)]
-        process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        process = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, preexec_fn=killed_with_parent()
+        )
         if process.returncode or not list(index.glob("segments_*")):
             output = (process.stderr or process.stdout).strip()[-SHOWN_ERROR:]
             raise QabenchError(f"Anserini could not build the index (exit code {process.returncode}): {output}")

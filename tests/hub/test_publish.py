@@ -433,10 +433,11 @@ def test_malformed_answers_name_the_endpoint(hub: Hub, request_line: str, body: 
     assert "check HF_ENDPOINT" in reason
 
 
-@pytest.mark.parametrize("answer", ["silence", "slow", "large"])
+@pytest.mark.parametrize("answer", ["silence", "slow", "slow headers", "large"])
 def test_endless_answers_end(hub: Hub, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = {"silence": "MAX_SILENT_SECONDS", "slow": "MAX_ANSWER_SECONDS", "large": "MAX_ANSWER_BYTES"}
-    monkeypatch.setattr(f"qabench.hub.client.{limits[answer]}", 50_000 if answer == "large" else 0.5)
+    limits = {"silence": "MAX_SILENT_SECONDS", "large": "MAX_ANSWER_BYTES"}
+    limit = limits.get(answer, "MAX_ANSWER_SECONDS")
+    monkeypatch.setattr(f"qabench.hub.client.{limit}", 50_000 if answer == "large" else 0.5)
     hub.faults.add("GET /api/spaces/qabench/fanout_acc$", endless=answer, times=100)
     reason = the(send("metrics"), "fanout_acc").reason or ""
     assert ("more than 50,000 bytes" if answer == "large" else "ReadTimeout") in reason

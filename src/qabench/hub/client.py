@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import QabenchError
+from qabench.io.workers import run_job
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 MAX_SILENT_SECONDS = 120.0
 MAX_ANSWER_SECONDS = 300.0
 MAX_ANSWER_BYTES = 100_000_000
+MIN_BYTES_PER_SECOND = 20_000  # of an upload, on average
 _ADVICE = {
     400: "it rejects the request",
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
@@ -58,10 +64,10 @@ def hub_errors(api: HfApi) -> Iterator[None]:
 def bounded_answers() -> Iterator[None]:
     """Limit the answers to huggingface_hub, whose own client has no timeout, in time and size.
 
-    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if the content of its answer takes longer
-    than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
+    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if the headers or the content of its answer
+    take longer than ``MAX_ANSWER_SECONDS`` or the content is larger than ``MAX_ANSWER_BYTES``.
     """
-    from httpx2 import Client, Timeout
+    from httpx2 import Client, ReadTimeout, Timeout
     from huggingface_hub import get_session, set_client_factory
 
     hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
@@ -73,11 +79,24 @@ def bounded_answers() -> Iterator[None]:
     def limit_answer(response: Any) -> None:
         response.stream = _bounded_stream(response.stream)
 
+    class BoundedClient(Client):
+        def send(self, request: Any, **options: Any) -> Any:
+            # In a daemon thread, because httpx2's timeouts are per read, so that they do not end headers sent slowly.
+            size = math.inf if "transfer-encoding" in request.headers else request.headers.get("content-length", 0)
+            seconds = min(MAX_ANSWER_SECONDS + float(size) / MIN_BYTES_PER_SECOND, threading.TIMEOUT_MAX)
+            future: Future[Any] = Future()
+            job = partial(super().send, request, **options)
+            threading.Thread(target=run_job, args=(future, job), daemon=True).start()
+            try:
+                return future.result(seconds)
+            except TimeoutError:
+                raise ReadTimeout(f"no answer within {seconds:.0f} seconds", request=request) from None
+
     bounded = {
         "request": [*hooks.get("request", ()), limit_silence],
         "response": [limit_answer, *hooks.get("response", ())],
     }
-    set_client_factory(lambda: Client(event_hooks=bounded, follow_redirects=True))
+    set_client_factory(lambda: BoundedClient(event_hooks=bounded, follow_redirects=True))
     try:
         yield
     finally:

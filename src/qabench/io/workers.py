@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -17,6 +18,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 TASKS_PER_WORKER = 4
+PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
 
 def most_workers() -> int:
@@ -91,6 +93,22 @@ def _end_with_parent() -> None:
     if parent := multiprocessing.parent_process():
         parent.join()
     os._exit(1)
+
+
+def killed_with_parent() -> Callable[[], None] | None:
+    """Return a ``preexec_fn`` of ``subprocess`` that lets Linux kill the child when this thread ends; else None."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def ask_for_signal() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended before the call
+            os._exit(1)
+
+    return ask_for_signal
 
 
 def _run(items: Sequence[Any]) -> list[Any]:

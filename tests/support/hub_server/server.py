@@ -82,7 +82,7 @@ class Fault:
     ``drop_request_after``: the connection breaks after so many bytes of the request's content.
     ``drop_response_after``: the request takes effect, and the connection breaks after so many bytes of the answer's
     content (0: before the answer). ``shorten_to``: the answer claims to be complete and has so many bytes.
-    ``endless``: an answer that never ends, "silence", "slow" or "large".
+    ``endless``: an answer that never ends, "silence", "slow headers", "slow" or "large".
     """
 
     match: str
@@ -283,11 +283,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._break()
 
     def _send_endlessly(self, answer: str) -> None:
-        """Send nothing, a slow body or a large one, until the client goes away."""
-        parts = {"silence": b"", "slow": b"1,", "large": b"1," * 5000}
+        """Send nothing, slow headers, a slow body or a large one, until the client goes away."""
+        parts = {"silence": b"", "slow headers": b"A: b\r\n", "slow": b"1,", "large": b"1," * 5000}
+        starts = {"silence": b"", "slow headers": b"HTTP/1.1 200 OK\r\n"}
         with suppress(OSError):
-            if answer != "silence":
-                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n[")
+            self.wfile.write(starts.get(answer, b"HTTP/1.1 200 OK\r\n\r\n["))
             while True:
                 self.wfile.write(parts[answer])
                 time.sleep(0.02)
