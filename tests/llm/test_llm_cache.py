@@ -10,9 +10,9 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -190,23 +190,17 @@ def start(server: OpenAIServer, path: Path, count: int) -> subprocess.Popen[str]
 
 @pytest.mark.slow
 def test_a_killed_run_loses_only_calls_in_flight(server: OpenAIServer, tmp_path: Path) -> None:
-    path, count = tmp_path / "replies.sqlite", 120
-    with start(server, path, count) as killed:
-        while len(server.calls) < 50:
-            time.sleep(0.005)
-        killed.send_signal(signal.SIGKILL)
-    while server.in_flight:
-        time.sleep(0.01)
-    first = len(server.calls)
-    with start(server, path, count) as resumed:
-        said, _ = resumed.communicate()
-    answered, calls = map(int, said.split())
-    assert answered == count
-    assert len(server.paid) == count  # none lost
-    twice = sum(times > 1 for times in server.paid.values())
-    assert twice <= 8  # calls in flight
-    assert first + calls == len(server.calls) <= count + 8
-    assert max(server.paid.values()) <= 2
+    path, killed = tmp_path / "replies.sqlite", threading.Event()
+    server.fault = lambda number, body: Fault(hold=killed) if number >= 50 else None
+    with start(server, path, 120) as first:
+        server.wait_for_calls(58)  # 50 replies, and 8 calls in flight
+        first.send_signal(signal.SIGKILL)
+    killed.set()
+    with start(server, path, 120) as resumed:
+        printed, _ = resumed.communicate()
+    assert printed.split() == ["120", "70"]
+    assert len(server.calls) == 128 and len(server.paid) == 120  # none lost
+    assert sum(times > 1 for times in server.paid.values()) <= 8 and max(server.paid.values()) <= 2
 
 
 @pytest.mark.slow
@@ -239,39 +233,36 @@ def sqlite3_one(path: Path, query: str) -> str:
 
 def test_a_process_waits_for_another_one_of_the_same_judge(server: OpenAIServer, tmp_path: Path) -> None:
     path, requests = tmp_path / "replies.sqlite", [ChatRequest("m", (("user", str(i)),)) for i in range(5)]
-    client = Caller(Endpoint(server.base_url, "k"), "m").client(ReplyCache(path))
+    client = Caller(Endpoint(server.base_url, "k"), "m", timeout=3600).client(ReplyCache(path))
     waiting = threading.Event()
-
-    async def both() -> list[Any]:
-        server.reply = lambda body: waiting.wait(60) and "C"
-        first = asyncio.create_task(client.complete(requests))
-        while not server.calls:
-            await asyncio.sleep(0.01)
+    server.fault = lambda number, body: Fault(hold=waiting) if number < 5 else None
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(run_sync, client.complete(requests))
+        server.wait_for_calls(5)
         with start(server, path, 5) as other:
             assert other.stderr is not None
-            line = await asyncio.to_thread(other.stderr.readline)  # it says that it waits
+            waits = any("another process is calling m" in line for line in other.stderr)  # ends with the process
             waiting.set()
-            printed, _ = await asyncio.to_thread(other.communicate)
-        return [await first, line, printed]
-
-    outcomes, line, printed = asyncio.run(both())
-    assert "another process is calling m" in line and printed.split() == ["5", "0"]
-    assert all(outcome.reply for outcome in outcomes) and set(server.paid.values()) == {1}
+            printed, errors = other.communicate()
+        outcomes = first.result()
+    assert waits and printed.split() == ["5", "0"], errors
+    assert all(outcome.reply for outcome in outcomes) and server.paid == {str(i): 1 for i in range(5)}
 
 
 def test_calls_of_one_process_share_its_turn(server: OpenAIServer, tmp_path: Path) -> None:
-    clients = [
-        Caller(Endpoint(server.base_url, "k"), "m").client(ReplyCache(tmp_path / "replies.sqlite")) for _ in range(4)
-    ]
+    caller, released = Caller(Endpoint(server.base_url, "k"), "m", timeout=3600), threading.Event()
+    server.fault = lambda number, body: Fault(hold=released)
 
     async def all_at_once() -> None:
-        server.reply = lambda body: (barrier.wait(60) and "C") or "C"
-        calls = (client.complete([ChatRequest("m", (("user", str(i)),))]) for i, client in enumerate(clients))
-        await asyncio.gather(*calls)
+        requests = [ChatRequest("m", (("user", str(i)),)) for i in range(4)]
+        calls = [caller.client(ReplyCache(tmp_path / "replies.sqlite")).complete([request]) for request in requests]
+        tasks = asyncio.gather(*calls)
+        await asyncio.to_thread(server.wait_for_calls, 4)  # ends only if all four are in flight
+        released.set()
+        await tasks
 
-    barrier = threading.Barrier(4)  # passes only if all four calls are in flight
     asyncio.run(all_at_once())
-    assert set(server.paid.values()) == {1}
+    assert server.paid == {str(i): 1 for i in range(4)}
 
 
 def store(*models: str) -> None:

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,6 @@ FAULTS = {
     "500": Fault(500, body="oops"),
     "503": Fault(503, body={"error": {"message": "overloaded"}}),
     "408": Fault(408, body={}),
-    "late": Fault(delay=4.0),
-    "dripping": Fault(body=completion("C"), drip=0.05),
     "dropped": Fault(drop=True),
     "truncated": Fault(body=completion("C"), truncate=40),
     "malformed": Fault(body='{"choices": ['),
@@ -97,12 +96,28 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     server.fault = lambda number, body: FAULTS[name] if number == 0 else None
-    slow = name in ("late", "dripping")  # on a busy machine, the next tries may time out, too
-    client = client_for(server, tmp_path, timeout=1.5 if slow else 30.0, retries=9 if slow else 3)
+    client = client_for(server, tmp_path)
     (outcome,) = complete(client, requests_for("q"))
     assert outcome.reply and outcome.reply.text.endswith("C")
-    assert client.calls == len(server.calls) == client.retried + 1
-    assert client.calls == 2 or (slow and client.calls > 2)
+    assert client.calls == len(server.calls) == client.retried + 1 == 2
+
+
+@pytest.mark.parametrize("drip", [0.0, 0.05])
+def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: float) -> None:
+    """No byte, or single bytes, within the timeout of the first call that the server receives."""
+    client, finished = client_for(server, tmp_path, timeout=1.0, retries=50), threading.Event()
+
+    def fault(number: int, body: object) -> Fault | None:
+        client.caller = replace(client.caller, timeout=3600)  # of later calls
+        if number:
+            return None
+        return Fault(body=completion("C" * 10_000), drip=drip) if drip else Fault(hold=finished)
+
+    server.fault = fault
+    (outcome,) = complete(client, requests_for("q"))
+    finished.set()
+    assert outcome.reply and outcome.reply.text.endswith("C")
+    assert len(server.calls) == 2 and client.calls == client.retried + 1 >= 2
 
 
 @pytest.mark.parametrize("name", ["429", "500", "dropped", "malformed", "no choices"])
@@ -183,21 +198,22 @@ def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path
 
 
 def test_canceling_keeps_received_replies(server: OpenAIServer, tmp_path: Path) -> None:
-    server.fault = lambda number, body: Fault(delay=30) if number >= 10 else None
+    finished = threading.Event()
+    server.fault = lambda number, body: Fault(hold=finished, drop=True) if number >= 10 else None
     client = client_for(server, tmp_path, concurrency=4)
 
     async def main() -> None:
         task = asyncio.create_task(client.complete(requests_for(*map(str, range(30)))))
-        while len(server.calls) < 14:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(server.wait_for_calls, 14)
         task.cancel()
         await task
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
     server.fault = lambda number, body: None
-    again = client_for(server, tmp_path)  # the claims were released: nobody waits for the end of a lease
+    again = client_for(server, tmp_path)
     outcomes = complete(again, requests_for(*map(str, range(30))))
+    finished.set()
     assert all(outcome.reply for outcome in outcomes)
     assert again.calls == 20
     assert set(server.paid.values()) == {1}
@@ -205,12 +221,12 @@ def test_canceling_keeps_received_replies(server: OpenAIServer, tmp_path: Path) 
 
 @pytest.mark.parametrize("inside_a_loop", [False, True])
 def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bool) -> None:
-    server.fault = lambda number, body: Fault(delay=30) if number >= 3 else None
+    finished = threading.Event()
+    server.fault = lambda number, body: Fault(hold=finished, drop=True) if number >= 3 else None
     client = client_for(server, tmp_path, concurrency=2)
 
     def press() -> None:
-        while len(server.calls) < 5:
-            time.sleep(0.01)
+        server.wait_for_calls(5)
         os.kill(os.getpid(), signal.SIGINT)
 
     async def notebook() -> None:
@@ -230,6 +246,7 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
     server.fault = lambda number, body: None
     again = client_for(server, tmp_path)
     assert all(outcome.reply for outcome in complete(again, requests_for(*map(str, range(9)))))
+    finished.set()
     assert again.calls == 6
 
 

@@ -18,15 +18,16 @@ from typing import Any
 class Fault:
     """A fault in the response to one call.
 
-    ``status``, ``headers``, ``body``: that answer (a dict as JSON). ``delay``: seconds before it. ``drop``: the
-    connection breaks before a byte. ``truncate``: it breaks after so many bytes of the body. ``drip``: seconds between
-    the bytes of the body.
+    ``status``, ``headers``, ``body``: that answer (a dict as JSON). ``delay``: seconds before it. ``hold``: no answer
+    before this event is set. ``drop``: the connection breaks before a byte. ``truncate``: it breaks after so many bytes
+    of the body. ``drip``: seconds between the bytes of the body.
     """
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: Any = None
     delay: float = 0.0
+    hold: threading.Event | None = None
     drop: bool = False
     truncate: int | None = None
     drip: float = 0.0
@@ -59,7 +60,7 @@ class OpenAIServer:
         self.delay = 0.0
         self.calls: list[Seen] = []
         self.in_flight = self.max_in_flight = 0
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), self._handler())
 
     @property
@@ -70,6 +71,11 @@ class OpenAIServer:
     def paid(self) -> Counter[str]:
         """How often each user message was answered in full."""
         return Counter(call.asked for call in self.calls if call.completed)
+
+    def wait_for_calls(self, count: int) -> None:
+        """Wait until this many calls were received."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: len(self.calls) >= count, 300), f"{len(self.calls)} calls of {count}"
 
     def __enter__(self) -> OpenAIServer:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -91,6 +97,7 @@ class OpenAIServer:
                     seen = Seen(body, {k.lower(): v for k, v in self.headers.items()}, time.monotonic())
                     fault = outer.fault(len(outer.calls), body) or Fault(delay=outer.delay)
                     outer.calls.append(seen)
+                    outer.lock.notify_all()
                     outer.in_flight += 1
                     outer.max_in_flight = max(outer.max_in_flight, outer.in_flight)
                 try:
@@ -125,6 +132,8 @@ def completion(text: str | None, model: str = "m", **message: Any) -> dict[str, 
 
 def _answer(handler: BaseHTTPRequestHandler, seen: Seen, fault: Fault, outer: OpenAIServer) -> None:
     time.sleep(fault.delay)
+    if fault.hold:
+        fault.hold.wait()
     if fault.drop:
         linger = struct.pack("ii", 1, 0)
         handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

@@ -333,7 +333,8 @@ class ChatClient:
         http: Any = DefaultAsyncHttpx2Client()
         # With a custom transport, httpx2 would ignore the environment's proxies.
         http.send = self._guarded(limited(http.send, self.max_bytes))
-        options = {"max_retries": self.caller.retries, "timeout": self.caller.timeout, "http_client": http}
+        # ``_guarded`` limits the time of a whole call.
+        options = {"max_retries": self.caller.retries, "timeout": None, "http_client": http}
         return self.endpoint.openai_client(AsyncOpenAI, **options)
 
     def _guarded(self, unguarded: Send) -> Send:
