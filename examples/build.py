@@ -22,12 +22,16 @@ def built(script: Path) -> nbformat.NotebookNode:
     """The example as a notebook, executed in an empty folder. Raises nbclient's CellExecutionError if a cell fails."""
     notebook = jupytext.read(script)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(HF_HUB_OFFLINE="1", HF_EVALUATE_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
-        os.environ["QABENCH_CHECKOUT"] = str(FOLDER.parent.resolve())  # for the example of a recipe
-        os.environ.update(
-            PYTHONWARNINGS="ignore", PATH=f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
-        )
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+        environment = os.environ | {
+            "HF_HUB_OFFLINE": "1",
+            "HF_EVALUATE_OFFLINE": "1",
+            "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+            "QABENCH_CHECKOUT": str(FOLDER.parent.resolve()),  # for the example of a recipe
+            "PYTHONWARNINGS": "ignore",
+            "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}",
+        }
+        client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}, coalesce_streams=True)
+        client.execute(env=environment)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # random ids would change with every build
         cell.metadata.pop("execution", None)
