@@ -1,19 +1,19 @@
-"""Jobs on a Ray cluster of several nodes: results of one process, also when a worker or a node is lost."""
+"""Jobs on a real Ray cluster of two nodes: results of one process, also when a worker or a node is lost."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
-from ray_jobs import constant, doubling_killed_once, processes_with, refusing, waiting
+import ray_jobs
 from typer.testing import CliRunner
 
 from qabench.cli import app
@@ -21,10 +21,38 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.workers import cluster
 from qabench.loading_scripts import fanoutqa
 from qabench.scale import Cluster
+from qabench.scale.jobs import label
 from qabench.scale.parts import open_source, run
 
+ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")
 ANSWERS = sorted((Path(fanoutqa.__path__[0]) / "sample" / "generations").iterdir())[0]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of a cluster with two nodes of one processor each. This process is connected to the first."""
+    from ray.cluster_utils import Cluster as Nodes
+
+    folder = tempfile.mkdtemp(prefix="qb-", dir="/tmp")  # Ray's sockets need a short path
+    Path(folder, "ray").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", str(Path(ray_jobs.__file__).parent))  # the nodes import ``ray_jobs``
+        nodes = Nodes()
+        try:
+            # By default, workers have the lowest priority: the other tests of a parallel run would leave them no time.
+            system = {"worker_niceness": 0, "health_check_period_ms": 1000}
+            nodes.add_node(num_cpus=1, include_dashboard=False, object_store_memory=200 << 20, _system_config=system)
+            nodes.add_node(num_cpus=1, object_store_memory=100 << 20)
+            ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
+            yield nodes.address
+        finally:
+            ray.shutdown()
+            nodes.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+    assert ray_jobs.processes_with(folder) == []
 
 
 def run_command(*arguments: object) -> str:
@@ -33,69 +61,92 @@ def run_command(*arguments: object) -> str:
     return done.stdout
 
 
-def test_scores_equal_those_of_one_process(nodes: Any, spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_equal_those_of_one_process(address: str, spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_TEXT_CACHE", "0")
     monkeypatch.setattr(import_module("qabench.text.normalize"), "CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 500)
     command = ["score", "fanoutqa", ANSWERS, "--config", "sample", "--lemmatizer", "spacy", "--json"]
-    assert run_command(*command, "--ray-address", nodes.address) == run_command(*command)
+    assert run_command(*command, "--ray-address", address) == run_command(*command)
     assert cluster() is None
 
 
-def test_a_killed_worker_loses_and_repeats_nothing(nodes: Any, tmp_path: Path) -> None:
+def test_bleurt_equals_one_process(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="needs the extra bleurt")
+    from tiny_bleurt import WORDS, write_tiny_bleurt
+
+    from qabench.models.bleurt import load_bleurt
+
+    monkeypatch.setenv("QABENCH_PICKLED_WEIGHTS", "1")
+    write_tiny_bleurt(tmp_path)
+    texts = [" ".join(WORDS[: n % 11 + 1]) for n in range(40)]
+    expected = load_bleurt("torch", str(tmp_path), batch_size=4)(texts, texts[::-1])
+    with Cluster(workers=1):
+        scorer = load_bleurt("torch", str(tmp_path), batch_size=4)
+        assert scorer(texts, texts[::-1]) == expected
+    assert len(set(expected)) == 11
+
+
+def test_labels_equal_one_process(address: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra autoais")
+    from tiny_t5 import save_tiny_t5
+
+    from qabench.models.entailment import prompt_of
+
+    claims = [{"claim": f"the moon number {n}", "evidence": [f"the sea {'e' * (n % 5)}"] * (n % 3)} for n in range(30)]
+    model = save_tiny_t5(tmp_path / "model", [prompt_of(" ".join(c["evidence"]), c["claim"]) for c in claims])
+    source = tmp_path / "claims.jsonl"
+    source.write_text("".join(json.dumps(claim) + "\n" for claim in claims))
+    expected = label(source, tmp_path / "one", model=str(model), rows_per_part=7)
+    with Cluster(workers=1):
+        paths = label(source, tmp_path / "many", model=str(model), rows_per_part=7)
+    assert [path.read_bytes() for path in expected] == [path.read_bytes() for path in paths]
+    assert len(expected) == 5
+
+
+def test_a_killed_worker_loses_and_repeats_nothing(address: str, tmp_path: Path) -> None:
     import pyarrow.parquet as parquet
 
     source = tmp_path / "numbers.jsonl"
     source.write_text("".join(json.dumps({"number": n}) + "\n" for n in range(23)))
-    done: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with Cluster():
         paths = run(
             open_source(source, ["number"]),
             tmp_path / "doubles",
-            partial(doubling_killed_once, tmp_path),
+            partial(ray_jobs.doubling_killed_once, tmp_path),
             {"double": "int64"},
             {},
             rows_per_part=4,
-            progress=lambda *rows: done.append(rows),
+            progress=lambda *rows: progress.append(rows),
         )
     assert (tmp_path / "killed").exists()
-    assert [rows for rows, _ in done] == [4, 8, 12, 16, 20, 23]
+    assert [rows for rows, _ in progress] == [4, 8, 12, 16, 20, 23]
     assert [n for path in paths for n in parquet.read_table(path)["double"].to_pylist()] == [2 * n for n in range(23)]
 
 
-def test_a_removed_node_loses_and_repeats_nothing(nodes: Any, tmp_path: Path) -> None:
-    import ray
-
-    go_on = tmp_path / "go-on"
-    with Cluster() as machines:
-        results = machines.map(partial(constant, partial(waiting, go_on, 3)), range(12))
-        found = [next(results) for _ in range(3)]
-        _, name, process = found[0]
-        sockets = {node["NodeID"]: node["RayletSocketName"] for node in ray.nodes()}
-        lost = next(node for node in nodes.worker_nodes if node.raylet_socket_name == sockets[name])
-        os.kill(process, signal.SIGKILL)  # it waits with a later number
-        nodes.remove_node(lost, allow_graceful=False)
-        go_on.touch()
-        found += results
-    nodes.add_node(num_cpus=1, object_store_memory=100 << 20)
-    assert [number for number, _, _ in found] == list(range(12))
-    assert name not in {node for _, node, _ in found[3:]}
-
-
-def test_errors_of_workers(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_workers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster() as machines, pytest.raises(InputError, match=r"^2 is refused$"):
+        list(machines.map(partial(ray_jobs.constant, ray_jobs.refusing), [1, 2]))
     monkeypatch.setattr("qabench.scale.cluster.MAX_ATTEMPTS", 1)
+    # One input: a result that its process did not deliver before it was killed would be computed again.
+    with Cluster() as machines, pytest.raises(QabenchError, match="part 0 of the job was started 1 times; its process"):
+        list(machines.map(partial(ray_jobs.constant, ray_jobs.refusing), [3]))
+
+
+def test_a_lost_node_loses_and_repeats_nothing(address: str, tmp_path: Path) -> None:
+    """The last test of the cluster, of which one node remains."""
+    head, mark = ray.get_runtime_context().get_node_id(), tmp_path / "lost"
     with Cluster() as machines:
-        with pytest.raises(InputError, match=r"^2 is refused$"):
-            list(machines.map(partial(constant, refusing), [1, 2]))
-        with pytest.raises(QabenchError, match="part 1 of the job was started 1 times; its process"):
-            list(machines.map(partial(constant, refusing), [1, 3]))
+        assert machines.workers == 2
+        results = list(machines.map(partial(ray_jobs.on_a_node_that_is_lost, mark, head), range(12)))
+    assert mark.exists()
+    assert results == [(number, head) for number in range(12)]
 
 
 def test_a_local_cluster_leaves_nothing_behind(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="needs the extra ray")
     before = set(Path("/tmp").glob("qabench-ray-*"))
     command = [sys.executable, "-m", "qabench", "score", "fanoutqa", str(ANSWERS), "--config", "sample", "--ray"]
     done = subprocess.run([*command, "--lemmatizer", "simplemma"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "acc.loose" in done.stdout and "core_worker.cc" not in done.stderr
     assert set(Path("/tmp").glob("qabench-ray-*")) <= before
-    assert processes_with("qabench-ray-") == []
+    assert ray_jobs.processes_with("qabench-ray-") == []

@@ -16,7 +16,7 @@ SECONDS = 300
 
 
 def doubling_killed_once(marks: Path) -> Callable[[list[dict[str, Any]]], dict[str, list[int]]]:
-    """A function from rows to columns; its process is killed once, at the row with the number 7."""
+    """Return a function from rows to columns; its process is killed once, at the row with the number 7."""
     return partial(_double, marks)
 
 
@@ -28,18 +28,30 @@ def _double(marks: Path, rows: list[dict[str, Any]]) -> dict[str, list[int]]:
     return {"double": [2 * row["number"] for row in rows]}
 
 
-def waiting(go_on: Path, first: int, number: int) -> tuple[int, str, int]:
-    """The number, and the node and the process that it ran in; from ``first``, after the file exists."""
+def on_a_node_that_is_lost(mark: Path, head: str) -> Callable[[int], tuple[int, str]]:
+    """Return a function from a number to (number, node), which kills the node that is not the head at its first call.
+
+    On the head it waits until then.
+    """
+    return partial(_node_of, mark, head)
+
+
+def _node_of(mark: Path, head: str, number: int) -> tuple[int, str]:
     import ray
 
+    node = ray.get_runtime_context().get_node_id()
+    if node != head:
+        mark.touch()
+        os.kill(os.getppid(), signal.SIGKILL)  # the raylet, without which Ray considers the node lost
+        os.kill(os.getpid(), signal.SIGKILL)
     deadline = time.monotonic() + SECONDS
-    while number >= first and not go_on.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return number, ray.get_runtime_context().get_node_id(), os.getpid()
+    while not mark.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return number, node
 
 
 def refusing(number: int) -> int:
-    """Raises an error for 2, and ends its process for 3."""
+    """Raise an error for 2, and end the process for 3."""
     if number == 2:
         raise InputError("2 is refused")
     if number == 3:
@@ -48,16 +60,16 @@ def refusing(number: int) -> int:
 
 
 def processes_with(text: str) -> list[str]:
-    """The commands of running processes that contain a text, except this process."""
-    found = []
+    """Return the commands of running processes that contain a text, except this process."""
+    commands = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # it has just ended
             continue
         if text in command and path.parent.name != str(os.getpid()):
-            found.append(command)
-    return found
+            commands.append(command)
+    return commands
 
 
 def constant(function: Any) -> Any:
