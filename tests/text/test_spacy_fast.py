@@ -46,7 +46,7 @@ def test_equals_the_pipeline_on_each_text(spacy_model: str, texts: list[str]) ->
     assert SpacyLemmatizer(spacy_model, workers=2)(texts * 30) == expected * 30
 
 
-# What other tests left open may be collected here, and ``pytest.warns`` raises every warning again that it does not match.
+# ``pytest.warns`` raises again what it does not match, such as warnings about sockets that other tests left open.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_killed_process_causes_a_warning(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qabench.io.workers._run", _die)
