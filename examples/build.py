@@ -21,17 +21,19 @@ EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name != Path(__fi
 def built(script: Path) -> nbformat.NotebookNode:
     """The example as a notebook, executed in an empty folder. Raises nbclient's CellExecutionError if a cell fails."""
     notebook = jupytext.read(script)
+    environment = os.environ | {
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        "HF_EVALUATE_OFFLINE": "1",
+        "HF_HUB_OFFLINE": "1",
+        "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONWARNINGS": "ignore",
+        "QABENCH_CHECKOUT": str(FOLDER.parent.resolve()),  # for the example of a recipe
+    }
+    for name in ("QABENCH_MIRROR", "QABENCH_SPACY_MODEL"):  # outputs are those of a plain installation
+        environment.pop(name, None)
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {
-            "HF_HUB_OFFLINE": "1",
-            "HF_EVALUATE_OFFLINE": "1",
-            "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-            "QABENCH_CHECKOUT": str(FOLDER.parent.resolve()),  # for the example of a recipe
-            "PYTHONWARNINGS": "ignore",
-            "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}",
-        }
-        client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}, coalesce_streams=True)
-        client.execute(env=environment)
+        resources = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=300, resources=resources, coalesce_streams=True).execute(env=environment)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # random ids would change with every build
         cell.metadata.pop("execution", None)

@@ -29,16 +29,14 @@ def _text(output: Any) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_notebook_has_the_outputs_of_the_script(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("QABENCH_MIRROR", raising=False)
+def test_the_notebook_has_the_outputs_of_the_script(script: Path) -> None:
     if script.stem == "fine_tuning":
         pytest.importorskip("trl", reason="needs recipes/expertqa_lfqa/requirements.txt")
     made = runpy.run_path(str(EXAMPLES / "build.py"))["built"](script)
     committed = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     sources = [[cell.source.strip() for cell in notebook.cells] for notebook in (made, committed)]
     assert sources[0] == sources[1], "run examples/build.py"
-    if script.stem != "run_and_report":  # its scores depend on the lemmatizer that is installed
-        assert shown(made) == shown(committed)
+    assert shown(made) == shown(committed)
 
 
 def test_every_example_is_listed() -> None:

@@ -37,7 +37,12 @@ REAL = {"expertqa": "lfqa_random", "fanoutqa": "dev", "fastbook": "questions", "
 VOLATILE = {"created", "path", "log", "logs", "file", "seconds", "duration", "title"}
 PACKED = {"by", "left_out", "n", "published", "scores", "unit"}
 OURS = {"signature", "signatures", "deviations", "notes", "explanation", "problems"}  # texts of this project
-SCRUBBED = {r"127\.0\.0\.1:\d+": "HOST", r"ZIM file (\w+) \(\w{8}\)": r"ZIM file \1", r"/tmp/\w+": "FOLDER"}
+SCRUBBED = {
+    r"127\.0\.0\.1:\d+": "HOST",
+    r"ZIM file (\w+) \(\w{8}\)": r"ZIM file \1",
+    r"/tmp/\w+": "FOLDER",
+    r"(\bt5@)[0-9a-f]{12}": r"\1WEIGHTS",  # computed here: last digits depend on the number of threads
+}
 Results = Iterator[tuple[str, Any]]
 Rows = list[dict[str, Any]]
 
