@@ -36,7 +36,7 @@ FORMULAS = {
     "expertqa": ("agreement", "autoais", "factscore", "faithfulness", "lfqa"),
     "fanoutqa": ("accuracy", "verdicts"),
     "fastbook": ("answer_components",),
-    "felm": ("counts", "replies", "scores"),
+    "felm": ("scores",),
 }
 PURE = (
     *("qabench.answers", "qabench.stats", "qabench.text.rouge"),

@@ -17,8 +17,8 @@ from qabench.benchmarks.expertqa.prompts import split_answer, verdict
 from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
 from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
-from qabench.benchmarks.felm.replies import read_claims
-from qabench.benchmarks.felm.replies import read_reply as read_felm_reply
+from qabench.benchmarks.felm.scores import read_claims
+from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs
 from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError

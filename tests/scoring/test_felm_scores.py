@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.felm.replies import Reading, as_reply, majority, read_reply
-from qabench.benchmarks.felm.scores import Confusion, felm_scores
+from qabench.benchmarks.felm.scores import Confusion, Reading, as_reply, felm_scores, majority, read_reply
 from qabench.errors import InputError
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")

@@ -135,9 +135,13 @@ class Benchmark(Displayed, ABC):
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
     def declarations(self) -> Mapping[str, Declaration]:
-        """Return the official values of each signature's fields, by the signature's name."""
+        """Return the official values of each signature's fields, by the signature's name.
+
+        By default ``DECLARATIONS`` of the benchmark's module ``official``.
+        """
+        declarations: Mapping[str, Declaration] = import_module(f"{type(self).__module__}.official").DECLARATIONS
+        return declarations
 
     @abstractmethod
     def evaluate(
@@ -205,7 +209,14 @@ class Benchmark(Displayed, ABC):
         return []
 
     def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-        """Return the tables of ``qabench stats`` for the rows of a config's splits: by default the number of rows."""
+        """Return the tables of ``qabench stats`` for the rows of a config's splits.
+
+        By default those of ``tables`` in the dataset's module ``stats``; without this module, the number of rows.
+        """
+        module = f"qabench.loading_scripts.{self.name}.stats"
+        if find_spec(module):
+            tables: list[Table] = import_module(module).tables(config, splits)
+            return tables
         counts: list[list[Any]] = [[split, sum(1 for _ in rows)] for split, rows in splits.items()]
         return [Table("Rows by split", ["split", "rows"], counts)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
 from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, KINDS, SEGMENT_FILES, felm_prompts, numbered
-from qabench.benchmarks.felm.replies import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
+from qabench.benchmarks.felm.scores import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.official import Declaration
-    from qabench.io.tables import Table
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
@@ -281,12 +279,6 @@ class ExpertQA(Benchmark):
     prediction_fields = ("answer", "claims")
     commands = ("claims", "attribute", "facts", "faithfulness")
 
-    def declarations(self) -> Mapping[str, Declaration]:
-        """Return the official values of each signature's fields, by the signature's name."""
-        from qabench.benchmarks.expertqa.official import DECLARATIONS
-
-        return DECLARATIONS
-
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
         """Score predictions; see ``qabench.benchmarks.expertqa.evaluate.evaluate``."""
         from qabench.benchmarks.expertqa.evaluate import evaluate
@@ -302,12 +294,6 @@ class ExpertQA(Benchmark):
         from qabench.benchmarks.expertqa.evaluate import prediction
 
         return prediction(record)
-
-    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.expertqa.stats import tables
-
-        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.official import Declaration
-    from qabench.io.tables import Table
     from qabench.loading_scripts.published import PublishedScore
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
@@ -133,12 +131,6 @@ class FanOutQA(Benchmark):
     commands = ("judge", "submit")
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
-    def declarations(self) -> Mapping[str, Declaration]:
-        """Return the official values of each signature's fields, by the signature's name."""
-        from qabench.benchmarks.fanoutqa.official import DECLARATIONS
-
-        return DECLARATIONS
-
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
         """Score predictions; see ``qabench.benchmarks.fanoutqa.evaluate.evaluate``."""
         from qabench.benchmarks.fanoutqa.evaluate import evaluate
@@ -182,12 +174,6 @@ class FanOutQA(Benchmark):
         from qabench.loading_scripts.fanoutqa.leaderboard import published_scores
 
         return published_scores()
-
-    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.fanoutqa.stats import tables
-
-        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""

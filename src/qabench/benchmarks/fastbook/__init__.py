@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.official import Declaration
     from qabench.evaluation.record import ExtraSection
-    from qabench.io.tables import Table
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -80,12 +78,6 @@ class Fastbook(Benchmark):
     prediction_fields = ("passages", "answer")
     commands = ("retrieve",)
 
-    def declarations(self) -> Mapping[str, Declaration]:
-        """Return the official values of each signature's fields, by the signature's name."""
-        from qabench.benchmarks.fastbook.official import DECLARATIONS
-
-        return DECLARATIONS
-
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
         """Score predictions; see ``qabench.benchmarks.fastbook.evaluate.evaluate``."""
         from qabench.benchmarks.fastbook.evaluate import evaluate
@@ -107,12 +99,6 @@ class Fastbook(Benchmark):
         from qabench.benchmarks.fastbook.evaluate import prediction
 
         return prediction(record)
-
-    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.fastbook.stats import tables
-
-        return tables(config, splits)
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.benchmarks.felm.metrics import METRICS
+from qabench.benchmarks.felm.scores import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
+from qabench.evaluation.metric import Metric
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.official import Declaration
     from qabench.evaluation.record import ExtraSection
-    from qabench.io.tables import Table
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",
@@ -23,6 +22,42 @@ _METHODS = {
     "link": "Same as raw, with the links of the references.",
     "content": "Same as raw, with the text of the references.",
 }
+_SHOWN = {
+    "f1": ("F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
+    "precision": ("Precision (errors)", "Share of the {unit} judged wrong that are wrong."),
+    "recall": ("Recall (errors)", "Share of the wrong {unit} that were judged wrong."),
+    "balanced_accuracy": ("Balanced accuracy", "Mean of the recall of factual {unit} and of wrong {unit}."),
+}
+
+
+def _size(tp: float, tn: float, fp: float, fn: float) -> float:
+    return tp + tn + fp + fn
+
+
+def _judged_right(tp: float, tn: float, fp: float, fn: float) -> float:
+    return (tp + tn) / _size(tp, tn, fp, fn)
+
+
+def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official: bool = True) -> list[Metric]:
+    return [
+        Metric(
+            prefix + name,
+            before + title,
+            about.format(unit=unit),
+            family,
+            unit=unit,
+            columns=tuple(prefix + count for count in COUNTS),
+            function=FUNCTIONS[name],
+            resampled=f1_of_counts if name == "f1" else None,
+            size=_size,
+            item=_judged_right,
+            item_title=f"{unit} judged right",
+            readable=READABLE + name if official else "",
+            official=official,
+            main=official and (not prefix or name in ("f1", "balanced_accuracy")),
+        )
+        for name, (title, about) in _SHOWN.items()
+    ]
 
 
 class Felm(Benchmark):
@@ -32,7 +67,11 @@ class Felm(Benchmark):
     title = "FELM"
     settings = tuple(Setting(name, "felm", about, {"method": name}) for name, about in _METHODS.items())
     part = "domains"
-    metrics = METRICS
+    metrics = (
+        *_metrics("", "", "segments"),
+        *_metrics(RESPONSES, "Responses: ", "responses"),
+        *_metrics(READABLE, "Readable replies only: ", "segments", "felm_readable", official=False),
+    )
     headline = ("f1",)
     prediction_fields = ("reply", "labels", "answer")
     options = (
@@ -51,12 +90,6 @@ class Felm(Benchmark):
         Need("the responses, and the prompts of runs", "qabench fetch felm", files=("eval/all.jsonl", "eval/eval.py")),
     )
 
-    def declarations(self) -> Mapping[str, Declaration]:
-        """Return the official values of each signature's fields, by the signature's name."""
-        from qabench.benchmarks.felm.official import DECLARATIONS
-
-        return DECLARATIONS
-
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
         """Score predictions; see ``qabench.benchmarks.felm.evaluate.evaluate``."""
         from qabench.benchmarks.felm.evaluate import evaluate
@@ -69,16 +102,10 @@ class Felm(Benchmark):
         return {"reply_format": "vicuna" if vicuna else "answer"}
 
     def prediction(self, record: Record) -> dict[str, Any]:
-        """Return the fields of a prediction that would get the record's scores."""
-        from qabench.benchmarks.felm.evaluate import prediction
-
-        return prediction(record)
-
-    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.felm.stats import tables
-
-        return tables(config, splits)
+        """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""
+        replies = list(record.detail.get("replies") or [record.answer])
+        claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
+        return {"reply": replies[0] if len(replies) == 1 else replies} | claims
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.felm.metrics import columns
 from qabench.benchmarks.felm.official import signatures
-from qabench.benchmarks.felm.replies import REPLY_FORMATS, FelmClaim, as_reply, on_segments, read_reply
-from qabench.benchmarks.felm.scores import ResponseScore, of_readings, response_score
+from qabench.benchmarks.felm.scores import FelmClaim, ResponseScore, as_reply, check_format, response_score
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
@@ -21,6 +19,11 @@ from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
 from qabench.stats import bootstrap_mean
+
+NOTE = (
+    "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
+    "not found."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,6 @@ def load_responses(config: str | None, questions: Path | None = None) -> Respons
     """Return the responses of a config.
 
     Args:
-        benchmark: the instance for the evaluation.
         config: such as "wk"; None for the default.
         questions: a file in the format of the authors' ``eval/all.jsonl`` to read instead; only the responses of the
             config are used.
@@ -76,19 +78,19 @@ def evaluate(
     correct", like an unreadable reply.
 
     Args:
+        benchmark: the instance for the evaluation.
         config: "all", a domain, or "sample"; None for the default.
         predictions: see ``qabench.data.predictions.read_predictions``.
         families: unused; there is one.
         questions: see ``load_responses``.
         progress: called with the number of scored responses, and of all responses.
-        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.replies.read_reply``.
+        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
 
     Raises:
         InputError: an unknown config or format, or no prediction belongs to the config.
         SourceError: the data is not available.
     """
-    if reply_format not in REPLY_FORMATS:
-        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
+    check_format(reply_format)
     responses = load_responses(config, questions)
     joined = join([row["index"] for row in responses.rows], predictions)
     records, unusable = [], []
@@ -121,9 +123,7 @@ def evaluate(
 
 def _read_as(joined: Joined, reply_format: str) -> str:
     """Return the format in which the replies are read: lists of replies (cot-cons) always as "answer"."""
-    replies = [
-        row.fields.get("reply", row.fields.get("answer")) for row in joined.rows if row and "labels" not in row.fields
-    ]
+    replies = [_reply(row.fields) for row in joined.rows if row and "labels" not in row.fields]
     if not replies:
         return "verdicts"
     return "answer" if all(isinstance(reply, list) for reply in replies) else reply_format
@@ -131,12 +131,11 @@ def _read_as(joined: Joined, reply_format: str) -> str:
 
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:
     """Return the record of a response, and why its prediction cannot be used, or None."""
+    fields = prediction.fields if prediction else {}
     unusable = None
-    value = None
     try:
-        value = None if prediction is None else _given(prediction.fields)
-        claims = _claims(prediction.fields) if prediction else ()
-        score = _score(row, value, claims, reply_format)
+        value = _verdicts_or_reply(fields)
+        score = response_score(row["labels"], value, reply_format, _claims(fields) or None)
     except InputError as error:
         value, unusable = None, str(error)
         score = response_score(row["labels"], None)
@@ -144,32 +143,21 @@ def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format:
     texts = [reply for reply in replies if isinstance(reply, str)]
     answered = _are_verdicts(value) or any(text.strip() for text in texts)
     status = ANSWERED if answered else EMPTY if texts else MISSING
-    problem = unusable or _problem(prediction, status, score, len(replies))
-    answer = None if status == MISSING else scored_reply(score, texts, reply_format)
+    problem = unusable or (_problem(status, score, len(replies)) if prediction else NO_PREDICTION)
     record = Record(
         id=row["index"],
         epoch=1,
         question=row["prompt"],
         reference=reference(row),
         messages=[Message("assistant", text) for text in texts],
-        answer=answer,
+        answer=None if status == MISSING else scored_reply(score, texts, reply_format),
         status=status,
         problem=problem,
-        scores=columns(score),
+        scores=score.columns(),
         groups=groups(row),
         detail=detail(row, score, texts, [problem] if problem else []),
     )
     return record, unusable
-
-
-def _score(row: Mapping[str, Any], verdicts: Any, claims: Sequence[FelmClaim], reply_format: str) -> ResponseScore:
-    """Return the score of verdicts, or of replies; replies about claims are read into verdicts on segments."""
-    if not claims:
-        return response_score(row["labels"], verdicts, reply_format)
-    sampled = isinstance(verdicts, list)
-    replies, read_as = (verdicts, "answer") if sampled else ([verdicts], reply_format)
-    readings = [read_reply(reply, len(claims), read_as) for reply in replies]
-    return of_readings(row["labels"], [on_segments(reading, claims, len(row["labels"])) for reading in readings])
 
 
 def _claims(fields: Mapping[str, Any]) -> list[FelmClaim]:
@@ -180,13 +168,17 @@ def _claims(fields: Mapping[str, Any]) -> list[FelmClaim]:
         raise InputError(f"claims are {fields['claims']!r:.80}; allowed: a list such as {example}") from None
 
 
-def _given(fields: Mapping[str, Any]) -> Any:
+def _reply(fields: Mapping[str, Any]) -> Any:
+    return fields.get("reply", fields.get("answer"))
+
+
+def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
     if "labels" in fields:
         if not _are_verdicts(fields["labels"]):
             raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
         return fields["labels"]
-    reply = fields.get("reply", fields.get("answer"))
-    if reply == [] or (reply and _are_verdicts(reply)):
+    reply = _reply(fields)
+    if _are_verdicts(reply):
         raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
     return reply
 
@@ -195,13 +187,9 @@ def _are_verdicts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, bool) for item in value)
 
 
-def _problem(prediction: Prediction | None, status: str, score: ResponseScore, n_replies: int) -> str | None:
-    if prediction is None:
-        return NO_PREDICTION
-    if status == MISSING:
-        return "the prediction has no reply"
-    if status == EMPTY:
-        return "the reply is empty"
+def _problem(status: str, score: ResponseScore, n_replies: int) -> str | None:
+    if status != ANSWERED:
+        return "the reply is empty" if status == EMPTY else "the prediction has no reply"
     if not score.unparsed:
         return None
     return "the reply has no verdict" if n_replies == 1 else f"{score.unparsed} of {n_replies} replies have no verdict"
@@ -249,35 +237,19 @@ def detail(
         counts as factual), type and comment; ``replies``: the replies, None for a missing one; ``reasons``: for each
         reply without a verdict, the reason; ``claims``: the claims judged, absent if segments were judged.
     """
-    n = len(score.labels)
+    nothing = (None,) * len(score.labels)
     # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
     stated = score.readable is not None or not all(score.verdicts)
     columns: dict[str, Sequence[Any]] = {
         "text": row["segmented_response"],
         "label": score.labels,
-        "verdict": score.verdicts if stated else (None,) * n,
-        "type": row["type"] or (None,) * n,
+        "verdict": score.verdicts if stated else nothing,
+        "type": row["type"] or nothing,
         "comment": row["comment"],
     }
     segments = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     details: dict[str, Any] = {"segments": segments, "replies": list(replies), "reasons": list(reasons)}
-    if claims is not None:
-        details["claims"] = [asdict(claim) for claim in claims]
-    return details
-
-
-def prediction(record: Record) -> dict[str, Any]:
-    """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""
-    replies = list(record.detail.get("replies") or [record.answer])
-    claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
-    return {"reply": replies[0] if len(replies) == 1 else replies} | claims
-
-
-NOT_GIVEN = "type not given"
-NOTE = (
-    "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
-    "not found."
-)
+    return details if claims is None else details | {"claims": [asdict(claim) for claim in claims]}
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
@@ -286,24 +258,19 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
     Args:
         evaluations: label -> evaluation. Records without segments in their ``detail`` are ignored.
     """
-    rows = [row for label, evaluation in evaluations.items() for row in _rows(label, evaluation)]
+    rows = [row for label, evaluation in evaluations.items() for row in _section_rows(label, evaluation)]
     return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
 
 
-def _rows(label: str, evaluation: Evaluation) -> list[SectionRow]:
+def _section_rows(label: str, evaluation: Evaluation) -> list[SectionRow]:
     hits_by_kind: dict[str, list[tuple[str, float]]] = {}
     for record in evaluation.records:
         for segment in record.detail.get("segments", ()):
             if not segment["label"]:
-                kind = (segment["type"] or NOT_GIVEN).replace("_", " ")
+                kind = (segment["type"] or "type not given").replace("_", " ")
                 hits_by_kind.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
-    return [
-        SectionRow(
-            label,
-            "Recall of errors",
-            kind,
-            bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits]),
-            len(hits),
-        )
-        for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
-    ]
+    rows = []
+    for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
+        recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
+        rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
+    return rows

@@ -21,8 +21,14 @@ from qabench.benchmarks.felm.prompts import (
     kind_of,
     numbered,
 )
-from qabench.benchmarks.felm.replies import REPLY_FORMATS, FelmClaim, on_segments, read_claims, read_reply
-from qabench.benchmarks.felm.scores import ResponseScore, of_readings
+from qabench.benchmarks.felm.scores import (
+    FelmClaim,
+    ResponseScore,
+    check_format,
+    of_readings,
+    read_claims,
+    read_replies,
+)
 from qabench.errors import InputError
 from qabench.llm.client import Answered
 
@@ -50,9 +56,14 @@ class FelmMethod:
     reply_format: str = "answer"
 
     @property
+    def sampled(self) -> bool:
+        """Tell whether several replies are sampled."""
+        return self.method == "cot-cons"
+
+    @property
     def read_as(self) -> str:
         """Return the format in which replies are read: the authors' script reads cot-cons after "Answer: " always."""
-        return "answer" if self.method == "cot-cons" else self.reply_format
+        return "answer" if self.sampled else self.reply_format
 
     def fields(self) -> dict[str, object]:
         """Return everything that verdicts depend on except data, model and parameters, for signatures."""
@@ -61,11 +72,11 @@ class FelmMethod:
         return {
             "method": self.method,
             "by": "claims" if self.claims else "segments",
-            "samples": self.samples if self.method == "cot-cons" else None,
+            "samples": self.samples if self.sampled else None,
             "prompt": self.prompts.label,
             "shown": f"reference {REFERENCES[self.method]}" if shows else None,
             "suffix": "none" if vicuna and not self.official_quirks else None,
-            "sampled_domains": self.domains if self.method == "cot-cons" else None,
+            "sampled_domains": self.domains if self.sampled else None,
             "replies": self.read_as,
         }
 
@@ -101,19 +112,11 @@ class FelmMethod:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The score of one response.
-
-    Attributes:
-        score: the score of its segments.
-        replies: the texts of the replies, one per sample; None for a missing one.
-        reasons: for each reply without a verdict, the reason.
-        claims: the claims judged; None if segments were judged.
-    """
+    """The score of one response, its replies (None: missing), and why each reply without a verdict has none."""
 
     score: ResponseScore
     replies: tuple[str | None, ...]
     reasons: tuple[str, ...]
-    claims: tuple[FelmClaim, ...] | None = None
 
 
 def felm_method(
@@ -147,24 +150,15 @@ def felm_method(
     """
     if num_cons < 1:
         raise InputError(f"num_cons is {num_cons}; it must be at least 1")
-    if reply_format not in REPLY_FORMATS:
-        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
-    sampled = method == "cot-cons"
-    prompts = felm_prompts(
-        method,
-        claims,
-        prompt,
-        shows_references=not official_quirks,
-        for_vicuna=official_quirks and reply_format == "vicuna",
-    )
+    check_format(reply_format)
+    sampled, vicuna = method == "cot-cons", reply_format == "vicuna"
     return FelmMethod(
         method=method,
-        prompts=prompts,
+        prompts=felm_prompts(
+            method, claims, prompt, shows_references=not official_quirks, for_vicuna=official_quirks and vicuna
+        ),
         # The authors' script decodes Vicuna greedily in every method.
-        parameters={
-            **PARAMETERS,
-            **({"temperature": CONS_TEMPERATURE} if sampled and reply_format != "vicuna" else {}),
-        },
+        parameters={**PARAMETERS, **({"temperature": CONS_TEMPERATURE} if sampled and not vicuna else {})},
         domains=tuple(domains),
         claims=claims,
         samples=num_cons if sampled else 1,
@@ -197,14 +191,11 @@ def judged(
         reply_format: see ``read_reply``.
         claims: the claims that were judged; None if segments were judged.
     """
-    n = len(row["segmented_response"])
-    readings, reasons = [], []
-    for reply in replies:
-        reading = read_reply(reply.text, n if claims is None else len(claims), reply_format)
-        if reading.readable is None:
-            cut = " (it was cut off)" * reply.cut_off
-            reasons.append(reply.reason or f"no verdict in the reply{cut} {reply.text!r:.80}")
-        readings.append(reading if claims is None else on_segments(reading, claims, n))
     texts = tuple(reply.text for reply in replies)
-    score = of_readings(row["labels"], readings)
-    return Judged(score, texts, tuple(reasons), None if claims is None else tuple(claims))
+    readings = read_replies(texts, len(row["labels"]), reply_format, claims)
+    reasons = tuple(
+        reply.reason or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {reply.text!r:.80}"
+        for reply, reading in zip(replies, readings, strict=True)
+        if reading.readable is None
+    )
+    return Judged(of_readings(row["labels"], readings), texts, reasons)

@@ -1,25 +1,197 @@
-"""FELM's scores: how well a factuality evaluator finds the segments of a response that contain errors.
+"""FELM's reply protocol, and scores of how well an evaluator finds the segments of a response that contain errors.
+
+The positive class of precision, recall and F1 is the error. The counts have the official script's names: ``tp`` are
+factual segments judged factual, ``tn`` errors that were found, ``fp`` errors judged factual, ``fn`` factual segments
+judged wrong. The formulas take counts or NumPy arrays of counts. A score whose denominator is 0 is undefined: NaN for
+arrays, None in ``Confusion.scores``.
 
 Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
-hkust-nlp/felm. The positive class of precision, recall and F1 is the error.
+hkust-nlp/felm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from math import isfinite
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs
-from qabench.benchmarks.felm.counts import COUNTS, FUNCTIONS
-from qabench.benchmarks.felm.replies import REPLY_FORMATS, Reading, Verdicts, majority, read_reply
 from qabench.errors import InputError
+
+COUNTS = ("tp", "tn", "fp", "fn")
+RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
+ANSWER = "Answer: "
+ALL_CORRECT = "ALL_CORRECT"
+# The marks that the official script recognizes; a model may write others.
+OFFICIAL_MARKS = {"answer": ALL_CORRECT, "vicuna": r"ALL\_CORRECT"}
+REPLY_FORMATS = tuple(OFFICIAL_MARKS)
+HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
+CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
+LONGEST_ID = 9  # digits; no response has that many segments, and Python refuses integers of thousands of digits
+
+
+Verdicts = tuple[bool, ...]
+"""One verdict per segment, True = factual."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The verdicts of one reply.
+
+    Attributes:
+        official: as the official script reads the reply. A reply without a verdict means "all segments are correct".
+        readable: as qabench reads the reply; None if it states no verdict.
+        missing: whether there is no reply.
+    """
+
+    official: Verdicts
+    readable: Verdicts | None
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FelmClaim:
+    """A claim and the number, from 1, of the segment that makes it."""
+
+    segment: int
+    text: str
+
+
+def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer") -> Reading:
+    r"""Return the verdicts of an evaluator's reply.
+
+    In the format "answer", the integers after the first "Answer: " are the ids (from 1) of the segments with errors,
+    unless the reply contains ALL_CORRECT. In the format "vicuna", the ids may be anywhere in the reply.
+
+    The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct; an id 0 means the
+    last segment; and in the format "vicuna" only ``ALL\_CORRECT`` (with the backslash) is recognized. The readable one
+    ignores an id 0, accepts ALL_CORRECT with or without the backslash in the format "vicuna", and is None if the reply
+    contains neither an id nor ALL_CORRECT. Both ignore ids above ``n_segments``.
+
+    Args:
+        reply: the text; None if there is no reply.
+        n_segments: the number of segments of the response.
+        reply_format: one of ``REPLY_FORMATS``.
+    """
+    all_correct = (True,) * n_segments
+    if reply is None:
+        return Reading(all_correct, None, missing=True)
+    ids = _ids(reply if reply_format == "vicuna" else reply.partition(ANSWER)[2], n_segments)
+    official = readable = None
+    if OFFICIAL_MARKS[reply_format] in reply:
+        official = readable = all_correct
+    elif ALL_CORRECT in reply:
+        readable = all_correct
+    elif ids - {0}:
+        readable = _verdicts(ids, n_segments)
+    return Reading(official or _verdicts({i or n_segments for i in ids}, n_segments), readable)
+
+
+def check_format(reply_format: str) -> None:
+    """Raise InputError for an unknown format of replies."""
+    if reply_format not in REPLY_FORMATS:
+        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
+
+
+def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
+    """Return the most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons).
+
+    Args:
+        samples: the verdicts of each sampled reply, in order.
+
+    Raises:
+        InputError: the lists are empty or have different lengths.
+    """
+    if len({len(sample) for sample in samples}) != 1:
+        raise InputError(f"a majority needs samples of one length; got lengths {[len(sample) for sample in samples]}")
+    # max returns the first maximum, which is the earliest sample's verdict.
+    return tuple(max(verdicts, key=verdicts.count) for verdicts in zip(*samples, strict=True))
+
+
+def as_reply(verdicts: Verdicts) -> str:
+    """Return the shortest reply that ``read_reply`` reads as these verdicts."""
+    wrong = [str(number) for number, factual in enumerate(verdicts, start=1) if not factual]
+    return f"{ANSWER}{', '.join(wrong)}" if wrong else ALL_CORRECT
+
+
+def _ids(text: str, n_segments: int) -> set[int]:
+    ids = [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
+    return {number for digits in ids if len(digits) <= LONGEST_ID and (number := int(digits)) <= n_segments}
+
+
+def _verdicts(errors: Iterable[int], n_segments: int) -> Verdicts:
+    wrong = set(errors)
+    return tuple(number not in wrong for number in range(1, n_segments + 1))
+
+
+def read_claims(reply: str, n_segments: int) -> tuple[FelmClaim, ...]:
+    """Return the claims of a reply with a heading "Segment 1:" and lines "Claim 1. ..." for each segment.
+
+    Claims under the heading of an unknown segment are ignored. Without headings, all claims belong to the segment if
+    there is only one.
+    """
+    segment = 1 if n_segments == 1 else 0
+    claims = []
+    for line in reply.splitlines():
+        if heading := HEADING.match(line):
+            segment = int(heading[1])
+        elif (claim := CLAIM.match(line)) and 1 <= segment <= n_segments:
+            claims.append(FelmClaim(segment, claim[1].strip()))
+    return tuple(claims)
+
+
+def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) -> Reading:
+    """Return the verdicts on segments from those on their claims: a segment is wrong if one of its claims is wrong."""
+
+    def judged(verdicts: Verdicts) -> Verdicts:
+        return _verdicts((claim.segment for claim, true in zip(claims, verdicts, strict=True) if not true), n_segments)
+
+    readable = None if reading.readable is None else judged(reading.readable)
+    return Reading(judged(reading.official), readable, reading.missing)
+
+
+def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the share of the segments judged wrong that are wrong."""
+    return tn / (tn + fn)
+
+
+def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the share of the wrong segments that were judged wrong."""
+    return tn / (tn + fp)
+
+
+def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
+    import numpy as np  # imported on use: descriptors of benchmarks must be cheap to import
+
+    p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
+    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.
+    return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
+
+
+def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return F1 as 2 tn / (2 tn + fn + fp), for resamples: 0 if no segment is judged wrong and some are."""
+    return 2 * tn / (2 * tn + fn + fp)
+
+
+def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the mean of the recall of factual segments and the recall of wrong ones."""
+    return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    "balanced_accuracy": balanced_accuracy,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of segments (or of whole responses) by verdict and label; see ``qabench.benchmarks.felm.counts``."""
+    """Counts of segments (or of whole responses) by verdict and label."""
 
     tp: int = 0
     tn: int = 0
@@ -38,13 +210,8 @@ class Confusion:
         rows = list(parts)
         return cls(*(sum(getattr(row, name) for row in rows) for name in COUNTS))
 
-    @property
-    def n(self) -> int:
-        """Return the number of segments (or responses) counted."""
-        return sum(astuple(self))
-
     def scores(self) -> dict[str, float | None]:
-        """f1, precision, recall, balanced_accuracy: fractions in [0, 1], or None if undefined."""
+        """Return f1, precision, recall, balanced_accuracy: fractions in [0, 1], or None if undefined."""
         import numpy as np
 
         counts = np.array(astuple(self), dtype=np.float64)
@@ -90,8 +257,19 @@ class ResponseScore:
         """Return the counts of segments by the readable replies; None if there are none."""
         return None if self.readable is None else Confusion.of(self.readable, self.labels)
 
+    def columns(self) -> dict[str, float]:
+        """Return the columns of ``Record.scores``.
+
+        Returns:
+            ``tp``, ``tn``, ``fp``, ``fn``: the official counts of segments; with the prefix ``responses_`` those of the
+            whole response (one of the four is 1); with the prefix ``readable_`` those of segments by the readable
+            replies, absent if no reply is readable.
+        """
+        counts = {"": self.segments, RESPONSES: self.response, READABLE: self.readable_segments}
+        return {prefix + name: float(n) for prefix, part in counts.items() if part for name, n in asdict(part).items()}
+
     def as_dict(self) -> dict[str, Any]:
-        """verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
+        """Return verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
         return {
             "verdicts": list(self.verdicts),
             "readable": None if self.readable is None else list(self.readable),
@@ -102,12 +280,7 @@ class ResponseScore:
 
 @dataclass(frozen=True, slots=True)
 class FelmScore:
-    """The scores of all responses, in the order of the input.
-
-    Attributes:
-        per_question: one per response.
-        domains: one per response; None if they were not given.
-    """
+    """The scores of all responses in the order of the input, and their domains (None: unknown)."""
 
     per_question: tuple[ResponseScore, ...]
     domains: tuple[str, ...] | None
@@ -151,11 +324,14 @@ def felm_scores(
         InputError: no responses, lists of different lengths, an item of another type, an unknown option.
     """
     check_pairs(references, predictions)
-    if reply_format not in REPLY_FORMATS:
-        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
-    every = [_labels(labels, i) for i, labels in enumerate(references)]
+    check_format(reply_format)
+    for i, labels in enumerate(references):
+        if not _all_of(labels, bool) or not labels:
+            raise InputError(
+                f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
+            )
     scores = []
-    for i, (labels, prediction) in enumerate(zip(every, predictions, strict=True)):
+    for i, (labels, prediction) in enumerate(zip(references, predictions, strict=True)):
         try:
             scores.append(response_score(labels, prediction, reply_format))
         except InputError as error:
@@ -163,16 +339,17 @@ def felm_scores(
     return FelmScore(tuple(scores), _domains(domains, len(scores)))
 
 
-def response_score(labels: Sequence[bool], prediction: Any, reply_format: str = "answer") -> ResponseScore:
-    """Return the score of one response; see ``felm_scores`` for the arguments.
+def response_score(
+    labels: Sequence[bool], prediction: Any, reply_format: str = "answer", claims: Sequence[FelmClaim] | None = None
+) -> ResponseScore:
+    """Return the score of one response; see ``felm_scores`` for the arguments, and ``read_replies`` for ``claims``.
 
     Raises:
         InputError: the prediction is of another type, or does not have one verdict per segment.
     """
-    n = len(labels)
-    if _all_of(prediction, bool):
-        if len(prediction) != n:
-            raise InputError(f"{len(prediction)} verdicts for {n} segments; give one verdict per segment")
+    if not claims and _all_of(prediction, bool):
+        if len(prediction) != len(labels):
+            raise InputError(f"{len(prediction)} verdicts for {len(labels)} segments; give one verdict per segment")
         return ResponseScore(tuple(labels), tuple(prediction), tuple(prediction))
     replies = [prediction]
     if isinstance(prediction, list | tuple):
@@ -183,7 +360,16 @@ def response_score(labels: Sequence[bool], prediction: Any, reply_format: str = 
             f"{prediction!r:.80}; allowed: a list of True and False, one per segment; a reply (string), a list of "
             "replies, or None"
         )
-    return of_readings(labels, [read_reply(reply, n, reply_format) for reply in replies])
+    return of_readings(labels, read_replies(replies, len(labels), reply_format, claims))
+
+
+def read_replies(
+    replies: Sequence[str | None], n_segments: int, reply_format: str, claims: Sequence[FelmClaim] | None = None
+) -> list[Reading]:
+    """Return the verdicts on segments of each reply; ``claims``: what the replies judge, None for the segments."""
+    if claims is None:
+        return [read_reply(reply, n_segments, reply_format) for reply in replies]
+    return [on_segments(read_reply(reply, len(claims), reply_format), claims, n_segments) for reply in replies]
 
 
 def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> ResponseScore:
@@ -205,14 +391,6 @@ def _summary(scores: Sequence[ResponseScore]) -> dict[str, Any]:
         "responses": Confusion.total(score.response for score in scores).as_dict(),
         "readable": Confusion.total(readable).as_dict() | {"left_out": len(scores) - len(readable)},
     }
-
-
-def _labels(labels: Any, i: int) -> Sequence[bool]:
-    if not _all_of(labels, bool) or not labels:
-        raise InputError(
-            f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
-        )
-    return tuple(labels)
 
 
 def _domains(domains: Any, n_responses: int) -> tuple[str, ...] | None:

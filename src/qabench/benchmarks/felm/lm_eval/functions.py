@@ -7,15 +7,14 @@ from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
 
-from qabench.benchmarks.felm.counts import FUNCTIONS
 from qabench.benchmarks.felm.evaluate import reference
 from qabench.benchmarks.felm.method import FelmMethod, felm_method
 from qabench.benchmarks.felm.official import DECLARATIONS, signatures
-from qabench.benchmarks.felm.scores import Confusion, response_score
+from qabench.benchmarks.felm.scores import FUNCTIONS, Confusion, response_score
 from qabench.lm_eval.task import QabenchTask
 
 Counts = Mapping[str, int]
-"""The tp, tn, fp and fn of a response; see ``qabench.benchmarks.felm.counts``."""
+"""The tp, tn, fp and fn of a response; see ``Confusion``."""
 
 
 class FelmTask(QabenchTask):
