@@ -15,18 +15,6 @@ from qabench.evaluation.comparison import compare_scores
 from qabench.stats import adjust, bootstrap, paired_bootstrap, paired_randomization
 
 
-def test_paired_bootstrap_finds_only_real_differences() -> None:
-    rng = np.random.default_rng(3)
-    hard = rng.random(200)
-    for test in (paired_bootstrap, paired_randomization):
-        same = test((hard + rng.normal(0, 0.1, 200)).tolist(), (hard + rng.normal(0, 0.1, 200)).tolist())
-        better = test((hard + 0.05 + rng.normal(0, 0.1, 200)).tolist(), hard.tolist())
-        assert not same.significant
-        assert better.significant
-        assert better.interval.low > 0
-        assert test([1, 0, 1], [1, 0, 1]).p_value == 1.0
-
-
 def test_the_published_randomization_test() -> None:
     """Fisher, The Design of Experiments, 1935, section 21, on Darwin's maize: 1726 of the 32,768 ways."""
     differences = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]

@@ -18,10 +18,8 @@ from qabench.evaluation.metric import Metric
 from qabench.evaluation.record import ANSWERED, FAILED, MISSING, Record
 from qabench.evaluation.scores import Score, columns_of, scores_of
 from qabench.io.tables import Displayed, Table
-from qabench.stats import RESAMPLES, Difference, adjust
-from qabench.stats.paired import ROUNDING, paired_tests
-from qabench.stats.resampling import Array
-from qabench.stats.resampling import scores as sums_to_scores
+from qabench.stats import RESAMPLES, ROUNDING, Array, Difference, adjust, paired_tests
+from qabench.stats import scores as sums_to_scores
 
 TESTS = ("randomization", "bootstrap")
 TEST = TESTS[0]

@@ -8,8 +8,7 @@ from math import isfinite, nan
 
 from qabench.evaluation.metric import Metric, present
 from qabench.evaluation.record import Record
-from qabench.stats import Interval, bootstrap, bootstrap_mean
-from qabench.stats.resampling import scores, units
+from qabench.stats import Interval, bootstrap, bootstrap_mean, scores, units
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,520 @@
+"""Uncertainty of scores: bootstrap intervals, paired tests of systems, corrections, agreement of judges.
+
+Everything here resamples *sums of per-item statistics*: a mean is the sum of scores over the sum of ones, F1 a function
+of summed true and false positives, BLEU of summed n-gram counts. If one question gives several items (claims,
+segments), ``clusters`` names each item's question, and whole questions are drawn or swapped.
+
+Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13 (the percentile interval); Koehn,
+Statistical Significance Tests for Machine Translation Evaluation, EMNLP 2004 (paired bootstrap); Noreen,
+Computer-Intensive Methods for Testing Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization);
+Phipson and Smyth, Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from qabench.errors import InputError
+
+__all__ = [
+    "CORRECTIONS",
+    "RESAMPLES",
+    "Difference",
+    "Interval",
+    "Kappa",
+    "adjust",
+    "bootstrap",
+    "bootstrap_mean",
+    "cohens_kappa",
+    "paired_bootstrap",
+    "paired_randomization",
+]
+
+Array = npt.NDArray[np.float64]
+Statistics = Sequence[Sequence[float]] | Array
+"""One row of numbers per item."""
+Function = Callable[..., Array]
+"""From summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
+
+CONFIDENCE = 0.95  # the level of intervals and tests
+RESAMPLES = 10_000
+SEED = 0
+# The number of indices drawn at once: blocks that fit into a core's cache are three times as fast as one large block.
+CELLS_AT_ONCE = 100_000
+# Scores of systems, metrics and groups of the same size use the same draws, which are cached up to this many bytes.
+CACHE_BYTES = 200_000_000
+_cached: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
+CORRECTIONS = ("holm", "bh", "none")
+# Sums in another order differ in their last digits: differences up to this share of the largest count as equal.
+ROUNDING = 1e-9
+PAIRS_AT_ONCE = 512  # bounds the memory of swapped sums
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A score with its uncertainty, all in the score's own unit.
+
+    Attributes:
+        mean: the score of all items: their mean, or the value of the function of ``bootstrap``.
+        standard_error: the standard deviation of the resampled scores.
+        low: the interval's lower bound.
+        high: its upper bound.
+        confidence: its level, between 0 and 1.
+        undefined: the share of resamples in which the score is undefined; they are not in the interval.
+    """
+
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+    confidence: float
+    undefined: float = 0.0
+
+
+def bootstrap(
+    statistics: Statistics,
+    function: Function,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Interval:
+    """Return a score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
+
+    Args:
+        statistics: one row of numbers per item, at least one; for F1 true positives, false positives and false
+            negatives.
+        function: from the summed statistics, one array per column, to an array of scores, such as
+            ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
+        clusters: each item's question if one question gives several items: whole questions are drawn.
+        confidence: the interval's level, between 0 and 1.
+        resamples: the number of samples of the items (or questions), with replacement.
+        seed: the same seed gives the same interval.
+
+    Returns:
+        The score of all items and its interval; for a single item (or question) the interval is a point.
+
+    Raises:
+        InputError: no items, items with different numbers of statistics, a level outside (0, 1), or a score that is
+            undefined on the items or on all resamples.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
+    rows = units(statistics, clusters)
+    observed = observed_score(function, rows)
+    values = scores(function, drawn_sums(rows, resamples, seed))
+    return interval(observed, values, confidence)
+
+
+def bootstrap_mean(
+    values: Sequence[float],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Interval:
+    """Return the mean of per-item scores with a bootstrap interval over items, or over questions (``clusters``).
+
+    With clusters it is still the mean over items: a question with more items has more weight.
+
+    Args:
+        values: one score per item, at least one.
+        clusters, confidence, resamples, seed: as ``bootstrap``.
+
+    Raises:
+        InputError: no values, values that are not finite, or a level outside (0, 1).
+
+    Examples:
+        >>> interval = bootstrap_mean([1, 0, 1, 1])
+        >>> interval.mean, interval.low, interval.high
+        (0.75, 0.25, 1.0)
+    """
+    return bootstrap(table(values), mean, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed)
+
+
+def interval(observed: float, values: Array, confidence: float = CONFIDENCE) -> Interval:
+    """Return the percentile interval of the resampled scores, at least two of which must be defined."""
+    finite = values[np.isfinite(values)]
+    if len(finite) < 2:
+        raise InputError(
+            f"the score is undefined (division by zero?) in all but {len(finite)} of {len(values)} resamples"
+        )
+    low, high = np.quantile(finite, ((1 - confidence) / 2, (1 + confidence) / 2))
+    undefined = 1 - len(finite) / len(values)
+    return Interval(observed, float(finite.std(ddof=1)), float(low), float(high), confidence, undefined)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference of two systems' scores on the same items (first minus second).
+
+    Attributes:
+        interval: the difference and its paired bootstrap interval.
+        p_value: two-sided; see the test that computed it.
+    """
+
+    interval: Interval
+    p_value: float
+
+    @property
+    def significant(self) -> bool:
+        """Return whether p is below 1 - confidence."""
+        return self.p_value < 1 - self.interval.confidence
+
+
+def paired_bootstrap(
+    first: Sequence[float] | Statistics,
+    second: Sequence[float] | Statistics,
+    *,
+    function: Function | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Difference:
+    """Test whether two systems differ on the same items, by drawing items with replacement.
+
+    The p-value is the share of resampled differences whose distance from the observed difference is at least that of
+    the observed difference from zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small
+    for few items; that of ``paired_randomization`` is not.
+
+    Args:
+        first: one score per item; with ``function`` one row of statistics per item.
+        second: the scores of the other system, aligned.
+        function: as in ``bootstrap``; by default the mean.
+        clusters, resamples, seed: as in ``bootstrap``.
+
+    Raises:
+        InputError: the lists differ in length or are empty; and as ``bootstrap``.
+    """
+    rows = _aligned(first, second, function, clusters)
+    return paired_tests(rows, [(0, 1)], function or mean, "bootstrap", resamples, seed)[0]
+
+
+def paired_randomization(
+    first: Sequence[float] | Statistics,
+    second: Sequence[float] | Statistics,
+    *,
+    function: Function | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Difference:
+    """Test whether two systems differ, by swapping their results on items (or whole questions) at random.
+
+    For a mean this is the sign-flip permutation test. The p-value is the share of swapped differences that are at
+    least as far from zero as the observed one: exact if there are at most ``resamples`` ways to swap the items that
+    differ; otherwise over ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples + 1).
+    The interval in the result is that of the paired bootstrap, because this test does not provide one.
+    The arguments and errors are those of ``paired_bootstrap``.
+    """
+    rows = _aligned(first, second, function, clusters)
+    return paired_tests(rows, [(0, 1)], function or mean, "randomization", resamples, seed)[0]
+
+
+def _aligned(
+    first: Sequence[float] | Statistics,
+    second: Sequence[float] | Statistics,
+    function: Function | None,
+    clusters: Sequence[Hashable] | None,
+) -> list[Array]:
+    if len(first) != len(second):
+        raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
+    rows = [units(system if function else table(system), clusters) for system in (first, second)]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        raise InputError(
+            f"paired statistics must have the same number of columns: {rows[0].shape[1]} and {rows[1].shape[1]}"
+        )
+    return rows
+
+
+def paired_tests(
+    systems: Sequence[Array],
+    pairs: Sequence[tuple[int, int]],
+    function: Function,
+    test: str,
+    resamples: int,
+    seed: int,
+) -> list[Difference]:
+    """Return the differences of pairs of systems. All pairs use the same draws.
+
+    Args:
+        systems: one array (units, columns) per system, aligned.
+        pairs: positions in ``systems``.
+        function: from sums to scores.
+        test: "randomization" or "bootstrap".
+        resamples, seed: as ``bootstrap``.
+
+    Raises:
+        InputError: the function is undefined on the items. Resamples and swaps in which it is undefined are left out.
+    """
+    observed = [observed_score(function, rows) for rows in systems]
+    drawn = [scores(function, drawn_sums(rows, resamples, seed)) for rows in systems]
+    swapped = _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
+    differences = []
+    for first, second in pairs:
+        difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
+        # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
+        null, exact = (values - difference, False) if swapped is None else next(swapped)
+        null = null[np.isfinite(null)]
+        extreme = _extreme(null, difference)
+        p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
+        differences.append(Difference(interval(difference, values), p_value))
+    return differences
+
+
+def _swapped(
+    systems: Sequence[Array], pairs: Sequence[tuple[int, int]], function: Function, resamples: int, seed: int
+) -> Iterator[tuple[Array, bool]]:
+    """Yield for each pair the differences after swapping units, and whether these are all possible swaps."""
+    width = systems[0].shape[1]
+    totals = [rows.sum(axis=0) for rows in systems]
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = pairs[start : start + PAIRS_AT_ONCE]
+        changes = [systems[first] - systems[second] for first, second in some]
+        differing = [changed[changed.any(axis=1)] for changed in changes]
+        random = [i for i, changed in enumerate(differing) if 2 ** len(changed) > resamples]
+        sums = halved_sums(np.hstack([changes[i] for i in random]), resamples, seed) if random else np.empty(0)
+        places = {i: place * width for place, i in enumerate(random)}
+        for i, (first, second) in enumerate(some):
+            exact = i not in places
+            moved = subset_sums(differing[i]) if exact else sums[:, places[i] : places[i] + width]
+            yield scores(function, totals[first] - moved) - scores(function, totals[second] + moved), exact
+
+
+def _extreme(null: Array, observed: float) -> int:
+    tolerance = ROUNDING * max(abs(observed), float(np.abs(null).max(initial=0)))
+    return int(np.count_nonzero(np.abs(null) >= abs(observed) - tolerance))
+
+
+def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
+    """Correct p-values for their number, in the same order; compare the results with the level directly.
+
+    Args:
+        p_values: of all comparisons, in [0, 1].
+        correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially Rejective Multiple
+            Test Procedure, 1979); "bh" the expected share of false findings among the findings (Benjamini and Hochberg,
+            Controlling the False Discovery Rate, 1995), for independent or positively dependent tests; "none".
+
+    Returns:
+        Values in [0, 1], each at least its uncorrected value; [] for [].
+
+    Raises:
+        InputError: an unknown correction, or a p-value outside [0, 1].
+
+    Examples:
+        >>> adjust([0.25, 0.125, 0.5])
+        [0.5, 0.375, 0.5]
+    """
+    if correction not in CORRECTIONS:
+        raise InputError(f"unknown correction {correction!r}; allowed: {', '.join(CORRECTIONS)}")
+    p = np.asarray(p_values, dtype=np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InputError(f"p-values must be between 0 and 1; got {p[~((p >= 0) & (p <= 1))][0]}")
+    order = np.argsort(p, kind="stable")
+    ranks = np.arange(1, len(p) + 1)
+    if correction == "holm":
+        sorted_p = np.maximum.accumulate(p[order] * (len(p) + 1 - ranks))
+    elif correction == "bh":
+        sorted_p = np.minimum.accumulate((p[order] * len(p) / ranks)[::-1])[::-1]
+    else:
+        return list(p_values)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(sorted_p, 1)
+    return [float(value) for value in adjusted]
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's kappa of two judges.
+
+    Attributes:
+        interval: kappa, 1 for full agreement and 0 for agreement by chance, with its bootstrap interval. It is
+            undefined in resamples with a single label.
+        agreement: the fraction of items with equal labels.
+        chance: the fraction of equal labels expected by chance, given how often each judge uses each label.
+    """
+
+    interval: Interval
+    agreement: float
+    chance: float
+
+
+def cohens_kappa(
+    first: Sequence[Hashable],
+    second: Sequence[Hashable],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Kappa:
+    """Return the agreement of two judges on the same items beyond chance; nominal labels, no weights.
+
+    A label is any hashable value, including None: leave out items that a judge did not label, and report their number.
+
+    Args:
+        first: one label per item.
+        second: the labels of the other judge, aligned.
+        clusters: each item's question if one question gives several items.
+        resamples, seed: as ``bootstrap``.
+
+    Raises:
+        InputError: no items, lists of different lengths, or both judges give all items the same label: kappa is then
+            undefined.
+
+    Source: Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
+    """
+    if len(first) != len(second):
+        raise InputError(f"labels must be aligned: {len(first)} and {len(second)} labels")
+    if len(first) == 0:
+        raise InputError("kappa of no items is undefined")
+    labels = {label: i for i, label in enumerate(dict.fromkeys([*first, *second]))}
+    kinds = len(labels)
+    if kinds == 1:
+        raise InputError(f"kappa is undefined: both judges gave every item the label {next(iter(labels))!r}")
+    # The statistics of an item: whether the labels are equal, and a one-hot label of each judge.
+    ours, theirs = (np.eye(kinds)[[labels[label] for label in judge]] for judge in (first, second))
+    rows = units(np.column_stack([(ours * theirs).sum(axis=1), ours, theirs]), clusters)
+
+    def shares(equal: Array, *counts: Array) -> tuple[Array, Array]:
+        labeled = np.stack(counts).reshape(2, kinds, -1)
+        items = labeled[0].sum(axis=0)
+        return equal / items, (labeled[0] * labeled[1]).sum(axis=0) / items**2
+
+    def kappa(*statistics: Array) -> Array:
+        agreement, chance = shares(*statistics)
+        return np.where(chance < 1, (agreement - chance) / (1 - chance), np.nan)
+
+    total = rows.sum(axis=0, keepdims=True)
+    agreement, chance = shares(*total.T)
+    values = scores(kappa, drawn_sums(rows, resamples, seed))
+    return Kappa(interval(float(scores(kappa, total)[0]), values), float(agreement[0]), float(chance[0]))
+
+
+def mean(total: Array, count: Array) -> Array:
+    """Divide the sum of values by the number of items: the function of ``table``."""
+    return total / count
+
+
+def table(values: Sequence[float] | Statistics) -> Array:
+    """Return scores as the statistics of ``mean``: one row (value, 1) per item."""
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1:
+        raise InputError(f"scores must be one number per item; got an array of shape {column.shape}")
+    return np.column_stack([column, np.ones(len(column))])
+
+
+def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable] | None) -> Array:
+    """Return the units of resampling: the items' statistics, or their sums by cluster in first-seen order."""
+    items = np.asarray(statistics, dtype=np.float64)
+    if items.size == 0:
+        raise InputError("nothing to score: a score over no questions is undefined")
+    if items.ndim != 2:
+        raise InputError(f"statistics must be one row of numbers per item; got an array of shape {items.shape}")
+    if not np.isfinite(items).all():
+        row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
+        raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
+    if clusters is None:
+        return items
+    if len(clusters) != len(items):
+        raise InputError(f"clusters must name each item's question: {len(clusters)} names, {len(items)} items")
+    index: dict[Hashable, int] = {}
+    codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
+    return np.column_stack([np.bincount(codes, weights=column) for column in items.T])
+
+
+def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
+    """Sum over as many rows as there are, drawn with replacement: an array (resamples, columns).
+
+    The sums are the matrix product of the number of draws of each row and the values of the rows. They are computed
+    column by column, so that the last digit of a score does not depend on the other columns.
+    """
+    if resamples < 2:
+        raise InputError(f"{resamples} resamples; allowed: 2 or more, such as {RESAMPLES}")
+    sums = np.empty((resamples, rows.shape[1]))
+    columns = np.asfortranarray(rows, dtype=np.float64)
+    ones = (columns == 1).all(axis=0)
+    start = 0
+    for block in _counts(len(rows), resamples, seed):
+        for j in range(columns.shape[1]):
+            # The number of draws is the number of rows, so the count of a mean is known.
+            sums[start : start + len(block), j] = len(rows) if ones[j] else block @ columns[:, j]
+        start += len(block)
+    return sums
+
+
+def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
+    """Yield the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
+    key = (size, resamples, seed, CELLS_AT_ONCE)
+    if key in _cached:
+        _cached.move_to_end(key)
+        yield from _cached[key]
+        return
+    cacheable = size * resamples * 8 <= CACHE_BYTES
+    blocks = []
+    rng = np.random.default_rng(seed)
+    for _, count in _blocks(resamples, size):
+        drawn = rng.integers(size, size=(count, size))
+        drawn += np.arange(count)[:, None] * size  # so that one bincount counts each resample separately
+        block = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+        if cacheable:
+            blocks.append(block)
+        yield block
+    if cacheable:
+        _cached[key] = blocks
+        while sum(8 * n * times for n, times, *_ in _cached) > CACHE_BYTES:
+            _cached.popitem(last=False)
+
+
+def subset_sums(rows: Array) -> Array:
+    """Sum over all subsets of the rows: an array (2 ** rows, columns)."""
+    size = len(rows)
+    bits = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.float64)
+    return np.asarray(bits @ rows)
+
+
+def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
+    """Sum over random subsets of the rows, each row with probability 1/2: an array (resamples, columns)."""
+    size = len(rows)
+    rng = np.random.default_rng(seed)
+    sums = np.empty((resamples, rows.shape[1]))
+    words = -(-size // 32)  # whole 32-bit words per resample: the generator discards the rest of a word
+    for start, count in _blocks(resamples, size):
+        packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
+        bits = np.unpackbits(packed, axis=1, count=size).astype(np.float64)
+        sums[start : start + count] = bits @ rows
+    return sums
+
+
+def scores(function: Function, sums: Array) -> Array:
+    """Return the function's value for each row of sums; nan or infinite if it is undefined."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.asarray(function(*sums.T), dtype=np.float64)
+    if values.shape != sums.shape[:1]:
+        raise InputError(
+            f"the function must return one score for each of {len(sums)} sums, as NumPy's operators do; "
+            f"it returned an array of shape {values.shape}"
+        )
+    return values
+
+
+def observed_score(function: Function, rows: Array) -> float:
+    """Return the score of all items. Raises InputError if it is undefined."""
+    score = float(scores(function, rows.sum(axis=0, keepdims=True))[0])
+    if not np.isfinite(score):
+        raise InputError(
+            "the score of all items is undefined (division by zero?): the function must return a value there, such as 0"
+        )
+    return score
+
+
+def _blocks(resamples: int, size: int) -> Iterator[tuple[int, int]]:
+    rows = max(1, CELLS_AT_ONCE // max(1, size))
+    for start in range(0, resamples, rows):
+        yield start, min(rows, resamples - start)
