@@ -10,7 +10,7 @@ import pytest
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.published import published, rank
 from qabench.evaluation import ANSWERED, Evaluation, Record
-from qabench.evaluation.scores import Score
+from qabench.evaluation.evaluation import Score
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest
 

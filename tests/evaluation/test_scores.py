@@ -15,8 +15,8 @@ from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.scores import Confusion, felm_scores
 from qabench.evaluation import Evaluation, Metric, Record
 from qabench.evaluation.comparison import compare
-from qabench.evaluation.results import undefined_note
-from qabench.evaluation.scores import item_score, scores_of
+from qabench.evaluation.evaluation import item_score, scores_of
+from qabench.evaluation.tables import undefined_note
 from qabench.stats import bootstrap, bootstrap_mean
 
 COUNTS = ("tp", "tn", "fp", "fn")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.evaluation import ExtraSection
     from qabench.evaluation.official import Declaration
-    from qabench.evaluation.record import ExtraSection
     from qabench.loading_scripts.published import PublishedScore
 
 

@@ -10,7 +10,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.sources import available
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.scores import Score
+from qabench.evaluation.evaluation import Score
 from qabench.evaluation.signature import parse
 from qabench.loading_scripts import dataset_table, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore

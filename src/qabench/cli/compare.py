@@ -140,7 +140,7 @@ def _compare_evaluations(
 
 
 def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
-    """Return the evaluations by label; see ``qabench.evaluation.labels``.
+    """Return the evaluations by label; see ``qabench.evaluation.tables``.
 
     Raises:
         InputError: there are fewer than two, or a file was given twice.
@@ -150,7 +150,7 @@ def labeled(evaluations: list[Evaluation]) -> dict[str, Evaluation]:
             "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         )
     _check_distinct([evaluation.path for evaluation in evaluations])
-    from qabench.evaluation.labels import labels
+    from qabench.evaluation.tables import labels
 
     return dict(zip(labels(evaluations), evaluations, strict=True))
 

@@ -10,10 +10,18 @@ from qabench.benchmarks.published import ranks
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.labels import labels
 from qabench.evaluation.official import short_signature
-from qabench.evaluation.results import cached_note, problems, undefined_note, unscored
-from qabench.evaluation.tables import deviations_by_sentence, group_table, score_table, systems_table
+from qabench.evaluation.tables import (
+    cached_note,
+    deviations_by_sentence,
+    group_table,
+    labels,
+    problems,
+    score_table,
+    systems_table,
+    undefined_note,
+    unscored,
+)
 
 LISTED_PROBLEMS = 5  # per evaluation; the others are counted
 

@@ -6,9 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qabench.evaluation.evaluation import Evaluation
-    from qabench.evaluation.metric import Metric
-    from qabench.evaluation.record import (
+    from qabench.evaluation.evaluation import (
         ANSWERED,
         CUT_OFF,
         EMPTY,
@@ -16,17 +14,15 @@ if TYPE_CHECKING:
         MISSING,
         REFUSED,
         STATUSES,
+        Evaluation,
         ExtraSection,
         Message,
         Record,
         SectionRow,
     )
+    from qabench.evaluation.metric import Metric
 
 # Imported on first use: descriptors of benchmarks need only ``metric``, and ``qabench --help`` only descriptors.
-_MODULES = {
-    "Evaluation": "evaluation",
-    "Metric": "metric",
-}
 __all__ = [
     "ANSWERED",
     "CUT_OFF",
@@ -46,5 +42,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module(f"qabench.evaluation.{_MODULES.get(name, 'record')}"), name)
+        module = "metric" if name == "Metric" else "evaluation"
+        return getattr(importlib.import_module(f"qabench.evaluation.{module}"), name)
     raise AttributeError(f"module 'qabench.evaluation' has no attribute {name!r}")

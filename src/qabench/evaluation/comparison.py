@@ -13,10 +13,18 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.evaluation.evaluation import PREDICTIONS, Evaluation
+from qabench.evaluation.evaluation import (
+    ANSWERED,
+    FAILED,
+    MISSING,
+    PREDICTIONS,
+    Evaluation,
+    Record,
+    Score,
+    columns_of,
+    scores_of,
+)
 from qabench.evaluation.metric import Metric
-from qabench.evaluation.record import ANSWERED, FAILED, MISSING, Record
-from qabench.evaluation.scores import Score, columns_of, scores_of
 from qabench.io.tables import Displayed, Table
 from qabench.stats import RESAMPLES, ROUNDING, Array, Difference, adjust, paired_tests
 from qabench.stats import scores as sums_to_scores

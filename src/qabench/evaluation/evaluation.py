@@ -1,24 +1,205 @@
-"""The result of one system on one config of a benchmark."""
+"""The result of one system on one config of a benchmark: its records, and the scores computed from them.
+
+A record is one answer to one question. Logs of runs and files of predictions are both read into records.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.metric import Metric, present
 from qabench.evaluation.official import Declaration, deviations, signature_name
-from qabench.evaluation.record import ANSWERED, CUT_OFF, FAILED, MISSING, STATUSES, Record
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
-    from qabench.evaluation.scores import Score
+    from qabench.stats import Interval
 
 PREDICTIONS = "predictions"
 """The task and the setting of an evaluation of a file."""
+STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
+ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED, MISSING = STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation: role is "system", "user", "assistant" or "tool"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One question, the system's answer, and its scores.
+
+    Attributes:
+        id: the benchmark's id of the question.
+        epoch: counts repetitions of the question, from 1.
+        question: its text, for display.
+        reference: the reference answer, for display; "" if there is none.
+        messages: the whole conversation, including the model's last reply.
+        answer: the text that was scored; None for failed and refused calls and for missing answers.
+        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or turns. "missing"
+            means that a file of predictions has no answer to the question.
+        problem: why there is no answer, or a problem with the answer or the input.
+        scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if unscored.
+        groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
+        detail: details of the scoring for the report, in a format defined by the benchmark.
+        input_tokens: None if unknown.
+        output_tokens: None if unknown.
+        seconds: None if unknown.
+        cost: in US dollars; None if unknown.
+        replies: replies of models in this record; None if unknown.
+        cached: how many of them came from the cache.
+    """
+
+    id: str
+    epoch: int
+    question: str
+    reference: str
+    messages: Sequence[Message]
+    answer: str | None
+    status: str
+    problem: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    replies: int | None = None
+    cached: int = 0
+
+
+GROUPS, CURVE = "groups", "curve"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """One value of a section.
+
+    Attributes:
+        system: the label of the evaluation.
+        score: the title of the score, such as "Recall of errors" or "MRR@k".
+        at: the group's name, or the position on the x axis of a curve, such as the cutoff k.
+        interval: the value with its 95% interval.
+        n: the number of ``ExtraSection.unit`` that the value is computed from.
+    """
+
+    system: str
+    score: str
+    at: str | int
+    interval: Interval
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraSection:
+    """A table and a chart of a report beyond scores, groups and comparisons.
+
+    ``Benchmark.report_sections`` returns them. Sections without rows are omitted.
+
+    Attributes:
+        title: such as "Type of error"; the axis of a curve is labeled with ``axis``.
+        unit: what n counts, in the plural, such as "errors".
+        rows: values of all systems.
+        kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
+        note: a note for readers, in one or more sentences; "" for none.
+        axis: the label of a curve's x axis, such as "k".
+        replaces: the grouping that the report omits because this section shows it better; "" for none.
+    """
+
+    title: str
+    unit: str
+    rows: Sequence[SectionRow]
+    kind: str = GROUPS
+    note: str = ""
+    axis: str = ""
+    replaces: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The value of a metric with its 95% bootstrap interval over questions.
+
+    Attributes:
+        metric: what was computed.
+        interval: the value and its bounds.
+        n: the number of ``metric.unit`` that the score is a mean over.
+        left_out: the number of records that are not in the mean.
+    """
+
+    metric: Metric
+    interval: Interval
+    n: int
+    left_out: int
+
+    @property
+    def size(self) -> str:
+        """``n`` with its unit: "1 question", "4,426 segments"."""
+        unit = self.metric.unit
+        return f"{self.n:,} {unit.removesuffix('s') if self.n == 1 else unit}"
+
+
+def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
+    """Return the scores of records by metric name.
+
+    Args:
+        metrics: the benchmark's metrics. Those whose columns are in no record are left out.
+        records: epochs of one question are resampled together.
+
+    Returns:
+        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these records, such as the
+        recall of errors without any errors, is left out.
+    """
+    columns = list(dict.fromkeys(name for record in records for name in record.scores))
+    scores_by_name = {}
+    for metric in present(metrics, columns):
+        if (score := _score(metric, records)) is not None:
+            scores_by_name[metric.name] = score
+    return scores_by_name
+
+
+def columns_of(metric: Metric, record: Record) -> list[float] | None:
+    """Return the values of the metric's columns in a record; None if one is missing or not finite."""
+    values = [record.scores.get(name, nan) for name in metric.needs]
+    return values if all(map(isfinite, values)) else None
+
+
+def item_score(metric: Metric, record: Record) -> float | None:
+    """Return the record's score by a metric, or None."""
+    values = columns_of(metric, record)
+    if values is None:
+        return None
+    value = metric.item(*values) if metric.item else values[0]
+    return value if isfinite(value) else None
+
+
+def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
+    from qabench.stats import bootstrap, bootstrap_mean, scores, units  # imports NumPy
+
+    usable = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
+    if not usable:
+        return None
+    ids, rows = [id for id, _ in usable], [row for _, row in usable]
+    n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
+    if metric.function is None:
+        values = [row[0] for row in rows]
+        interval = bootstrap_mean(values, clusters=ids)
+        mean = metric.mean(values) if metric.mean else interval.mean
+    else:
+        mean = float(scores(metric.function, units(rows, ids).sum(axis=0, keepdims=True))[0])
+        if not isfinite(mean):
+            return None
+        interval = bootstrap(rows, metric.resampled or metric.function, clusters=ids)
+    return Score(metric, replace(interval, mean=mean), n, len(records) - len(rows))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -107,28 +288,20 @@ class Evaluation(Displayed):
         """Return whether at least one question was answered; otherwise there are no scores."""
         return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
 
-    def scores(self, records: Sequence[Record] | None = None) -> dict[str, Score]:
-        """Return the scores by metric name, with intervals and n; {} if nothing was answered. Computed once.
-
-        Args:
-            records: some of the records, such as those of a group; None for all.
-        """
-        from qabench.evaluation.scores import scores_of
-
-        if not self.answered:
-            return {}
-        if records is not None:
-            return scores_of(self.metrics, records)
+    def scores(self) -> dict[str, Score]:
+        """Return the scores by metric name, with intervals and n; {} if nothing was answered. Computed once."""
         if "scores" not in self._computed:
-            self._computed["scores"] = scores_of(self.metrics, self.records)
+            self._computed["scores"] = scores_of(self.metrics, self.records) if self.answered else {}
         return dict(self._computed["scores"])
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
         """Return the scores of each group of a grouping; see ``by_group``. Computed once."""
         key = f"scores by {grouping}"
         if key not in self._computed:
-            groups = self.by_group(grouping)
-            self._computed[key] = {group: self.scores(records) for group, records in groups.items()}
+            metrics = self.metrics if self.answered else ()
+            self._computed[key] = {
+                group: scores_of(metrics, records) for group, records in self.by_group(grouping).items()
+            }
         return dict(self._computed[key])
 
     def deviations(self, score: Score) -> list[str]:
@@ -165,8 +338,8 @@ class Evaluation(Displayed):
         return [f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"]
 
     def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the evaluation as JSON data; see ``qabench.evaluation.results.as_dict``."""
-        from qabench.evaluation.results import as_dict
+        """Return the evaluation as JSON data; see ``qabench.evaluation.tables.as_dict``."""
+        from qabench.evaluation.tables import as_dict
 
         return as_dict(self, by)
 

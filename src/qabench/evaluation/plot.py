@@ -28,8 +28,8 @@ def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str |
     if by not in evaluation.groupings():
         raise InputError(f"unknown grouping {by!r}; allowed: {', '.join(evaluation.groupings()) or 'none'}")
     groups = {}
-    for group, records in evaluation.by_group(by).items():
-        if (score := evaluation.scores(records).get(names[0])) is not None:
+    for group, group_scores in evaluation.scores_by_group(by).items():
+        if score := group_scores.get(names[0]):
             groups[f"{group} ({score.n})"] = score.interval
     return _intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
 

@@ -10,7 +10,7 @@ from typing import Any
 from qabench.benchmarks.published import ranks
 from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
 from qabench.evaluation.comparison import Comparison, compare
-from qabench.evaluation.scores import Score, item_score, scores_of
+from qabench.evaluation.evaluation import Score, item_score, scores_of
 from qabench.report.sections import Section
 
 Row = dict[str, Any]

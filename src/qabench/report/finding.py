@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qabench.evaluation.comparison import Comparison, Pair
-from qabench.evaluation.scores import Score
+from qabench.evaluation.evaluation import Score
 
 NAMED = 3  # systems that a sentence names; the others are counted
 

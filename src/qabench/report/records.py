@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from qabench.evaluation import ANSWERED, Metric, Record
-from qabench.evaluation.scores import item_score
+from qabench.evaluation.evaluation import item_score
 from qabench.report.sections import Section
 
 # Characters. A page with hundreds of long conversations must still open; the logs have the complete text.

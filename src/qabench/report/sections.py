@@ -10,8 +10,8 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Metric
 from qabench.evaluation.comparison import without_superseded
-from qabench.evaluation.labels import distinct, labels
 from qabench.evaluation.metric import present
+from qabench.evaluation.tables import distinct, labels
 
 
 @dataclass(frozen=True, slots=True)

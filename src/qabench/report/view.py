@@ -8,10 +8,10 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.evaluation import STATUSES, Evaluation
 from qabench.evaluation.comparison import Comparison
+from qabench.evaluation.evaluation import Score
 from qabench.evaluation.official import signature_name
-from qabench.evaluation.results import cached_note, undefined_note, unscored
-from qabench.evaluation.scores import Score
 from qabench.evaluation.signature import parse
+from qabench.evaluation.tables import cached_note, undefined_note, unscored
 from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
 from qabench.report.finding import finding, single
 from qabench.report.records import marks_of, questions_of, references_of, statuses_of

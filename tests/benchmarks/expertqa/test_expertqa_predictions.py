@@ -18,8 +18,8 @@ from qabench.benchmarks.expertqa.evaluate import Questions, load_questions
 from qabench.benchmarks.expertqa.official import DECLARATIONS
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
+from qabench.evaluation.evaluation import Score
 from qabench.evaluation.official import deviations
-from qabench.evaluation.scores import Score
 from qabench.evaluation.signature import parse, signature
 
 Row = dict[str, Any]

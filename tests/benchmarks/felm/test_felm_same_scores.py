@@ -17,7 +17,7 @@ from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, REFUSED, Evaluation
-from qabench.evaluation.results import as_dict
+from qabench.evaluation.tables import as_dict
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 NAMES = ("f1", "precision", "recall", "balanced_accuracy")

@@ -31,7 +31,7 @@ from qabench.benchmarks.expertqa.passages import OVERLAP, Passage, SearchResult,
 from qabench.benchmarks.expertqa.prompts import AUTO, ENTAILS, OFFICIAL, verdict
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, Record
-from qabench.evaluation.scores import scores_of
+from qabench.evaluation.evaluation import scores_of
 from qabench.models.entailment import MODEL, clean, label_claims
 from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
 from qabench.tasks.replies import answered, ask_model, asked_with, chat, count_replies

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.record import ExtraSection
+    from qabench.evaluation.evaluation import ExtraSection
 
 
 def _mean(values: Sequence[float]) -> float:

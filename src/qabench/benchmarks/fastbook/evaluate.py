@@ -24,7 +24,7 @@ from qabench.data.predictions import (
 )
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
-from qabench.evaluation.record import CURVE, ExtraSection, SectionRow
+from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import parse_question

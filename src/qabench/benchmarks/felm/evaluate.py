@@ -14,7 +14,7 @@ from qabench.benchmarks.felm.scores import FelmClaim, ResponseScore, as_reply, c
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
-from qabench.evaluation.record import ExtraSection, SectionRow
+from qabench.evaluation.evaluation import ExtraSection, SectionRow
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
