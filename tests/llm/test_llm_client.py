@@ -20,9 +20,9 @@ from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError, QabenchError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, ChatClient, run_sync
-from qabench.llm.embeddings import ApiEncoder
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.models.encoder import ApiEncoder
 
 pytest.importorskip("openai", reason="needs the extra judge")
 

@@ -23,7 +23,6 @@ from qabench.llm.exchange import ChatRequest, Reply
 
 T = TypeVar("T")
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
-KEYS_PER_QUERY = 500
 TABLE = "checked_replies"
 SCHEMA = f"""
 PRAGMA journal_mode = WAL;
@@ -77,15 +76,10 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _find(self, connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Reply]:
-        replies: dict[bytes, Reply] = {}
-        for start in range(0, len(keys), KEYS_PER_QUERY):
-            batch = keys[start : start + KEYS_PER_QUERY]
-            query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key IN ({','.join('?' * len(batch))})"
-            for key, reply, checksum in connection.execute(query, batch):
-                if self._check.holds(key, reply, checksum) and key in batch:
-                    replies[key] = Reply(**json.loads(reply.decode("ascii")))
-        return replies
+    def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:
+        query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key = ?"
+        rows = (row for key in keys for row in connection.execute(query, (key,)))
+        return {row[0]: Reply(**json.loads(row[1].decode("ascii"))) for row in rows if self._check.holds(*row)}
 
     def _store(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
@@ -108,7 +102,14 @@ class ReplyCache:
         except DATABASE_ERRORS as error:
             if not self.usable:
                 raise
-            self._use_memory(error)
+            self.close()
+            self.usable = False
+            warnings.warn(
+                f"the cache of model replies {self.path} cannot be used ({error}). Replies are kept in memory until "
+                "this process ends, and are paid for again after that. To avoid it, stop, and delete the file or set "
+                "QABENCH_CACHE to a folder that you can write to.",
+                stacklevel=2,
+            )
             return action(self._opened())
 
     def _opened(self) -> sqlite3.Connection:
@@ -123,29 +124,12 @@ class ReplyCache:
             self._connection = open_database(path, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS, **options)
         return self._connection
 
-    def _use_memory(self, error: Exception) -> None:
-        self.usable = False
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        warnings.warn(
-            f"the cache of model replies {self.path} cannot be used ({error}). Replies are kept in memory until this "
-            "process ends, and are paid for again after that. To avoid it, stop, and delete the file or set "
-            "QABENCH_CACHE to a folder that you can write to.",
-            stacklevel=2,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class StoredReplies:
-    """The stored replies of one model.
+    """The stored replies of one model: their number, the length of their texts, and when the first and last came.
 
-    Attributes:
-        model: the model's name, for runs with its provider.
-        replies: the number of replies.
-        bytes: the length of their texts; the file is larger.
-        oldest: the date and time of the oldest one, in ISO format.
-        newest: those of the newest one.
+    The model's name is with its provider for runs; the times are in ISO format.
     """
 
     model: str
@@ -162,13 +146,11 @@ def replies_path() -> Path:
 
 def stored_replies() -> list[StoredReplies]:
     """Return all stored replies by model; [] if there are none, or the file cannot be read."""
-    if not replies_path().is_file():
-        return []
     query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
     try:
         with closing(sqlite3.connect(f"file:{replies_path()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(f"{query} ORDER BY model").fetchall()
-    except sqlite3.Error:  # damaged, or of an older version: not used either
+    except sqlite3.Error:  # missing, damaged, or of an older version
         return []
     return [StoredReplies(model, n, size, _date(oldest), _date(newest)) for model, n, size, oldest, newest in rows]
 
@@ -186,11 +168,10 @@ def clear(model: str | None = None, older_than: float | None = None) -> int:
     path = replies_path()
     if not path.is_file():
         return 0
-    newest = time.time() - (older_than or 0.0)
     try:
         with closing(sqlite3.connect(path)) as connection:
             statement = f"DELETE FROM {TABLE} WHERE made <= ?2 AND {_OF_MODEL}"
-            count = connection.execute(statement, (model, newest)).rowcount
+            count = connection.execute(statement, (model, time.time() - (older_than or 0.0))).rowcount
             connection.commit()
             connection.execute("VACUUM")  # else the file keeps its size
     except sqlite3.Error as error:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
+import itertools
 import json
 import os
 import re
 import threading
-import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +28,9 @@ from qabench.llm.exchange import ChatRequest, Outcome, Send, UnreadableReply, li
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 SECONDS_BETWEEN_LOOKS = 0.2
+LOOKS_BEFORE_WARNING = 6
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
-LONGEST_WAIT = 120.0  # seconds that a server can ask for, as in the openai package
+MAX_WAIT = 120.0  # seconds that a server can ask for, as in the openai package
 OWN_REASON = "x-qabench-reason"  # marks responses of ``_guarded``, whose message is the whole reason
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
@@ -65,15 +66,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls that a run would make. Tokens are estimates (see ``ESTIMATE``).
-
-    Attributes:
-        calls: the number of requests that would be sent.
-        cached: the number of requests whose replies are in the cache.
-        prompt_tokens: estimated tokens of the prompts to be sent.
-        completion_tokens: estimated tokens of their replies.
-        cost: the estimated cost; None without prices.
-    """
+    """The calls that a run would make, and those in the cache; estimated tokens and cost (None without prices)."""
 
     calls: int
     cached: int
@@ -107,13 +100,10 @@ class Caller:
     """A model at an endpoint, and the limits of calls to it.
 
     Attributes:
-        endpoint: see ``resolve_endpoint``.
-        model: the model's name at the endpoint.
         concurrency: the maximum number of calls in flight.
         retries: the maximum number of retries of a call that fails for a transient reason.
         timeout: seconds for one call, from sending to the last byte.
         max_calls: the maximum number of calls of a client, including retries.
-        prices: for the cost; None if they are unknown.
 
     Raises:
         InputError: a limit is out of range.
@@ -144,8 +134,7 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
 
     Args:
         model: the model's name at the endpoint.
-        base_url: see ``resolve_endpoint``.
-        api_key: see ``resolve_endpoint``.
+        base_url: see ``resolve_endpoint``; also for ``api_key``.
         **limits: the other fields of ``Caller``; None means the default.
 
     Raises:
@@ -161,11 +150,7 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
 
 
 def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the parameters of a request: the defaults, updated with the user's. None as a value removes a parameter.
-
-    Raises:
-        InputError: a parameter is reserved for the client, or is not JSON data.
-    """
+    """Return a request's parameters: the defaults, updated with the user's, where None removes one. Or InputError."""
     chosen = {name: value for name, value in {**defaults, **(parameters or {})}.items() if value is not None}
     if reserved := RESERVED & set(chosen):
         raise InputError(f"parameters must not contain {', '.join(sorted(reserved))}")
@@ -211,8 +196,8 @@ class ChatClient:
 
     Attributes:
         calls: the number of calls made, including ``retried`` ones.
-        prompt_tokens: tokens of the prompts of successful calls, as counted by the server, or else estimated.
-        completion_tokens: tokens of their replies.
+        prompt_tokens: tokens of the prompts of successful calls, as counted by the server, or else estimated;
+            ``completion_tokens`` are those of their replies.
     """
 
     def __init__(self, caller: Caller, cache: ReplyCache) -> None:
@@ -265,7 +250,9 @@ class ChatClient:
             elif rest:
                 async with AsyncExitStack() as turns:
                     for model in sorted({request.model for request in rest.values()}):
-                        await turns.enter_async_context(_turn(self._lock_path(model), model))
+                        judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
+                        lock = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
+                        await turns.enter_async_context(_turn(lock, model))
                     await self._send(missing(), outcomes, report)
         finally:
             self.cache.close()
@@ -276,10 +263,6 @@ class ChatClient:
 
     def _cost(self, prompts: int, replies: int) -> float | None:
         return self.caller.prices.cost(prompts, replies) if self.caller.prices else None
-
-    def _lock_path(self, model: str) -> Path:
-        judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
-        return self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
 
     async def _send(
         self, rest: dict[bytes, ChatRequest], outcomes: dict[bytes, Outcome], report: Callable[[], None]
@@ -338,10 +321,7 @@ class ChatClient:
         return self.endpoint.openai_client(AsyncOpenAI, **options)
 
     def _guarded(self, unguarded: Send) -> Send:
-        """Return a function that sends a call of the openai package: counts it, limits its time, and checks the reply.
-
-        A response that is made here tells the package whether to retry.
-        """
+        """Return a function that counts the openai package's calls, limits their time, and checks the replies."""
         import httpx2
 
         async def send(request: Any, **options: Any) -> Any:
@@ -358,9 +338,7 @@ class ChatClient:
                 self.reached = True
                 if response.status_code == 200:
                     read_reply(response.text, self.max_bytes)
-                elif (
-                    retry_after(response.headers.get("retry-after")) or 0
-                ) > LONGEST_WAIT or NO_CREDIT in response.text:
+                elif (retry_after(response.headers.get("retry-after")) or 0) > MAX_WAIT or NO_CREDIT in response.text:
                     response.headers["x-should-retry"] = "false"
             except TimeoutError as error:
                 raise httpx2.ReadTimeout(str(error), request=request) from error
@@ -385,53 +363,35 @@ def _response(request: Any, reason: str, retry: bool = False) -> Any:
 
 
 _guard = threading.Lock()
-_turns: dict[Path, tuple[Any, int]] = {}  # the lock and the number of its users in this process
 
 
 @asynccontextmanager
 async def _turn(path: Path, model: str) -> AsyncIterator[None]:
     """Wait until no other process calls a model of an endpoint. All threads and tasks of a process share its turn."""
-    begin, warned = time.monotonic(), False
-    while not _enter(path):
-        if not warned and time.monotonic() - begin > 1.0:
-            warned = True
-            message = f"another process is calling {model}: waiting until it has ended, to use its replies"
-            warnings.warn(message, stacklevel=2)
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users in this process
+    for attempt in itertools.count(1):
+        try:
+            with _guard:
+                lock.acquire(timeout=0)
+            break
+        except Timeout:
+            if attempt == LOOKS_BEFORE_WARNING:
+                message = f"another process is calling {model}: waiting until it has ended, to use its replies"
+                warnings.warn(message, stacklevel=2)
+        except OSError:  # a folder that cannot be written, where the cache cannot be used either
+            break
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
     try:
         yield
     finally:
         with _guard:
-            lock, users = _turns.pop(path)
-            if users > 1:
-                _turns[path] = (lock, users - 1)
-            else:
-                lock.release()
-
-
-def _enter(path: Path) -> bool:
-    from filelock import FileLock, Timeout
-
-    with _guard:
-        lock, users = _turns.get(path, (None, 0))
-        if lock is None:
-            lock = FileLock(path, thread_local=False)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                lock.acquire(timeout=0)
-            except Timeout:
-                return False
-            except OSError:  # a folder that cannot be written, where the cache cannot be used either
-                pass
-        _turns[path] = (lock, users + 1)
-        return True
+            lock.release()
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of ``work``, also inside a running event loop, as in notebooks.
-
-    Ctrl-C cancels it, waits for its cleanup, and raises KeyboardInterrupt.
-    """
+    """Return the result of ``work``, also in a notebook's event loop. Ctrl-C cancels it and waits for its cleanup."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -464,8 +424,7 @@ class Reason:
 
     Attributes:
         cause: one line, the same for equal failures, so that they can be grouped.
-        permanent: whether all further calls would fail in the same way: a wrong key or model, or no server at the
-            address.
+        permanent: whether all further calls would fail in the same way.
         url: the address that was called, where the cause is the connection.
     """
 

@@ -34,12 +34,7 @@ class Endpoint:
     withheld: str | None = None
 
     def openai_client(self, kind: type[Any], **options: Any) -> Any:
-        """Return a client of the openai package that sends this key, and nothing of OPENAI_... variables.
-
-        Args:
-            kind: ``openai.OpenAI`` or ``openai.AsyncOpenAI``.
-            **options: passed to it.
-        """
+        """Return ``openai.OpenAI`` or ``AsyncOpenAI`` that sends this key, and nothing of OPENAI_... variables."""
         client = kind(
             base_url=self.base_url,
             api_key=self.api_key,
@@ -82,24 +77,22 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
 
 def _environment_key(url: str, default: str) -> tuple[str, str | None, str | None]:
     """Return the environment's key for a server, what a required key needs, and how to use a key of another host."""
-    key = os.environ.get(JUDGE_KEY, "").strip()
-    if _origin(url) == _origin(HUGGINGFACE):
+    key, origin = os.environ.get(JUDGE_KEY, "").strip(), _origin(url)
+    if origin == _origin(HUGGINGFACE):
         if not key.startswith("hf_"):
             from huggingface_hub import get_token
 
             key = get_token() or ""
         needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
         return key, None if key else needs, None
-    if _origin(url) not in (_origin(default), _origin(OPENAI)):
-        how = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
-        return "", None, how if key else None
-    if _origin(url) != _origin(default):
+    if origin == _origin(default):
+        needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
+        return key, needs if origin == _origin(OPENAI) and not key else None, None
+    if origin == _origin(OPENAI):
         needs = f"{JUDGE_KEY} is the key of {default} ({JUDGE_BASE_URL}), not of {OPENAI}: unset {JUDGE_BASE_URL}"
         return "", needs, None
-    if _origin(url) == _origin(OPENAI) and not key:
-        needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
-        return "", needs, None
-    return key, None, None
+    how = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
+    return "", None, how if key else None
 
 
 def key_for_typed(base_url: str | None) -> str | None:
@@ -125,7 +118,7 @@ def clean_url(base_url: str) -> str:
         parts = urlsplit(url)
     except ValueError as error:
         raise InputError(
-            f"the base URL is {base_url!r} ({error}); it must be a URL such as {OPENAI}, or huggingface"
+            f"the base URL is {base_url!r} ({error}); it must be such as {OPENAI}, or huggingface"
         ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface")

@@ -16,6 +16,8 @@ from qabench.errors import InputError
 from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
+Send = Callable[..., Awaitable[Any]]
 
 
 class UnreadableReply(Exception):
@@ -59,16 +61,14 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply.
+    """A model's reply, with what the server reports about it; None for what it does not report.
 
     Attributes:
         text: the message; "" if there is none.
         finish_reason: why it ended: "stop"; "length" if it was truncated; "content_filter".
-        refusal: the text of the refusal if the server marks one.
-        model: the model that the server reports.
+        refusal: the text of a refusal.
+        model: the model that replied.
         fingerprint: its ``system_fingerprint``.
-        prompt_tokens: as counted by the server; None if it does not report them.
-        completion_tokens: as ``prompt_tokens``.
     """
 
     text: str
@@ -82,11 +82,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a request: a reply, or the reason why it is missing.
-
-    Attributes:
-        cached: whether the reply was in the cache; it cost nothing.
-    """
+    """A reply, or the reason why it is missing; a ``cached`` reply cost nothing."""
 
     reply: Reply | None = None
     reason: str | None = None
@@ -96,8 +92,7 @@ class Outcome:
 def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     """Return the reply in the body of a response.
 
-    The ``openai`` package accepts any JSON as a completion and any other body as a string, so the format is checked
-    here.
+    The ``openai`` package accepts any JSON as a completion and any other body as a string.
 
     Raises:
         UnreadableReply: the body is not JSON, or not a chat completion; the message says which.
@@ -117,51 +112,23 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         raise UnreadableReply(f"the reply has no choices[0].message: {body!r:.120}")
-    usage = document.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
-    return Reply(
-        text=_content(message.get("content")),
-        finish_reason=_text(choice, "finish_reason"),
-        refusal=_text(message, "refusal"),
-        model=_text(document, "model"),
-        fingerprint=_text(document, "system_fingerprint"),
-        prompt_tokens=_count(counts, "prompt_tokens"),
-        completion_tokens=_count(counts, "completion_tokens"),
-    )
-
-
-def _content(content: Any) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
+    content = message.get("content", "")
     if isinstance(content, list):  # some servers return parts
         parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        if all(isinstance(part, str) for part in parts):
-            return "".join(map(str, parts))
-    raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a string")
-
-
-def _text(fields: Any, name: str) -> str | None:
-    value = fields.get(name)
-    return value if isinstance(value, str) and value else None
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int | None:
-    value = usage.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
-Send = Callable[..., Awaitable[Any]]
+        content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
+    if not isinstance(content, str | None):
+        raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a string")
+    texts = {"finish_reason": choice.get("finish_reason"), "refusal": message.get("refusal")}
+    texts |= {"model": document.get("model"), "fingerprint": document.get("system_fingerprint")}
+    usage = document.get("usage") if isinstance(document.get("usage"), dict) else {}
+    counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+    reported: dict[str, Any] = {name: text for name, text in texts.items() if isinstance(text, str) and text}
+    reported |= {name: count for name, count in counts.items() if type(count) is int and count >= 0}
+    return Reply(content or "", **reported)
 
 
 def max_reply_bytes() -> int:
-    """Return the maximum size of a response in bytes: QABENCH_MAX_REPLY_MB, or 16 MiB.
-
-    Raises:
-        InputError: the variable is not a positive whole number.
-    """
+    """Return the maximum size of a response in bytes: QABENCH_MAX_REPLY_MB, or 16 MiB. InputError if it is invalid."""
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
         return MAX_REPLY_CHARACTERS

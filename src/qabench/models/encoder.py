@@ -1,4 +1,4 @@
-"""Sentence encoders on this machine, by sentence-transformers."""
+"""Sentence encoders: sentence-transformers on this machine, or an OpenAI-compatible embeddings API."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import MissingExtra
+from qabench.errors import MissingExtra, QabenchError
 
 MODEL = "BAAI/bge-small-en-v1.5"
+API_MODEL = "text-embedding-ada-002"
+BATCH = 256  # texts per call of an API
+SECONDS = 120.0  # for one call
 
 
 class SentenceEncoder:
@@ -54,3 +57,54 @@ class SentenceEncoder:
 def load_encoder(model: str = MODEL, device: str | None = None) -> SentenceEncoder:
     """Return the encoder of these arguments; loaded once."""
     return SentenceEncoder(model, device)
+
+
+class ApiEncoder:
+    """Encodes texts by an API; its vectors have length 1.
+
+    The key and the server are those of judges: FANOUTQA_OPENAI_API_KEY and FANOUTQA_OPENAI_API_BASE.
+
+    Args:
+        model: the model's name on the server.
+        base_url: an OpenAI-compatible server; see ``resolve_endpoint``.
+
+    Raises:
+        MissingExtra: the package openai is not installed.
+        QabenchError: the key is missing, or (while encoding) the API fails.
+    """
+
+    def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:
+        try:
+            import openai
+        except ImportError:
+            raise MissingExtra("an embeddings API needs openai: pip install 'qabench[judge]'") from None
+        from qabench.llm.endpoint import resolve_endpoint
+
+        endpoint = resolve_endpoint(base_url)
+        if endpoint.why_unusable:
+            raise QabenchError(f"the encoder {model} cannot be used: {endpoint.why_unusable}")
+        self.name = model
+        self._client = endpoint.openai_client(openai.OpenAI, max_retries=6, timeout=SECONDS)
+
+    def queries(self, texts: Sequence[str]) -> Any:
+        """Return the vectors of queries."""
+        import numpy as np
+
+        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        vectors = np.array([vector for batch in batches for vector in self._batch(batch)], dtype=np.float32)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+    passages = queries
+
+    def _batch(self, batch: list[str]) -> list[list[float]]:
+        import openai
+
+        from qabench.llm.client import reason_of
+
+        try:
+            response = self._client.embeddings.create(model=self.name, input=batch, encoding_format="float")
+        except openai.OpenAIError as error:
+            raise QabenchError(f"the encoder {self.name} failed: {reason_of(error).text}") from error
+        if len(response.data) != len(batch):
+            raise QabenchError(f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts")
+        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]

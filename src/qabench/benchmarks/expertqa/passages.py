@@ -122,14 +122,9 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
         if encoder:
             raise InputError(f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense")
         return None
-    if ranker == API:
-        from qabench.llm.embeddings import MODEL, ApiEncoder
+    from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, load_encoder
 
-        return ApiEncoder(encoder or MODEL)
-    from qabench.models.encoder import MODEL as LOCAL_MODEL
-    from qabench.models.encoder import load_encoder
-
-    return load_encoder(encoder or LOCAL_MODEL)
+    return ApiEncoder(encoder or API_MODEL) if ranker == API else load_encoder(encoder or MODEL)
 
 
 @cache
