@@ -60,7 +60,7 @@ def test_published_methods_without_their_model_are_listed(mirror: Path) -> None:
 def test_published_methods_with_their_model_are_recomputed(
     mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package in ("llama_index.core", "faiss", "sentence_transformers"):
+    for package in ("llama_index.core", "sentence_transformers"):
         pytest.importorskip(package)
     system = "single vector (BAAI/bge-small-en-v1.5)"
     model = save_tiny_encoder(tmp_path / "model", ["model", "data", "learning", "is", "what"])

@@ -307,7 +307,7 @@ class Evaluation(Displayed):
     def deviations(self, score: Score) -> list[str]:
         """Return what distinguishes a score from the official one, in sentences; [] if it is official."""
         sentences = [] if score.metric.official else ["not a score of the benchmark's authors"]
-        sentences += self._signature_deviations(score.metric.family)
+        sentences += self._signature_deviations(score.metric)
         if score.metric.family in self.recorded:
             why = self.recorded[score.metric.family]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
@@ -325,14 +325,14 @@ class Evaluation(Displayed):
             sentences.append(f"the run did not finish ({self.status})")
         return sentences
 
-    def _signature_deviations(self, family: str) -> list[str]:
-        line = self.signatures.get(family)
+    def _signature_deviations(self, metric: Metric) -> list[str]:
+        line = self.signatures.get(metric.family)
         if not line:
             return ["the signature is missing"]
         try:
             name = signature_name(line)
             if name in self.declarations:
-                return deviations(line, self.declarations[name])
+                return deviations(line, self.declarations[name], metric.name.partition("@")[2])
         except InputError as error:  # a log of another version, or an edited one
             return [str(error)]
         return [f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"]

@@ -68,12 +68,13 @@ def short_signature(signature: str, declarations: Mapping[str, Declaration]) -> 
     return "|".join([name, *parts, f"digest:{short_digest(signature)}"])
 
 
-def deviations(signature: str, declaration: Declaration) -> list[str]:
+def deviations(signature: str, declaration: Declaration, cutoff: str = "") -> list[str]:
     """Return what distinguishes a score from the official one, in sentences; empty for an official score.
 
     Args:
         signature: a line from ``qabench.evaluation.signature.signature``.
         declaration: the official values of the score's fields.
+        cutoff: the score's cutoff, such as "5" of "mrr@5"; its signature can have several in the field ``k``.
 
     Returns:
         One sentence for each field with an unofficial value, for each required field that is missing, and for each
@@ -84,6 +85,8 @@ def deviations(signature: str, declaration: Declaration) -> list[str]:
     """
     _, fields = parse(signature)
     fields.pop("qabench", None)
+    if cutoff and "k" in fields:
+        fields["k"] = cutoff
     sentences = []
     for name, value in fields.items():
         if name not in declaration:

@@ -128,7 +128,8 @@ def deviations_of(report: Report, name: str) -> list[str]:
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     if line := signature_of(report, name):
-        sentences += deviations(line, benchmark(report["benchmark"]).declaration(signature_name(line)))
+        declaration = benchmark(report["benchmark"]).declaration(signature_name(line))
+        sentences += deviations(line, declaration, name.partition("@")[2])
     return list(dict.fromkeys(sentences))
 
 

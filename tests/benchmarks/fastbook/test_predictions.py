@@ -55,6 +55,22 @@ def test_scores_equal_the_metrics() -> None:
     assert means(again) == means(scored)
 
 
+def test_only_the_authors_cutoff_is_official() -> None:
+    study = load_study("sample", chunk_size=60)
+    rows = passages_of(study)
+    scored = BENCHMARK.evaluate("sample", read(rows), k="5,10")
+    sentences = {name: scored.deviations(score) for name, score in scored.scores().items()}
+    extra = "k: 5 instead of 10, the cutoff of the published results"
+    assert {name for name, lines in sentences.items() if extra in lines} == {"mrr@5", "recall@5"}
+    assert all(len(lines) == 2 + name.endswith("@5") for name, lines in sentences.items())
+    metric = qabench.load_metric("answer_component_mrr")
+    results = [
+        metric.compute(predictions=[row["passages"] for row in rows], references=study.references, k=k)
+        for k in (10, [5, 10])
+    ]
+    assert [sum(line.startswith("k: ") for line in result["deviations"]) for result in results] == [0, 1]
+
+
 def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> None:
     study = load_study()
     outcome = run(study, parse_method("bm25"))

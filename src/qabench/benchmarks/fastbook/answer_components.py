@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -112,12 +113,8 @@ def answer_component_scores(
     check_pairs(references, predictions)
     cutoffs = check_cutoffs(k)
     repaired = REPAIRED if repaired is None else repaired
-    on = {
-        "skip_empty_contexts": skip_empty_contexts,
-        "skip_extraneous": skip_extraneous,
-        "explicit_only": explicit_only,
-    }
-    options = tuple(name for name in OPTIONS if on[name])
+    flags = (skip_empty_contexts, skip_extraneous, explicit_only)
+    options = tuple(name for name, flag in zip(OPTIONS, flags, strict=True) if flag)
     ranks: list[Ranks | None] = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         components = _components(reference, f"references[{i}]")
@@ -129,10 +126,8 @@ def answer_component_scores(
 
 def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
     """Return the distinct cutoffs, ascending. Raises InputError if one is not an integer of at least 1."""
-    cutoffs = [k] if isinstance(k, int) or not isinstance(k, Sequence) else list(k)
-    if not cutoffs or not all(
-        isinstance(cutoff, int) and not isinstance(cutoff, bool) and cutoff > 0 for cutoff in cutoffs
-    ):
+    cutoffs = list(k) if isinstance(k, Sequence) else [k]
+    if not cutoffs or not all(type(cutoff) is int and cutoff > 0 for cutoff in cutoffs):
         raise InputError(f"k is {k!r:.80}; allowed: an integer of at least 1, or a list of integers")
     return tuple(sorted(set(cutoffs)))
 
@@ -144,31 +139,22 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def _ranks(components: Sequence[Component], passages: list[str], repaired: Callable[[str], str]) -> Ranks:
-    first_ranks: dict[str, int | None] = {}  # two components can have the same context
+    first_ranks: dict[str, float] = {}  # two components can have the same context
     ranks = []
     for component in components:
-        for context in component.get("context", ()):
+        contexts = component.get("context", ())
+        for context in contexts:
             if context not in first_ranks:
-                first_ranks[context] = _first(repaired(context), passages)
-        context_ranks = [first_ranks[context] for context in component.get("context", ())]
-        ranks.append(min((rank for rank in context_ranks if rank is not None), default=None))
+                text = repaired(context)
+                first_ranks[context] = next((i for i, passage in enumerate(passages, 1) if text in passage), inf)
+        rank = min((first_ranks[context] for context in contexts), default=inf)
+        ranks.append(None if rank == inf else int(rank))
     return tuple(ranks)
 
 
-def _first(context: str, passages: list[str]) -> int | None:
-    for rank, passage in enumerate(passages, 1):
-        if context in passage:
-            return rank
-    return None
-
-
 def _reciprocal(ranks: Ranks, k: int) -> float:
-    largest = 0
-    for rank in ranks:
-        if rank is None or rank > k:
-            return 0.0
-        largest = max(largest, rank)
-    return 1.0 / largest if largest else 0.0
+    reached = [rank for rank in ranks if rank is not None and rank <= k]
+    return 1.0 / max(reached) if ranks and len(reached) == len(ranks) else 0.0
 
 
 def _share(ranks: Ranks, k: int, question: int) -> float:
@@ -209,7 +195,7 @@ def _components(reference: Any, where: str) -> Sequence[Component]:
         )
     for component in reference:
         contexts = component.get("context", ()) if isinstance(component, Mapping) else None
-        if not _is_strings(contexts):
+        if not is_strings(contexts):
             raise InputError(
                 f"{where}: a component is {component!r:.80}; allowed: a dict with 'context', a list of strings"
             )
@@ -219,13 +205,13 @@ def _components(reference: Any, where: str) -> Sequence[Component]:
 def _passages(prediction: Any, where: str) -> Sequence[str]:
     if prediction is None or prediction is UNANSWERED:
         return ()
-    if not _is_strings(prediction):
+    if not is_strings(prediction):
         raise InputError(f"{where} is {prediction!r:.80}; allowed: a list of passages (strings), or None")
-    passages: Sequence[str] = prediction
-    return passages
+    return prediction
 
 
-def _is_strings(value: Any) -> bool:
+def is_strings(value: Any) -> TypeGuard[Sequence[str]]:
+    """Return whether a value is a list of strings."""
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
 
 

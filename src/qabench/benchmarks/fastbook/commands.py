@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from qabench.cli.options import AsJson, Format, checked_format
-
-if TYPE_CHECKING:
-    from qabench.benchmarks.fastbook.study import Outcome, Study
 
 METHODS = "bm25, fts (SQLite FTS5), dense, colbert, hybrid (of bm25 and fts) or hybrid:A,B. May be repeated."
 
@@ -54,26 +51,17 @@ def retrieve(
     Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-    from qabench.benchmarks.fastbook.study import load_study
+    from qabench.benchmarks.fastbook.study import as_dict, draw, load_study, tables
     from qabench.benchmarks.fastbook.study import run as run_method
+    from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
+    from qabench.cli.output import print_json, print_tables, say
+    from qabench.io.files import write_text
 
     shown_as = checked_format(format, as_json)
     names = list(dict.fromkeys(method or ["bm25"]))
     chosen = [parse_method(name, query, dense_model or DENSE_MODEL, colbert_model or COLBERT_MODEL) for name in names]
     study = load_study(config, chunk_size, overlap, chunker)
     outcomes = [run_method(study, parsed, k) for parsed in chosen]
-    _write(study, outcomes, run, qrels, corpus)
-    if plot:
-        from qabench.benchmarks.fastbook.study import draw
-
-        draw(outcomes, plot)
-    _print(study, outcomes, shown_as)
-
-
-def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path | None, corpus: Path | None) -> None:
-    from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
-    from qabench.io.files import write_text
-
     if run:
         for outcome in outcomes:
             name = outcome.method.name.replace(":", "-").replace(",", "-")
@@ -83,15 +71,11 @@ def _write(study: Study, outcomes: list[Outcome], run: Path | None, qrels: Path 
         write_text(qrels, qrels_text(study.questions, study.corpus))
     if corpus:
         write_text(corpus, corpus_text(study.corpus))
-
-
-def _print(study: Study, outcomes: list[Outcome], format: str) -> None:
-    from qabench.benchmarks.fastbook.study import as_dict, tables
-    from qabench.cli.output import print_json, print_tables, say
-
-    if format == "json":
+    if plot:
+        draw(outcomes, plot)
+    if shown_as == "json":
         print_json(as_dict(study, outcomes))
         return
-    print_tables(tables(study, outcomes), format)
-    for outcome in outcomes if format == "table" else ():
+    print_tables(tables(study, outcomes), shown_as)
+    for outcome in outcomes if shown_as == "table" else ():
         say(outcome.signature, style="dim")

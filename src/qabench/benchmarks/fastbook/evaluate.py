@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores, is_strings
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.data.pinned import content_digest
 from qabench.data.predictions import (
@@ -33,6 +33,9 @@ from qabench.stats import bootstrap_mean
 from qabench.text.rouge import rouge
 
 CONFIGS = ("questions", "sample")
+FIELDS = ("passages", "answer")
+Columns = dict[str, float]
+"""A question's scores by name, such as "mrr@10"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +76,12 @@ def load_questions(config: str | None = None, path: Path | None = None) -> Quest
     return Questions(name, rows, file_digest("fastbook", file))
 
 
-Columns = dict[str, float]
-
-
 def retrieval_columns(scores: AnswerComponentScores) -> list[Columns]:
     """Return each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
     columns: list[Columns] = [{} for _ in scores.ranks]
     for k in scores.cutoffs:
-        of_k = zip(columns, scores.mrr_per_question(k), scores.recall_per_question(k), strict=True)
-        for column, mrr, recall in of_k:
+        values = zip(columns, scores.mrr_per_question(k), scores.recall_per_question(k), strict=True)
+        for column, mrr, recall in values:
             column |= {f"mrr@{k}": mrr or 0.0, f"recall@{k}": recall or 0.0}
     return columns
 
@@ -105,10 +105,6 @@ def detail(
         for part, rank in zip(row["answer_context"], ranks, strict=True)
     ]
     return {"passages": list(passages[:k]), "components": components, "k": k}
-
-
-FIELDS = ("passages", "answer")
-FAMILIES = ("retrieval", "rouge")
 
 
 def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None = None) -> Predictions:
@@ -162,7 +158,7 @@ def evaluate(
         InputError: an unknown config, a cutoff that is not a positive integer, or no prediction that belongs
             to a question.
     """
-    chosen = list(families or FAMILIES[:1])
+    chosen = list(families or benchmark.default_families)
     asked = load_questions(config, questions)
     joined = join([row["id"] for row in asked.rows], _checked(predictions))
     columns: list[Columns] = [{} for _ in asked.rows]
@@ -197,7 +193,7 @@ def _checked(predictions: Predictions) -> Predictions:
     rows, bad = [], list(predictions.bad_lines)
     for row in predictions.rows:
         passages, answer = row.fields.get("passages"), row.fields.get("answer")
-        if passages is not None and not _is_strings(passages):
+        if passages is not None and not is_strings(passages):
             bad.append(BadLine(row.line, f"the passages are not a list of strings: {passages!r:.60}"))
         elif answer is not None and not isinstance(answer, str):
             bad.append(BadLine(row.line, f"the answer is not a string: {answer!r:.60}"))
@@ -206,10 +202,6 @@ def _checked(predictions: Predictions) -> Predictions:
     if not rows:
         raise InputError(f"{predictions.path} has no predictions; line {bad[0].line}: {bad[0].reason}")
     return Predictions(predictions.path, tuple(rows), tuple(sorted(bad, key=lambda bad_line: bad_line.line)))
-
-
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
 
 
 def _field(row: Prediction | None, name: str) -> Any:
@@ -273,22 +265,16 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         records = [record for record in evaluation.records if record.detail.get("components")]
         if not records:
             continue
+        ids = [record.id for record in records]
         depth = min(record.detail["k"] for record in records)
         ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in records)
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
-        rows += _curve(label, records, scores)
-        parts = [rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question]
+        for k in scores.cutoffs:
+            for name, values in (("MRR@k", scores.mrr_per_question(k)), ("Recall@k", scores.recall_per_question(k))):
+                interval = bootstrap_mean([value or 0.0 for value in values], clusters=ids)
+                rows.append(SectionRow(label, name, k, interval, len(ids)))
+        beyond = [rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question]
         notes.append(
-            f"{label}: {sum(parts):,} of {len(parts):,} answer components are not in the first {depth} passages."
+            f"{label}: {sum(beyond):,} of {len(beyond):,} answer components are not in the first {depth} passages."
         )
     return [ExtraSection("MRR@k and Recall@k by k", "questions", rows, CURVE, " ".join(notes), "k")] if rows else []
-
-
-def _curve(label: str, records: Sequence[Record], scores: AnswerComponentScores) -> list[SectionRow]:
-    ids = [record.id for record in records]
-    rows = []
-    for k in scores.cutoffs:
-        for name, values in (("MRR@k", scores.mrr_per_question(k)), ("Recall@k", scores.recall_per_question(k))):
-            interval = bootstrap_mean([value or 0.0 for value in values], clusters=ids)
-            rows.append(SectionRow(label, name, k, interval, len(ids)))
-    return rows

@@ -16,7 +16,7 @@ def _is_official_data(value: str) -> bool:
 
 
 _SCORING: Declaration = {
-    "k": Field(lambda value: "10" in value.split(","), "k: {value} instead of 10, the cutoff of the published results"),
+    "k": Field(("10",), "k: {value} instead of 10, the cutoff of the published results"),
     "repair": Field(lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"),
     "options": Field(("official",), "options: {value}, which official scores do not have"),
 }

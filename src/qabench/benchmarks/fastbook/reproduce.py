@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from qabench.benchmarks.fastbook.retrieval import parse_method
+from qabench.benchmarks.fastbook.study import load_study, run
 from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.errors import QabenchError
 from qabench.loading_scripts.fastbook.stats import tables
-
-if TYPE_CHECKING:
-    from qabench.benchmarks.fastbook.study import Study
 
 CHUNKS = 271  # in the source's experiments, at 500 tokens
 # Published system -> method of `fastbook retrieve`, and the model that it needs.
@@ -30,8 +28,6 @@ OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sent
 
 def reproduce() -> Reproduction:
     """Compare the statistics of the data, and recompute the scores of the published methods whose model is here."""
-    from qabench.benchmarks.fastbook.study import load_study
-
     reproduction = data_checks("fastbook", tables)
     checks = reproduction.checks
     try:
@@ -41,25 +37,15 @@ def reproduce() -> Reproduction:
         return reproduction
     checks.append(Check("chunks of 500 tokens by llama-index", CHUNKS, sum(map(len, study.corpus.values()))))
     for system, (method, model) in SYSTEMS.items():
-        scores, reason = {}, ""
         try:
-            scores = _scores(study, method, model)
+            if model and not _is_local(model):
+                raise QabenchError(f"needs the model {model}: hf download {model}")
+            scores = run(study, parse_method(method, **({f"{method}_model": model} if model else {})), k=10).scores
         except QabenchError as error:
-            reason = f"not computed: {error}"
-        checks.extend(_checks(system, scores, reason))
+            checks.extend(_checks(system, {}, f"not computed: {error}"))
+        else:
+            checks.extend(_checks(system, {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}, ""))
     return reproduction
-
-
-def _scores(study: Study, method: str, model: str | None) -> dict[str, float]:
-    """Return MRR@10 and Recall@10 of a method. Raises QabenchError if its model or packages are not on this machine."""
-    from qabench.benchmarks.fastbook.retrieval import parse_method
-    from qabench.benchmarks.fastbook.study import run
-
-    if model and not _is_local(model):
-        raise QabenchError(f"needs the model {model}: hf download {model}")
-    models = {f"{method}_model": model} if model else {}
-    scores = run(study, parse_method(method, **models), k=10).scores
-    return {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}
 
 
 def _is_local(model: str) -> bool:

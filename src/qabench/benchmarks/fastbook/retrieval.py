@@ -15,9 +15,8 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,19 +37,8 @@ ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A part of the text that is not split further: a sentence or a line, with the whitespace after it."""
-
-    start: int
-    end: int
-    tokens: int
-
-
-def count_tokens(text: str) -> int:
-    """Return the number of words and punctuation marks in a text."""
-    return sum(1 for _ in TOKEN.finditer(text))
+Unit = tuple[int, int, int]
+"""Start, end and number of tokens of a part of the text that is not split: a sentence or line, and whitespace."""
 
 
 def default_overlap(size: int) -> int:
@@ -80,13 +68,13 @@ def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tu
     overlap = check_sizes(size, overlap)
     units = list(_units(text, size))
     spans, first, tokens = [], 0, 0
-    for i, unit in enumerate(units):
-        if tokens + unit.tokens > size:
-            spans.append((units[first].start, units[i - 1].end))
-            first, tokens = _overlapping(units, first, i, min(overlap, size - unit.tokens))
-        tokens += unit.tokens
+    for i, (_, _, count) in enumerate(units):
+        if tokens + count > size:
+            spans.append((units[first][0], units[i - 1][1]))
+            first, tokens = _overlapping(units, first, i, min(overlap, size - count))
+        tokens += count
     if tokens:
-        spans.append((units[first].start, len(text)))
+        spans.append((units[first][0], len(text)))
     return spans
 
 
@@ -134,30 +122,27 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
     return [chunk for part in parts for chunk in splitter.split_text(part)]
 
 
-def source_version() -> str:
-    """Return the name of the source's chunker in signatures; llama-index-core must be installed."""
-    return f"llama-index-core-{metadata.version('llama-index-core')}"
-
-
 def _units(text: str, size: int) -> Iterator[Unit]:
     for start, end in sentences(text):
         tokens = [match.start() for match in TOKEN.finditer(text, start, end)]
         bounds = [start, *tokens[size::size], end]
         counts = [min(size, len(tokens) - at) for at in range(0, len(tokens), size)] or [0]
         for (left, right), count in zip(pairwise(bounds), counts, strict=True):
-            yield Unit(left, right, count)
+            yield left, right, count
 
 
 def _overlapping(units: list[Unit], first: int, at: int, most: int) -> tuple[int, int]:
     """Return the first unit of the chunk that continues with ``units[at]``, and how many tokens it repeats."""
     start, tokens = at, 0
-    while start - 1 > first and tokens + units[start - 1].tokens <= most:
+    while start - 1 > first and tokens + units[start - 1][2] <= most:
         start -= 1
-        tokens += units[start].tokens
+        tokens += units[start][2]
     return start, tokens
 
 
 KINDS = ("question", "keywords")
+Corpus = Mapping[int, Sequence[str]]
+"""The chunks of each chapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +155,7 @@ class Query:
 
 
 def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
-    """Return one query per question, in order.
-
-    Quotes around questions and keywords are removed, as in the source.
+    """Return one query per question, in order, without the quotes around it, as in the source.
 
     Args:
         questions: rows of the dataset's config ``questions``.
@@ -184,11 +167,10 @@ def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, 
     """
     if kind not in KINDS:
         raise InputError(f"unknown query {kind!r}; allowed: {', '.join(KINDS)}")
-    if kind == "question":
-        return [Query(row["id"], row["chapter"], row["question_text"].strip("\"'")) for row in questions]
-    if missing := [row["id"] for row in questions if row["id"] not in keywords]:
+    texts = keywords if kind == "keywords" else {row["id"]: row["question_text"] for row in questions}
+    if missing := [row["id"] for row in questions if row["id"] not in texts]:
         raise InputError(f"the questions {', '.join(missing)} have no keywords; use --query question")
-    return [Query(row["id"], row["chapter"], keywords[row["id"]].strip("\"'")) for row in questions]
+    return [Query(row["id"], row["chapter"], texts[row["id"]].strip("\"'")) for row in questions]
 
 
 def match_expression(text: str) -> str:
@@ -204,7 +186,7 @@ def match_expression(text: str) -> str:
 SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
 
 
-def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: int) -> list[Hits]:
+def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
     """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
 
     One table contains the chunks of all chapters, as in the source: document frequencies are those of the whole book,
@@ -228,15 +210,12 @@ def rank_fts(corpus: Mapping[int, Sequence[str]], queries: Sequence[Query], k: i
             rows = ((total + i, str(chapter), text) for i, text in enumerate(chunks))
             connection.executemany("INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows)
             total += len(chunks)
-        return [_search(connection, query, starts[query.chapter], k) for query in queries]
-
-
-def _search(connection: sqlite3.Connection, query: Query, start: int, k: int) -> Hits:
-    expression = match_expression(query.text)
-    if not expression:
-        return Hits([], [])
-    rows = connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall()
-    return Hits([rowid - start for rowid, _ in rows], [-rank for _, rank in rows])
+        hits = []
+        for query in queries:
+            expression = match_expression(query.text)
+            matches = connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall() if expression else []
+            hits.append(Hits([rowid - starts[query.chapter] for rowid, _ in matches], [-rank for _, rank in matches]))
+        return hits
 
 
 DENSE_MODEL = "BAAI/bge-small-en-v1.5"
@@ -244,12 +223,11 @@ COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
 # The vector of a text differs between batches in the last digits, but equal chunks must tie: scores are rounded.
 DECIMALS = 5
 
-Corpus = Mapping[int, Sequence[str]]
 Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
 def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
-    """Rank each query's chapter by cosine similarity of single vectors, with ``Dataset.add_faiss_index``.
+    """Rank each query's chapter by cosine similarity of single vectors.
 
     Args:
         corpus: the chunks of each chapter.
@@ -258,29 +236,20 @@ def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DE
         model: a sentence-transformers model: its name on the Hub, or a folder.
 
     Raises:
-        MissingExtra: sentence-transformers or faiss is not installed.
+        MissingExtra: sentence-transformers is not installed.
         QabenchError: the model cannot be loaded.
     """
     try:
-        import faiss
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise MissingExtra(f"dense retrieval needs {error.name}: pip install 'qabench[dense]'") from None
     encoder = locate(model).sentence_encoder(SentenceTransformer)
 
-    def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
-        from datasets import Dataset
-
-        vectors = encoder.encode(list(chunks), normalize_embeddings=True, show_progress_bar=False)
-        dataset = Dataset.from_dict({"embedding": list(vectors)})
-        with _no_bars():
-            dataset.add_faiss_index("embedding", metric_type=faiss.METRIC_INNER_PRODUCT)
-        asked = encoder.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
-        # All chunks, so that a tie at the cutoff is broken here and not by faiss.
-        hits = dataset.search_batch("embedding", np.asarray(asked, dtype=np.float32), k=len(chunks))
-        table = np.empty((len(texts), len(chunks)), dtype=np.float32)
-        np.put_along_axis(table, np.asarray(hits.total_indices), np.asarray(hits.total_scores), axis=1)
-        return table
+    def scores(*texts: Sequence[str]) -> Any:
+        queries, chunks = (
+            encoder.encode(list(part), normalize_embeddings=True, show_progress_bar=False) for part in texts
+        )
+        return queries @ chunks.T
 
     return _by_chapter(corpus, queries, k, scores)
 
@@ -303,20 +272,6 @@ def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = 
         return encoder.similarity(asked, documents).cpu().numpy()
 
     return _by_chapter(corpus, queries, k, scores)
-
-
-@contextmanager
-def _no_bars() -> Iterator[None]:
-    """Hide the progress bar of ``datasets``, which would appear for each chapter."""
-    from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    disabled = are_progress_bars_disabled()
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        if not disabled:
-            enable_progress_bars()
 
 
 def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores) -> list[Hits]:
@@ -371,16 +326,9 @@ class Method:
         return "+".join(Path(model).name if Path(model).is_dir() else model for model in used) or None
 
     def rank(self, corpus: Corpus, asked: Asked, k: int, memory: Memory) -> list[Hits]:
-        """Return the k best chunks of each question.
+        """Return the k best chunks of each question; ``asked`` returns the queries of a kind.
 
-        Args:
-            corpus: the chunks of each chapter.
-            asked: returns the queries of a kind.
-            k: the number of chunks to return.
-            memory: a cache of rankings of this corpus, so that a hybrid does not encode it again; initially {}.
-
-        Raises:
-            MissingExtra: a package of the method is not installed.
+        ``memory`` caches rankings of this corpus, so that a hybrid does not encode it again; initially {}.
         """
         depth = max(k, FUSION_DEPTH)
         rankings = [self._rank(part, corpus, asked, depth, memory) for part in self.parts]

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from qabench.benchmarks.fastbook.retrieval import (
     cut,
     cut_as_source,
     make_queries,
-    source_version,
 )
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.signature import digest, signature
@@ -37,7 +37,7 @@ from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
 from qabench.loading_scripts.fastbook.read import read_csv, read_object
 from qabench.retrieval.bm25.index import Hits
-from qabench.stats import Difference, Interval, bootstrap_mean, paired_bootstrap
+from qabench.stats import Interval, bootstrap_mean, paired_bootstrap
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
@@ -46,6 +46,7 @@ CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
     "llama-index": cut_as_source,
 }
 ALL = "all"
+MARKERS = "osD^vPX"  # of the methods in a plot
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,9 @@ class Study:
     def ceilings(self, k: int) -> dict[str, dict[str, float]]:
         """Return the highest scores of any ranking, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
         best = [ceiling(row, self.corpus[row["chapter"]], k, REPAIRED) for row in self.questions]
+        names = (f"mrr@{k}", f"recall@{k}")
         return {
-            group: {
-                name: mean_of([best[i][column] for i in positions])
-                for column, name in enumerate((f"mrr@{k}", f"recall@{k}"))
-            }
+            group: {name: mean_of([best[i][column] for i in positions]) for column, name in enumerate(names)}
             for group, positions in self.groups.items()
         }
 
@@ -106,6 +105,11 @@ class Outcome:
     scores: AnswerComponentScores
     signature: str = field(repr=False)
 
+    @property
+    def label(self) -> str:
+        """The method and its kind of query, such as "fts on keywords"."""
+        return f"{self.method.name} on {self.method.asks}"
+
     @cached_property
     def columns(self) -> dict[str, list[float]]:
         """Each question's scores: {"mrr@10": [...], "recall@10": [...]}."""
@@ -119,10 +123,6 @@ class Outcome:
             group: {name: bootstrap_mean([values[i] for i in positions]) for name, values in self.columns.items()}
             for group, positions in self.study.groups.items()
         }
-
-    def differences(self, other: Outcome) -> dict[str, Difference]:
-        """Return the differences to another method on the same questions, by score."""
-        return {name: paired_bootstrap(values, other.columns[name]) for name, values in self.columns.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON data."""
@@ -170,7 +170,7 @@ def load_study(
         "config": config,
         "data": questions.digest,
         "corpus": digest([file_digest("fastbook", name) for name in names]),
-        "chunker": CHUNKER if chunker == "sentences" else source_version(),
+        "chunker": CHUNKER if chunker == "sentences" else f"llama-index-core-{version('llama-index-core')}",
         "chunk_size": chunk_size,
         "overlap": overlap,
     }
@@ -206,16 +206,15 @@ def _files(config: str) -> list[Any]:
 
 def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
     """Return a table of scores by chapter for each method, and a table of differences if there are several methods."""
-    tables_of_methods = [_scores(outcome) for outcome in outcomes]
-    if len(outcomes) > 1:
-        tables_of_methods.append(_differences(outcomes))
     best = study.ceilings(outcomes[0].k)[ALL]
     limits = " or ".join(f"{value:.4f} {name}" for name, value in best.items())
-    tables_of_methods[0].notes.append(
+    note = (
         f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can exceed {limits}, because the chunks "
         "do not contain all components."
     )
-    return tables_of_methods
+    first, *rest = map(_scores, outcomes)
+    first.notes.append(note)
+    return [first, *rest, *([_differences(outcomes)] if rest else [])]
 
 
 def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -230,48 +229,34 @@ def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _scores(outcome: Outcome) -> Table:
-    names = list(outcome.columns)
+    columns = ["chapter", "questions", "chunks"]
+    for name in outcome.columns:
+        columns += [name, "95% interval"]
     lines: list[list[Any]] = []
     for group, by in outcome.intervals.items():
-        cells = [
-            cell for name in names for cell in (f"{by[name].mean:.4f}", f"{by[name].low:.4f} to {by[name].high:.4f}")
-        ]
         chunks = None if group == ALL else len(outcome.study.corpus[int(group)])
-        lines.append([group, len(outcome.study.groups[group]), chunks, *cells])
-    columns = ["chapter", "questions", "chunks"]
-    for name in names:
-        columns += [name, "95% interval"]
-    return Table(f"fastbook {outcome.study.about['config']}: {label(outcome)}", columns, lines)
+        lines.append([group, len(outcome.study.groups[group]), chunks])
+        for interval in by.values():
+            lines[-1] += [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
+    return Table(f"fastbook {outcome.study.about['config']}: {outcome.label}", columns, lines)
 
 
 def _differences(outcomes: Sequence[Outcome]) -> Table:
     ranked = sorted(outcomes, key=lambda outcome: -outcome.intervals[ALL][next(iter(outcome.columns))].mean)
     lines = []
     for better, worse in pairwise(ranked):
-        for name, difference in better.differences(worse).items():
+        for name, values in better.columns.items():
+            difference = paired_bootstrap(values, worse.columns[name])
             interval = difference.interval
             bounds = f"{interval.low:+.4f} to {interval.high:+.4f}"
-            pair = f"{label(better)} minus {label(worse)}"
+            pair = f"{better.label} minus {worse.label}"
             lines.append([pair, name, f"{interval.mean:+.4f}", bounds, f"{difference.p_value:.4f}"])
     columns = ["methods", "score", "difference", "95% interval", "p"]
     return Table("Differences (paired bootstrap over questions)", columns, lines)
 
 
-def label(outcome: Outcome) -> str:
-    """Return a method and its kind of query, such as "fts on keywords"."""
-    return f"{outcome.method.name} on {outcome.method.asks}"
-
-
-# The colors of Okabe and Ito, which are distinguishable with any kind of color vision; markers for grayscale.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-SPREAD = 0.6  # the share of the space between two groups that the methods occupy
-HALF = 0.45  # half the length of a ceiling's line
-NAMES = {"mrr": "Answer Component MRR", "recall": "Answer Component Recall"}
-
-
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write the plot, atomically, in the format of the path's suffix, such as .png, .svg or .pdf.
+    """Plot the scores by chapter, one panel per score, in the format of the path's suffix, such as .png or .svg.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -282,59 +267,31 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("--plot needs matplotlib: pip install 'qabench[plot]'") from None
-    columns = list(outcomes[0].columns)
     figure = Figure(figsize=(9, 6.5), layout="constrained")
-    panels = figure.subplots(len(columns), 1, sharex=True)
-    for panel, column in zip(panels, columns, strict=True):
-        _panel(panel, outcomes, column)
-    about = outcomes[0].study.about
-    figure.suptitle(
-        f"fastbook-benchmark ({about['config']}), chunks of {about['chunk_size']} tokens ({about['chunker']})"
-    )
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
-    _save(figure, path)
-
-
-def _panel(panel: Any, outcomes: Sequence[Outcome], column: str) -> None:
-    groups = list(outcomes[0].study.groups)
-    step = SPREAD / max(1, len(outcomes) - 1) if len(outcomes) > 1 else 0.0
-    for number, outcome in enumerate(outcomes):
-        intervals = [outcome.intervals[group][column] for group in groups]
-        means = [interval.mean for interval in intervals]
-        errors = [
-            [interval.mean - interval.low for interval in intervals],
-            [interval.high - interval.mean for interval in intervals],
-        ]
-        places = [i + number * step - step * (len(outcomes) - 1) / 2 for i in range(len(groups))]
-        style = {"color": COLORS[number % len(COLORS)], "fmt": MARKERS[number % len(MARKERS)]}
-        panel.errorbar(places, means, yerr=errors, capsize=2, markersize=5, elinewidth=1, label=label(outcome), **style)
-    ceilings = outcomes[0].study.ceilings(outcomes[0].k)
-    for i, group in enumerate(groups):
-        ends = [i - HALF, i + HALF]
-        named = "highest possible" if i == 0 else None
-        panel.plot(ends, [ceilings[group][column]] * 2, color="0.45", linewidth=1.2, linestyle="--", label=named)
-    panel.axvspan(-0.5, 0.5, color="0.94", zorder=0)  # all questions
-    panel.set_xticks(range(len(groups)), [_tick(outcomes[0], group) for group in groups])
-    panel.set_xlim(-0.5, len(groups) - 0.5)
-    panel.set_ylim(-0.02, 1.02)
-    panel.grid(axis="y", color="0.88", linewidth=0.6)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
-    name, _, k = column.partition("@")
-    panel.set_ylabel(f"{NAMES[name]}@{k}\n(95% interval)")
-
-
-def _tick(outcome: Outcome, group: str) -> str:
-    count = len(outcome.study.groups[group])
-    return f"{'all' if group == ALL else f'chapter {group}'}\n{count} questions"
-
-
-def _save(figure: Any, path: Path) -> None:
     suffix = path.suffix.removeprefix(".").lower()
     formats = sorted(figure.canvas.get_supported_filetypes())
     if suffix not in formats:
         raise InputError(f"cannot draw {path}: its suffix must be one of .{', .'.join(formats)}")
+    study, width = outcomes[0].study, 0.6 / len(outcomes)
+    columns = list(outcomes[0].columns)
+    panels = figure.subplots(len(columns), 1, sharex=True)
+    for panel, column in zip(panels, columns, strict=True):
+        for number, outcome in enumerate(outcomes):
+            intervals = [by[column] for by in outcome.intervals.values()]
+            places = [i + (number - (len(outcomes) - 1) / 2) * width for i in range(len(intervals))]
+            errors = [
+                [interval.mean - interval.low for interval in intervals],
+                [interval.high - interval.mean for interval in intervals],
+            ]
+            means = [interval.mean for interval in intervals]
+            panel.errorbar(places, means, yerr=errors, fmt=MARKERS[number % len(MARKERS)], label=outcome.label)
+        ticks = [f"{group}\n{len(positions)} questions" for group, positions in study.groups.items()]
+        panel.set_xticks(range(len(ticks)), ticks)
+        panel.set_ylim(-0.02, 1.02)
+        panel.set_ylabel(f"{column} (95% interval)")
+        panel.grid(axis="y", alpha=0.3)
+    panels[0].legend()
+    figure.suptitle(f"fastbook-benchmark ({study.about['config']}), chunks of {study.about['chunk_size']} tokens")
     data = io.BytesIO()
     figure.savefig(data, format=suffix, dpi=150)
     with replacing(path) as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -116,7 +116,11 @@ def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
     if not rankings:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         raise InputError(f"{name} is not a TREC run{first}. The columns of a line must be: {COLUMNS}")
-    _check_documents(rankings.values(), texts, name)
+    if missing := sorted({docno for documents in rankings.values() for docno in documents if docno not in texts}):
+        raise InputError(
+            f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
+            "searched"
+        )
     rows = []
     for query, documents in rankings.items():
         ranked = sorted(documents, key=lambda docno: documents[docno])
@@ -137,11 +141,3 @@ def _bad_columns(columns: list[str]) -> str | None:
         return None if isfinite(float(columns[4])) else f"the score {columns[4]!r} is not finite"
     except ValueError:
         return f"the score {columns[4]!r} is not a number"
-
-
-def _check_documents(rankings: Iterable[Iterable[str]], texts: Mapping[str, str], name: str) -> None:
-    if missing := sorted({docno for documents in rankings for docno in documents if docno not in texts}):
-        raise InputError(
-            f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
-            "searched"
-        )
