@@ -125,17 +125,19 @@ def test_packages_have_no_import_cycle() -> None:
     dependencies: dict[str, set[str]] = {}
     for module, path in known.items():
         if module != "qabench":  # which imports its public names lazily
-            own = _benchmark_of(package_of(module, known))
-            imported = {
-                _benchmark_of(package_of(name, known)) for name in imports_of(path) if name.startswith("qabench.")
-            }
+            own = _unit_of(module, known)
+            imported = {_unit_of(name, known) for name in imports_of(path) if name.startswith("qabench.")}
             dependencies.setdefault(own, set()).update(imported - {own, "qabench"})
     assert cycle(dependencies) == []
 
 
-def _benchmark_of(package: str) -> str:
-    """Return the benchmark's package for its subpackages, except commands, which are in another layer."""
-    match = re.match(r"qabench\.benchmarks\.\w+(?=\.(?!commands))", package)
+def _unit_of(name: str, known: dict[str, Path]) -> str:
+    """The package of a module, or its benchmark; a module of commands is in another layer and stands alone."""
+    module = module_of(name, known)
+    if module.endswith(".commands"):
+        return module
+    package = package_of(module, known)
+    match = re.match(r"qabench\.benchmarks\.\w+", package)
     return match[0] if match else package
 
 

@@ -304,7 +304,7 @@ def answers(tmp_path: Path) -> Path:
 def command(*arguments: object) -> Result:
     import typer
 
-    from qabench.benchmarks.fanoutqa.commands.judge import judge as judge_command
+    from qabench.benchmarks.fanoutqa.commands import judge as judge_command
 
     app = typer.Typer()
     app.command("judge")(judge_command)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from qabench.benchmarks.fanoutqa import submission
-from qabench.benchmarks.fanoutqa.commands.submit import submit
+from qabench.benchmarks.fanoutqa.commands import submit
 from qabench.benchmarks.fanoutqa.submission import SETTINGS
 from qabench.errors import InputError, QabenchError
 
@@ -244,10 +244,9 @@ def test_invalid_metadata(tmp_path: Path, changes: dict[str, Any], kind: str, li
     ("text", "kind", "line"),
     [
         (None, "unreadable file", None),
-        ('{\n "name": "x",\n "authors": }', "not JSON", 3),
+        ('{\n "name": "x",\n "authors": }', "not JSON", None),
         (b"\xff\xfe", "not JSON", None),
         ("[1]", "not metadata", 1),
-        (json.dumps(METADATA, indent=1)[:-1] + ', "url": null}', "repeated key", 4),
         (json.dumps({key: value for key, value in METADATA.items() if key != "url"}), "missing key", None),
         ("\ufeff" + json.dumps(METADATA), None, None),
     ],
