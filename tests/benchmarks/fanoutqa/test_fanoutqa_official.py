@@ -6,6 +6,7 @@ import pytest
 
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS, JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
+from qabench.errors import InputError
 from qabench.evaluation.official import deviations
 from qabench.evaluation.signature import signature
 
@@ -101,3 +102,8 @@ def test_sentences(field: str, value: object, said: str) -> None:
 
 def test_the_digest_of_dev_is_official(mirror: object) -> None:
     assert RUN["data"] == read_questions("dev").data_digest
+
+
+def test_the_leaderboard_has_no_questions() -> None:
+    with pytest.raises(InputError, match="no questions in 'leaderboard'; allowed: dev, test, dev_nov23"):
+        read_questions("leaderboard")

@@ -219,7 +219,7 @@ def test_search_results(
     for row in rows:
         query = samples[row["id"]].metadata["query"]
         ours = official_search.OfficialSearch(
-            prompts.official_open_book(), query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki
+            query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, prompts.official_open_book()
         )
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
     compared(f"{3 * len(rows)} results of searches")
@@ -381,7 +381,7 @@ def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytes
     another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
     assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
     strings = prompts.official_open_book()
-    search: Any = official_search.OfficialSearch(strings, "", 1, COUNTER, None, None, None)  # type: ignore[arg-type]
+    search: Any = official_search.OfficialSearch("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
     # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
     assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16
     reply, result = call("search", query="a b").message, ChatMessageTool(content="c d", function="search")

@@ -245,12 +245,8 @@ def evaluate(
         only_score_answered: average only over the answered questions, in the order of the answers, as the official
             option of that name.
         ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
-        lemmatizer: see ``scorers_of``, like ``bleurt_model``.
-        bleurt_model: a name on the Hub or a folder.
-        judge_model: see ``qabench.benchmarks.fanoutqa.judge.judge_for``, like the other ``judge_`` options.
-        judge_base_url: an OpenAI-compatible server.
-        judge_prompt: "auto", "official", "qabench" or a file.
-        judge_max_calls: the maximum number of calls.
+        lemmatizer, bleurt_model: see ``scorers_of``.
+        judge_model, judge_base_url, judge_prompt, judge_max_calls: see ``judge_for`` in ``judge.py``.
         judge: all other options of ``judge_for``.
 
     Raises:

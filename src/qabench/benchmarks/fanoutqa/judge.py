@@ -17,7 +17,6 @@ from qabench.benchmarks.fanoutqa.verdicts import (
     MAX_ANSWER_CHARACTERS,
     NOT_ANSWERED,
     JudgeScore,
-    Judgment,
     is_judged,
     judge_fields,
     judge_score,
@@ -27,7 +26,7 @@ from qabench.benchmarks.fanoutqa.verdicts import (
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
-from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import Prompt
 
 MODEL = "gpt-4o-2024-11-20"
@@ -66,11 +65,11 @@ class Judge:
         if isinstance(questions, str) or len(questions) != len(references):
             raise InputError(f"{len(questions)} questions for {len(references)} references; expected one for each")
         rows = enumerate(zip(questions, references, predictions, strict=True))
-        return {i: self._request(judge_fields(*row)) for i, row in rows if is_judged(row[2])}
-
-    def _request(self, fields: Mapping[str, str]) -> ChatRequest:
-        messages = self.prompt.messages(**fields)
-        return ChatRequest(self.caller.model, messages, self.parameters, namespace=self.llm_cache_key)
+        prompts = {i: self.prompt.messages(**judge_fields(*row)) for i, row in rows if is_judged(row[2])}
+        return {
+            i: ChatRequest(self.caller.model, messages, self.parameters, namespace=self.llm_cache_key)
+            for i, messages in prompts.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,7 @@ class Judged:
     def as_dict(self, ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the scores, counts, and the items without a verdict, as JSON data.
 
-        Args:
-            ids: the questions' ids; by default their positions name them.
-
-        Raises:
-            InputError: the number of ids is not that of the questions.
+        The latter are named by ``ids``, or else by their positions. Raises InputError for another number of ids.
         """
         model = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
         score = self.score
@@ -113,16 +108,15 @@ class Judged:
         counts |= {"unanswered": score.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
         means = {"gpt": score.gpt, "gpt_readable": score.gpt_readable}
         scores: dict[str, Any] = {name: value for name, value in means.items() if value is not None}
-        if self.absent:
-            scores = {"absent": {"gpt": self.absent}}
+        scores = {"absent": {"gpt": self.absent}} if self.absent else scores
         parts = {"counts": counts, "verdicts": score.verdicts, "unreadable": unreadable}
         return scores | parts | model | {"usage": self.usage.as_dict()}
 
     def deviations(self) -> list[str]:
         """Return the effect of failed calls on the official score, in sentences; [] if no call failed."""
-        score = self.score
-        left_out = len(score.per_question) - score.n if score else 0
-        return [f"{left_out} of {len(score.per_question)} answers are left out"] if score and left_out else []
+        if self.score is None or self.score.n == (n := len(self.score.per_question)):
+            return []
+        return [f"{n - self.score.n} of {n} answers are left out"]
 
     def per_question(self) -> list[dict[str, Any]]:
         """Return {"score", "readable", "verdict", "reason", "reply"} for each question, in the order of the input."""
@@ -200,8 +194,7 @@ def judge_answers(
 
     Args:
         questions: the text of each question.
-        references: one for each question; see ``qabench.benchmarks.fanoutqa.accuracy``.
-        predictions: one for each question; see ``qabench.benchmarks.fanoutqa.accuracy``.
+        references, predictions: one for each question; see ``qabench.benchmarks.fanoutqa.accuracy``.
         judge: see ``judge_for``.
         cache: by default the user's.
         progress: called with the number of finished judgments, and of all judgments.
@@ -220,7 +213,12 @@ def judge_answers(
     if unusable and client.plan(list(requests.values())).calls:
         return Judged(judge, None, absent=unusable)
     outcomes = run_sync(client.complete(list(requests.values()), progress)) if requests else []
-    judgments = dict(zip(requests, map(_judgment, outcomes), strict=True))
+    judgments = {
+        i: read_judgment(reply.text, reply.finish_reason, reply.refusal)
+        if (reply := outcome.reply)
+        else no_judgment(outcome.reason or "no reply")
+        for i, outcome in zip(requests, outcomes, strict=True)
+    }
     score = judge_score([judgments.get(i, NOT_ANSWERED) for i in range(len(questions))])
     failed = bool(outcomes) and not any(outcome.reply for outcome in outcomes)
     return Judged(
@@ -231,10 +229,3 @@ def judge_answers(
         usage=client.usage(outcomes),
         models=tuple(models_of(outcomes)),
     )
-
-
-def _judgment(outcome: Outcome) -> Judgment:
-    reply = outcome.reply
-    if reply is None:
-        return no_judgment(outcome.reason or "no reply")
-    return read_judgment(reply.text, reply.finish_reason, reply.refusal)

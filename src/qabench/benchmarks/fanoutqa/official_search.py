@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -31,18 +31,14 @@ from inspect_ai.model import (
 )
 from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolCall, ToolDef, ToolParam, ToolParams
-from inspect_ai.util import concurrency
 from pydantic import ValidationError, validate_call
 
-from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank
+from qabench.benchmarks.fanoutqa.evidence import FoundPage, PageSearch, rank
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
-from qabench.benchmarks.fanoutqa.window import TokenCounter, how_many_fit
+from qabench.benchmarks.fanoutqa.window import TokenCounter
 from qabench.errors import QabenchError
-from qabench.retrieval.wiki.client import Wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import in_daemon_thread
 from qabench.tasks.replies import ask_model
-from qabench.text import Normalizer
 
 SECONDS_PER_QUESTION = 600
 TOKENS_FOR_REPLY = 450  # kani's default
@@ -54,26 +50,10 @@ _SEARCH = re.compile("<search>(.+?)</search>")
 
 
 @dataclass
-class OfficialSearch:
-    """The tool ``search`` for one sample.
-
-    Args:
-        strings: the authors' strings.
-        query: the text by which the fragments of a page are ranked: the authors' whole question row.
-        budget: the maximum number of tokens of a result.
-        counter: counts tokens.
-        normalizer: the retriever's normalizer.
-        seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
-        wiki: the Wikipedia that is searched.
-    """
+class OfficialSearch(PageSearch):
+    """The tool ``search`` for one sample; its query is the authors' whole question row."""
 
     strings: SearchPrompts
-    query: str
-    budget: int
-    counter: TokenCounter
-    normalizer: Normalizer
-    seen: Callable[[str, int, int], None]
-    wiki: Wikipedia
 
     def tool(self) -> ToolDef:
         """Return the tool for a model that calls tools, as the authors define it; Inspect never cuts its results."""
@@ -90,47 +70,35 @@ class OfficialSearch:
         shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
         return await self.counter(shown) + TOOL_MARKUP_TOKENS
 
-    async def search(self, query: str) -> str:
-        """Return the best fragments of the page with this title, or the titles of other pages."""
-        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            page = await in_daemon_thread(self._find, query)
-        if isinstance(page, str):
-            self.seen(query, 0, 0)
-            return page
+    @property
+    def room(self) -> int:
+        """Return the maximum number of tokens of a result's text."""
+        return self.budget - self.counter.message_tokens
 
-        def render(n: int) -> str:
-            shown = "".join(self.strings.fragment.filled(content=text) for text in page.texts[:n])
-            return self.strings.page.filled(title=page.title, fragments=shown)
-
-        n, _ = await how_many_fit(page.texts, self.budget - self.counter.message_tokens, self.counter, render)
-        self.seen(page.title, n, len(page.texts))
-        return render(n)
-
-    def _find(self, query: str) -> _Found | str:
-        wiki = self.wiki
+    def find(self, title: str, about: str) -> FoundPage | str:
+        """Return the page with this title, or the titles of similar pages or of those that it can mean."""
         try:
-            page = wiki.lookup(query)
+            page = self.wiki.lookup(title)
         except PageMissing:
-            searched = query.strip()[:QUERY_CHARACTERS]
-            similar = wiki.search(searched, SIMILAR_TITLES) if searched else []
+            searched = title.strip()[:QUERY_CHARACTERS]
+            similar = self.wiki.search(searched, SIMILAR_TITLES) if searched else []
             return self.strings.similar.filled(titles=self._titles([result.title for result in similar]))
         if isinstance(page, list):
             return self.strings.ambiguous.filled(titles=self._titles(page))
         try:
-            text = wiki.content(page)
+            text = self.wiki.content(page)
         except PageMissing:  # it did not exist at the epoch; upstream treats it as an empty page
             text = ""
-        ranked = rank(self.query, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
-        return _Found(page.title, [content for _, content in ranked])
+        ranked = rank(about, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
+        return FoundPage(page.title, [content for _, content in ranked])
+
+    def render(self, title: str, texts: Sequence[str]) -> str:
+        """Return the page in the authors' format."""
+        shown = "".join(self.strings.fragment.filled(content=text) for text in texts)
+        return self.strings.page.filled(title=title, fragments=shown)
 
     def _titles(self, titles: Sequence[str]) -> str:
         return "\n".join(self.strings.title.filled(title=title) for title in titles)
-
-
-@dataclass(frozen=True)
-class _Found:
-    title: str
-    texts: list[str]
 
 
 async def converse(state: TaskState, search: OfficialSearch, window: int, in_text: bool) -> TaskState:
@@ -146,7 +114,9 @@ async def converse(state: TaskState, search: OfficialSearch, window: int, in_tex
         with anyio.fail_after(SECONDS_PER_QUESTION):
             while True:
                 state.messages = await history.newest()
-                reply = await _reply(state, calls.tools)
+                # Unlike a solver's ``generate``, this accepts parameters without a description.
+                state.output = await ask_model(get_model(), state.messages, state, calls.tools)
+                reply = state.output.message
                 history.messages.append(reply)
                 if not in_text and state.output.usage:  # kani uses the server's count of a reply, if there is one
                     history.tokens[len(history.messages) - 1] = state.output.usage.output_tokens
@@ -161,12 +131,6 @@ async def converse(state: TaskState, search: OfficialSearch, window: int, in_tex
     texts = [message.text for message in history.messages[1:] if message.text]
     state.output.completion = texts[-1] if texts else ""
     return state
-
-
-async def _reply(state: TaskState, tools: Sequence[ToolDef]) -> ChatMessageAssistant:
-    """Return the model's reply; unlike a solver's ``generate``, this accepts parameters without a description."""
-    state.output = await ask_model(get_model(), state.messages, state, tools)
-    return state.output.message
 
 
 @dataclass

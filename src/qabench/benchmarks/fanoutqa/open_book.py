@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from inspect_ai.model import (
@@ -17,21 +18,19 @@ from inspect_ai.model import (
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import Tool, ToolDef
-from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
+from qabench.benchmarks.fanoutqa.evidence import FoundPage, PageSearch, rank, retrieval_signature
 from qabench.benchmarks.fanoutqa.official import PROMPTS
 from qabench.benchmarks.fanoutqa.official_search import QUERY_CHARACTERS, SIMILAR_TITLES, OfficialSearch, converse
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
-from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
+from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, prompt_tokens
 from qabench.errors import InputError
-from qabench.retrieval.wiki.client import Wikipedia, wikipedia
+from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import in_daemon_thread, note_problem
+from qabench.tasks.common import note_problem
 from qabench.tasks.prompts import Prompt
 from qabench.tasks.replies import continue_conversation
-from qabench.text import Normalizer
 from qabench.text.normalize import shared_normalizer
 
 SEARCHES = ("auto", "tools", "text")
@@ -91,6 +90,9 @@ def open_book(
         retrieval = retrieval_signature(counter.name, normalizer, wiki)
         window = context_window(model, context_length)
 
+        def seen(title: str, shown: int, fragments: int) -> None:
+            state.metadata["searches"].append({"title": title, "fragments": shown, "of": fragments})
+
         async def attempt(how: str) -> TaskState:
             prompt = by_search[how]
             if how == "tools" and prompt.label == PROMPTS["open-book"] and is_gpt_35(model):
@@ -99,14 +101,15 @@ def open_book(
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
             if official:
                 query = state.metadata["query"]
-                tool = OfficialSearch(official, query, window // 2, counter, normalizer, _seen(state), source)
+                tool = OfficialSearch(query, window // 2, counter, normalizer, seen, source, official)
                 return await converse(state, tool, window, how == "text")
             room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
             budget = min(window // 2, room - await counter(state.input_text) - CALL_TOKENS)
             question = state.metadata["question"]
-            wikipedia_tool = WikipediaTool(question, budget, counter, normalizer, _seen(state), source)
-            conversation = _Conversation(state, room, counter)
-            return await (_in_text if how == "text" else _with_tools)(conversation, wikipedia_tool, turns)
+            wikipedia_tool = WikipediaTool(question, budget, counter, normalizer, seen, source)
+            state.tools = [] if how == "text" else wikipedia_tool.tools()
+            act = _search_in_text(wikipedia_tool) if how == "text" else _call_tools(state.tools)
+            return await _Conversation(state, room, counter).run(act, turns)
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
             try:
@@ -126,25 +129,7 @@ def is_gpt_35(model: Model) -> bool:
     return model.name.rpartition("/")[2].startswith("gpt-3.5-turbo")
 
 
-def _seen(state: TaskState) -> Callable[[str, int, int], None]:
-    def seen(title: str, shown: int, fragments: int) -> None:
-        state.metadata["searches"].append({"title": title, "fragments": shown, "of": fragments})
-
-    return seen
-
-
-async def _with_tools(conversation: _Conversation, tool: WikipediaTool, turns: int) -> TaskState:
-    conversation.state.tools = tool.tools()
-
-    async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
-        return (await execute_tools([reply], conversation.state.tools)).messages if reply.tool_calls else []
-
-    return await conversation.run(act, turns)
-
-
-async def _in_text(conversation: _Conversation, tool: WikipediaTool, turns: int) -> TaskState:
-    conversation.state.tools = []
-
+def _search_in_text(tool: WikipediaTool) -> Act:
     async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
         tag = _SEARCH.search(reply.text)
         if tag is None:
@@ -153,7 +138,14 @@ async def _in_text(conversation: _Conversation, tool: WikipediaTool, turns: int)
         reply.text = f"{reply.text[: tag.start()]}<search>{tag[1].strip()}</search>"
         return [ChatMessageUser(content=await tool.search(tag[1]))]
 
-    return await conversation.run(act, turns)
+    return act
+
+
+def _call_tools(tools: list[Tool]) -> Act:
+    async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
+        return (await execute_tools([reply], tools)).messages if reply.tool_calls else []
+
+    return act
 
 
 class _Conversation:
@@ -207,24 +199,8 @@ class _Conversation:
 
 
 @dataclass
-class WikipediaTool:
-    """The tools of one sample.
-
-    Args:
-        question: the query by which a page's fragments are ranked, unless the model gives another one.
-        budget: the maximum number of tokens of a result.
-        counter: counts tokens.
-        normalizer: the retriever's normalizer.
-        seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
-        wiki: the Wikipedia that is searched.
-    """
-
-    question: str
-    budget: int
-    counter: TokenCounter
-    normalizer: Normalizer
-    seen: Callable[[str, int, int], None]
-    wiki: Wikipedia
+class WikipediaTool(PageSearch):
+    """This project's tools of one sample; their query is the question."""
 
     def tools(self) -> list[Tool]:
         """Return ``search`` and ``page`` for Inspect, which does not truncate their results because they fit."""
@@ -233,7 +209,7 @@ class WikipediaTool:
             return await self.search(query)
 
         async def page(title: str, about: str = "") -> str:
-            return await self._result(title, about.strip() or self.question)
+            return await self.result(title, about.strip() or self.query)
 
         about = {"query": "The page's title, or words to search for."}
         search_tool = ToolDef(search, "search", prompts.SEARCH_TOOL, about, max_output=0)
@@ -241,41 +217,28 @@ class WikipediaTool:
         page_tool = ToolDef(page, "page", prompts.PAGE_TOOL, about, max_output=0)
         return [search_tool.as_tool(), page_tool.as_tool()]
 
-    async def search(self, query: str) -> str:
-        """Return the best fragments of the page with this title, or titles like it."""
-        return await self._result(query, self.question)
+    async def result(self, title: str, about: str) -> str:
+        """Return the fragments of the page with this title, or the titles of similar pages."""
+        title = title.strip()[:QUERY_CHARACTERS]
+        return await super().result(title, about) if title else prompts.NO_QUERY
 
-    async def _result(self, query: str, topic: str) -> str:
-        query = query.strip()[:QUERY_CHARACTERS]
-        if not query:
-            return prompts.NO_QUERY
-        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            title, texts, similar = await in_daemon_thread(self._find, query, topic)
-        if title is None:
-            self.seen(query, 0, 0)
-            return prompts.similar_titles(query, similar)
-
-        def render(n: int) -> str:
-            return prompts.page(title, texts[:n])
-
-        n, _ = await how_many_fit(texts, self.budget, self.counter, render)
-        self.seen(title, n, len(texts))
-        return render(n)
-
-    def _find(self, query: str, topic: str) -> tuple[str | None, list[str], list[str]]:
-        """Return a page's title and its fragments, best first; or None, [] and similar titles if there is no page."""
+    def find(self, title: str, about: str) -> FoundPage | str:
+        """Return the page with this title, also in another case, or the titles of similar pages."""
         try:
-            return query, self._fragments(WikiPage(query), topic), []
+            return self._page(WikiPage(title), about)
         except PageMissing:
-            similar = self.wiki.search(query, SIMILAR_TITLES)
+            similar = self.wiki.search(title, SIMILAR_TITLES)
         for page in similar:
-            if page.title.casefold() == query.casefold():
-                try:
-                    return page.title, self._fragments(page, topic), []
-                except PageMissing:  # created after the dataset's epoch
-                    continue
-        return None, [], [page.title for page in similar]
+            if page.title.casefold() == title.casefold():
+                with suppress(PageMissing):  # created after the dataset's epoch
+                    return self._page(page, about)
+        return prompts.similar_titles(title, [page.title for page in similar])
 
-    def _fragments(self, page: WikiPage, topic: str) -> list[str]:
+    def _page(self, page: WikiPage, about: str) -> FoundPage:
         text = self.wiki.content(page)
-        return [fragment for _, fragment in rank(topic, [page], {page.key: text}, self.normalizer)]
+        ranked = rank(about, [page], {page.key: text}, self.normalizer)
+        return FoundPage(page.title, [fragment for _, fragment in ranked])
+
+    def render(self, title: str, texts: Sequence[str]) -> str:
+        """Return the page in this project's format."""
+        return prompts.page(title, texts)

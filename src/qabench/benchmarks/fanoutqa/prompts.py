@@ -122,23 +122,19 @@ def choose(prompt: str, file: str) -> str:
         DigestMismatch: the authors' file does not have the pinned content.
     """
     _check("prompt", prompt)
-    if prompt != QABENCH:
-        try:
-            open_path("fanoutqa", file)
-        except SourceUnavailable:
-            if prompt == OFFICIAL:
-                raise
-            return QABENCH
-        return OFFICIAL
-    return QABENCH
+    if prompt == QABENCH:
+        return QABENCH
+    try:
+        open_path("fanoutqa", file)
+    except SourceUnavailable:
+        if prompt == OFFICIAL:
+            raise
+        return QABENCH
+    return OFFICIAL
 
 
 def choose_protocol(protocol: str, prompt: str) -> str:
-    """Return "official" or "qabench" for the value of a ``protocol`` argument; "auto" is the same as the prompt.
-
-    Raises:
-        InputError: another value.
-    """
+    """Return "official" or "qabench" for a ``protocol`` argument; "auto" is the same as the prompt. Checks it."""
     _check("protocol", protocol)
     return prompt if protocol == AUTO else protocol
 

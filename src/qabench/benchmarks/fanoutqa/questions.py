@@ -14,6 +14,7 @@ from qabench.data.rows import read_json_list
 from qabench.errors import InputError
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fanoutqa.parse import read_rows
+from qabench.loading_scripts.published import LEADERBOARD
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,9 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
         return _of_file(Path(file))
     table = dataset_table("fanoutqa")
     chosen = table.config(config)
+    if chosen.name == LEADERBOARD:
+        names = ", ".join(name for name in table.configs if name != LEADERBOARD)
+        raise InputError(f"FanOutQA has no questions in {chosen.name!r}; allowed: {names}")
     ((split, (path,)),) = chosen.splits.items()
     file_path = open_path(table.name, path)
     rows = _rows(file_path, chosen.name, file_path.stat().st_mtime_ns)
@@ -82,11 +86,7 @@ def _rows(path: Path, config: str, modified: int) -> Sequence[Mapping[str, Any]]
 
 
 def with_answers(questions: Questions) -> Questions:
-    """Return the same questions.
-
-    Raises:
-        InputError: their answers are not public.
-    """
+    """Return the same questions. Raises InputError if their answers are not public."""
     if questions.public:
         return questions
     table = dataset_table("fanoutqa")
@@ -118,12 +118,5 @@ def _of_file(file: Path) -> Questions:
 
 
 def evidence_pages(config: str | None = None) -> list[dict[str, Any]]:
-    """Return the evidence pages of a config's questions, in order; does not import ``datasets``.
-
-    Raises:
-        InputError: the config does not exist.
-        SourceError: the data is not available.
-    """
-    chosen = dataset_table("fanoutqa").config(config)
-    files = [open_path("fanoutqa", path) for paths in chosen.splits.values() for path in paths]
-    return [page for file in files for row in read_rows(file, chosen.name) for page in row["necessary_evidence"]]
+    """Return the evidence pages of a config's questions, in order. Raises as ``read_questions``."""
+    return [page for row in read_questions(config).rows for page in row["necessary_evidence"]]

@@ -99,14 +99,8 @@ def fanoutqa_open_book(
     Kiwix server): see ``qabench.retrieval.wiki.client``.
 
     Args:
-        config: see ``fanoutqa_closed_book``.
-        questions: see ``fanoutqa_closed_book``.
-        ids: see ``fanoutqa_closed_book``.
-        category: see ``fanoutqa_closed_book``.
-        metrics: see ``fanoutqa_closed_book``.
+        config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
         lemmatizer: see ``fanoutqa_closed_book``; the retriever uses the same one.
-        judge: see ``fanoutqa_closed_book``.
-        prompt: see ``fanoutqa_closed_book``.
         protocol: "official": one tool, ``search``, and the authors' handling of the conversation; "qabench": a second
             tool that reads a page again, a limit of turns, and the oldest results are dropped first; "auto": the same
             as the prompt. Official also ranks the fragments of a page by the whole question row, as the authors'
@@ -157,18 +151,10 @@ def fanoutqa_evidence_provided(
     """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
 
     Args:
-        config: see ``fanoutqa_closed_book``.
-        questions: see ``fanoutqa_closed_book``.
-        ids: see ``fanoutqa_closed_book``.
-        category: see ``fanoutqa_closed_book``.
-        metrics: see ``fanoutqa_closed_book``.
-        lemmatizer: see ``fanoutqa_open_book``.
-        judge: see ``fanoutqa_closed_book``.
-        prompt: see ``fanoutqa_closed_book``.
+        config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
         protocol: "official": the unchanged list of evidence, with repeated pages, and no token limit; "qabench":
             without repeated pages, and at most 520 tokens; "auto": the same as the prompt.
-        context_length: see ``fanoutqa_open_book``.
-        tokenizer: see ``fanoutqa_open_book``.
+        lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
         wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
 
     Raises:

@@ -33,9 +33,7 @@ KANI_MESSAGE_TOKENS = 7
 def context_window(model: Model, context_length: int | None) -> int:
     """Return the length of a model's context window in tokens, for prompt and reply together.
 
-    Args:
-        model: the model.
-        context_length: the length given by the user; None means the one that Inspect knows.
+    ``context_length`` is the user's; None means the one that Inspect knows.
 
     Raises:
         InputError: the length is unknown, or not above 0.
@@ -53,10 +51,7 @@ def context_window(model: Model, context_length: int | None) -> int:
 
 
 def check_window(context_length: int | None) -> None:
-    """Raise InputError before the run if the context window of its model is unknown.
-
-    If no model is known when the task is created, the check passes, and each sample fails with the same error later.
-    """
+    """Raise InputError before the run if the context window of its model is unknown; without a model, pass."""
     if (model := active_model()) is not None:
         context_window(model, context_length)
 
@@ -64,10 +59,7 @@ def check_window(context_length: int | None) -> None:
 def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) -> int:
     """Return the maximum number of tokens of a prompt that leaves room for the reply.
 
-    Args:
-        model: the model.
-        context_length: see ``context_window``.
-        answer_tokens: tokens reserved for the reply; the run's ``--max-tokens`` is used if it is larger.
+    ``answer_tokens`` are reserved for the reply, or the run's ``--max-tokens`` if that is larger.
 
     Raises:
         InputError: the window is unknown, or too short for an answer.
@@ -158,7 +150,9 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     """
     if tokenizer:
         return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
-    if _counts_itself(model) and await _works(model):
+    api = type(model.api)
+    counts_itself = (api.count_tokens, api.count_text_tokens) != (ModelAPI.count_tokens, ModelAPI.count_text_tokens)
+    if counts_itself and await _works(model):
         if _is_openai(model):
             return TokenCounter(f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS)
         return TokenCounter(f"the provider of {model}", model.count_tokens)
@@ -240,11 +234,6 @@ def _from_hub(name: str, fetch: bool) -> Path:
             f"the tokenizer {name!r} does not exist ({type(error).__name__}): use a folder with tokenizer.json, that "
             "file, or a repository on the Hub (without network access: one in the cache)"
         ) from None
-
-
-def _counts_itself(model: Model) -> bool:
-    api = type(model.api)
-    return api.count_tokens is not ModelAPI.count_tokens or api.count_text_tokens is not ModelAPI.count_text_tokens
 
 
 async def _works(model: Model) -> bool:
