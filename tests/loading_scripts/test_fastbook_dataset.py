@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import csv
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qabench.data.pinned import SourceFile, SourceTable
 from qabench.data.rows import Row
-from qabench.errors import DataError, SourceUnavailable
+from qabench.errors import DataError
 from qabench.loading import builder, load_dataset
 from qabench.loading_scripts import FOLDER, dataset_table
 from qabench.loading_scripts.fastbook.parse import chapter_text, parse_chapter, parse_qrels, parse_question
@@ -29,8 +27,6 @@ SAMPLE = FOLDER / "fastbook" / "sample"
 SAMPLE_CONFIGS = ("sample", "sample_corpus", "sample_keywords", "sample_qrels")
 SIZES = {"questions": 191, "corpus": 7, "keywords": 191, "qrels": 389}
 SIZES |= {"sample": 12, "sample_corpus": 2, "sample_keywords": 12, "sample_qrels": 27}
-COMMIT = "0" * 40
-REPO = "someone/some-benchmark"
 
 
 @pytest.fixture(scope="module")
@@ -304,12 +300,6 @@ def parsed(**changes: Any) -> dict[str, Any]:
     return parse_question(Row.of(question(**changes), "file.json, row 3"))
 
 
-def test_flags_become_booleans() -> None:
-    row = parsed(answer_context=[component(explicit_context="false", extraneous_answer="true")])
-    assert row["answer_context"][0]["explicit_context"] is False
-    assert row["answer_context"][0]["extraneous_answer"] is True
-
-
 def test_a_component_is_a_string_or_a_list() -> None:
     row = parsed(answer_context=[component(), component(answer_component=["one", "two"])])
     assert [item["answer_component"] for item in row["answer_context"]] == [["An answer."], ["one", "two"]]
@@ -335,12 +325,6 @@ def test_question_contexts_are_typed() -> None:
     assert parsed(question_context=contexts)["question_context"] == contexts
     with pytest.raises(DataError, match=r"field 'question_context'\[0\]: expected an object, got string"):
         parsed(question_context=["because"])
-
-
-def test_strings_are_unchanged() -> None:
-    text = ' "a\r\n\tb\u2014\U0001f30a" \x00 '
-    row = parsed(question_text=text, answer_context=[component(context=[text])])
-    assert (row["question_text"], row["answer_context"][0]["context"]) == (text, [text])
 
 
 def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
@@ -370,10 +354,6 @@ def test_the_text_ends_at_the_questionnaire() -> None:
     assert [item["position"] for item in row["cells"]] == list(range(7))
     assert row["cells"][-1]["source"] == "after"
     assert chapter_text(row["cells"]) == row["text"]
-
-
-def test_a_chapter_without_a_questionnaire_is_all_text() -> None:
-    assert chapter([cell("markdown", "# T"), cell("code", "1")])["text"] == "# T\n1\n"
 
 
 @pytest.mark.parametrize(
@@ -413,17 +393,9 @@ PATHS: list[tuple[tuple[Any, ...], str]] = [
     *((("answer_context", 0, key), key) for key in component()),
     *((("question_context", 0, key), key) for key in ("question_component", "context")),
 ]
+MISSING = object()
 JUNK: list[Any] = [None, float("nan"), 1.5, -1, 2**63, 10**400, True, {}, {"a": 1}, [None], [[]], [{}], "\ud800"]
 JUNK += ["maybe", "", [], ["x"], ["x", "\udfff"], "x" * 300_000, 0, "01", "9" * 30]
-
-
-def mutated(path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> dict[str, Any]:
-    made = question(question_context=[{"question_component": "Why", "context": ["because"]}])
-    at: Any = made
-    for step in path[:-1]:
-        at = at[step]
-    change(at, path[-1])
-    return made
 
 
 def rows_of(config: str, path: Path) -> list[dict[str, Any]]:
@@ -453,35 +425,6 @@ def loads_or_says_why(config: str, path: Path) -> str | None:
     return message
 
 
-@pytest.mark.parametrize(("path", "field"), PATHS, ids=lambda value: value if isinstance(value, str) else None)
-def test_a_missing_field_is_named(path: tuple[Any, ...], field: str, tmp_path: Path) -> None:
-    file = tmp_path / "q.json"
-    broken = mutated(path, lambda at, key: at.pop(key))
-    file.write_text(json.dumps({"questions": [question(), broken]}))
-    message = loads_or_says_why("sample", file)
-    assert all_in(message, "row 1", f"the field {field!r} is missing"), message
-
-
-@pytest.mark.parametrize(("path", "field"), PATHS, ids=lambda value: value if isinstance(value, str) else None)
-def test_a_field_of_a_wrong_type_is_named(path: tuple[Any, ...], field: str, tmp_path: Path) -> None:
-    file = tmp_path / "q.json"
-
-    def put(value: Any) -> Callable[[Any, Any], None]:
-        return lambda at, key: at.__setitem__(key, value)
-
-    for value in JUNK:
-        file.write_text(json.dumps({"questions": [question(), mutated(path, put(value))]}))
-        message = loads_or_says_why("sample_qrels", file)
-        if message is not None:
-            assert all_in(message, "row 1", f"field {field!r}"), message
-        elif not isinstance(value, str | list):
-            assert (value, field) in [(0, "chapter"), (0, "question_number")]
-        assert len(message or "") < 1000
-    file.write_text(json.dumps({"questions": [mutated(path, lambda at, key: at.__setitem__("more", 1))]}))
-    message = loads_or_says_why("sample", file)
-    assert all_in(message, "row 0", "unknown field 'more'"), message
-
-
 ANYTHING = st.recursive(
     st.none()
     | st.booleans()
@@ -501,22 +444,20 @@ FUZZ = settings(
 @given(st.data())
 def test_fuzz_questions(tmp_path: Path, data: st.DataObject) -> None:
     path, field = data.draw(st.sampled_from(PATHS))
-    value = data.draw(ANYTHING)
+    value = data.draw(ANYTHING | st.just(MISSING))
+    row: Any = question(question_context=[{"question_component": "Why", "context": ["because"]}])
+    target = row
+    for step in path[:-1]:
+        target = target[step]
+    if value is MISSING:
+        del target[path[-1]]
+    else:
+        target[path[-1]] = value
     file = tmp_path / "q.json"
-    broken = mutated(path, lambda at, key: at.__setitem__(key, value))
-    file.write_text(json.dumps({"questions": [question(), question(), broken]}))
+    file.write_text(json.dumps({"questions": [question(), question(), row]}))
     message = loads_or_says_why("sample", file)
-    assert message is None or all_in(message, "row 2", f"field {field!r}")
-
-
-@FUZZ
-@given(value=ANYTHING, where=st.sampled_from(["", "questions", "row"]))
-def test_fuzz_the_file_around_the_questions(tmp_path: Path, value: Any, where: str) -> None:
-    file = tmp_path / "q.json"
-    document = {"": value, "questions": {"questions": value}, "row": {"questions": [question(), value]}}[where]
-    file.write_text(json.dumps(document))
-    message = loads_or_says_why("sample", file)
-    assert message is None or where == "" or ("row" in message or "'questions'" in message)
+    assert (message is None and value is not MISSING) or all_in(message, "row 2", f"field {field!r}")
+    assert len(message or "") < 1000
 
 
 @FUZZ
@@ -548,29 +489,6 @@ def test_fuzz_keywords(tmp_path: Path, lines: list[list[str]]) -> None:
     file.write_bytes(text.encode())
     message = loads_or_says_why("sample_keywords", file)
     assert message is None or ", line " in message
-
-
-def broken_bytes() -> Iterator[tuple[str, Callable[[bytes], bytes]]]:
-    yield "empty", lambda data: b""
-    yield "truncated", lambda data: data[: len(data) // 2]
-    yield "invalid UTF-8", lambda data: data[:400] + b"\xff" + data[400:]
-    yield "UTF-16", lambda data: data.decode().encode("utf-16")
-    yield "NUL", lambda data: b"\x00" + data
-    yield "deep", lambda data: b"[" * 100_000
-    yield "null", lambda data: b"null"
-    yield "big number", lambda data: b'{"questions": ' + b"9" * 5000 + b"}"
-
-
-@pytest.mark.parametrize("name", dict(broken_bytes()))
-@pytest.mark.parametrize("config", SAMPLE_CONFIGS)
-def test_a_broken_file_is_named(config: str, name: str, tmp_path: Path) -> None:
-    original = sample_file(config)
-    file = tmp_path / original.name
-    file.write_bytes(dict(broken_bytes())[name](original.read_bytes()))
-    message = loads_or_says_why(config, file)
-    assert 0 < len(message or "") < 1000
-    if name == "truncated":
-        assert all_in(message, ", line "), message
 
 
 @pytest.mark.parametrize("config", SAMPLE_CONFIGS)
@@ -610,53 +528,3 @@ def test_a_broken_keyword_row_is_named(text: str, message: str, tmp_path: Path) 
     file.write_text(header + text)
     with pytest.raises(DataError, match=message):
         rows_of("sample_keywords", file)
-
-
-# --- missing files, and files with another digest
-
-
-def pin(monkeypatch: pytest.MonkeyPatch, mirror: Path, files: dict[str, bytes]) -> None:
-    """Writes files to a mirror and pins them in the benchmark's table, for tests only."""
-    pinned = []
-    for path, data in files.items():
-        target = mirror / REPO / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-        digest = hashlib.sha256(data).hexdigest()
-        pinned.append(SourceFile("fastbook", REPO, COMMIT, path, "none", sha256=digest, size=len(data)))
-    table = SourceTable("fastbook", tuple(pinned))
-    monkeypatch.setattr("qabench.loading_scripts.source_table", lambda name: table)
-
-
-@pytest.mark.parametrize("config", ["questions", "corpus", "keywords", "qrels"])
-def test_a_config_with_a_missing_file(config: str, nothing_set: Path) -> None:
-    path = dataset_table("fastbook").configs[config].files[0]
-    with pytest.raises(SourceUnavailable) as caught:
-        load_dataset("fastbook", config, cache_dir=str(nothing_set / "hf"))
-    assert path in str(caught.value)
-    assert "https://raw.githubusercontent.com/vishalbakshi/fastbook-benchmark/" in str(caught.value)
-
-
-def test_the_same_configs_load_from_files_of_the_schema(nothing_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = (SAMPLE / "01_paper.ipynb").read_bytes()
-    files = dict.fromkeys(dataset_table("fastbook").configs["corpus"].files, notebook)
-    files["fastbook-benchmark.json"] = (SAMPLE / "questions.json").read_bytes()
-    files["examples/fts_keywords.csv"] = (SAMPLE / "fts_keywords.csv").read_bytes()
-    pin(monkeypatch, nothing_set / "mirror", files)
-    cache = str(nothing_set / "hf")
-    for config in ("questions", "keywords", "qrels"):
-        twin = "sample" if config == "questions" else f"sample_{config}"
-        rows = load_dataset("fastbook", config, split="test", cache_dir=cache).to_list()
-        assert rows == load_dataset("fastbook", twin, split="test", cache_dir=cache).to_list()
-    corpus = load_dataset("fastbook", "corpus", split="corpus", cache_dir=cache)
-    assert list(corpus["chapter"]) == list(CHAPTERS)
-    assert set(corpus["title"]) == {"The Shape of a Sheet"}
-
-
-def test_a_broken_row_reaches_the_user_as_a_data_error(nothing_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = json.dumps({"questions": [question(), question(chapter="7")]}).encode()
-    pin(monkeypatch, nothing_set / "mirror", {"fastbook-benchmark.json": data})
-    with pytest.raises(
-        DataError, match=r"fastbook-benchmark\.json, row 1, field 'chapter': expected integer, got string"
-    ):
-        load_dataset("fastbook", "questions", cache_dir=str(nothing_set / "hf"))
