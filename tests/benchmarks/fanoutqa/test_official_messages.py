@@ -7,6 +7,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -332,6 +333,26 @@ def test_a_call_and_its_results_are_dropped_together(
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
     assert len(lengths) == 8 and max(lengths) < len(sample.messages) - 1
+
+
+@pytest.mark.parametrize(
+    ("results", "kept"),
+    [
+        ([409, 225, 264], 1),
+        ([100, 90, 200], 2),
+        ([380], 1),
+    ],  # with the reply's 31 tokens, in a window with room for 398
+)
+def test_the_last_reply_keeps_the_newest_results(results: list[int], kept: int) -> None:
+    """Older results are not looked at: kani stops at the first message that does not fit."""
+    reply = call("search", query="x " * 20).message
+    reply.tool_calls = [replace(reply.tool_calls[0], id=str(i)) for i in range(len(results))]
+    messages = [ChatMessageTool(content="w " * n, tool_call_id=str(i), function="") for i, n in enumerate(results)]
+    history = official_search._History([reply, *messages], 398, COUNTER)
+    history.tokens = {0: 31, **dict(enumerate(results, 1))}
+    first, *others = asyncio.run(history.newest())
+    assert others == messages[-kept:]
+    assert [one.id for one in first.tool_calls] == [message.tool_call_id for message in others]
 
 
 def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:

@@ -153,28 +153,32 @@ class _History:
         """Return the newest messages that fit; the oldest ones, including the question, are dropped.
 
         A reply and the results of its calls are kept or dropped together. If those of the last reply do not fit, its
-        oldest calls are dropped with their results.
+        oldest calls are dropped with their results, but not the newest one, for which the reply's reserve has room.
 
         Raises:
-            QabenchError: a message is longer than the window.
+            QabenchError: a message is longer than the window. As in kani, messages older than the first one that does
+                not fit are not looked at.
         """
-        sent: list[ChatMessage] = []
-        room = self.room
-        for start, end in reversed(self._groups()):
-            group = self.messages[start:end]
-            tokens = [await self._tokens(position) for position in range(start, end)]
-            if not sent:
-                group, tokens = _shortened(group, tokens, room)
-            room -= sum(tokens)
+        first, room = len(self.messages), self.room
+        while first:
+            tokens = await self._tokens(first - 1)
+            if tokens > self.room:
+                raise QabenchError(f"a message has {tokens} tokens, but the window has room for {self.room}")
+            room -= tokens
             if room < 0:
                 break
-            sent = group + sent
-        return sent
-
-    def _groups(self) -> list[tuple[int, int]]:
-        """Return the range of each message that is not a result, together with the results after it."""
+            first -= 1
         starts = [i for i, message in enumerate(self.messages) if not isinstance(message, ChatMessageTool)]
-        return list(zip(starts, [*starts[1:], len(self.messages)], strict=True))
+        if whole := [start for start in starts if start >= first]:
+            return self.messages[whole[0] :]
+        reply, oldest = self.messages[starts[-1]], len(self.messages) - 1
+        room = self.room - await self._tokens(starts[-1]) - await self._tokens(oldest)
+        while oldest - 1 > starts[-1] and (room := room - await self._tokens(oldest - 1)) >= 0:
+            oldest -= 1
+        results = self.messages[oldest:]
+        ids = {result.tool_call_id for result in results if isinstance(result, ChatMessageTool)}
+        calls = [call for call in getattr(reply, "tool_calls", None) or [] if call.id in ids]
+        return [reply.model_copy(update={"tool_calls": calls}), *results]
 
     async def _tokens(self, position: int) -> int:
         tokens = self.tokens.get(position)
@@ -184,8 +188,6 @@ class _History:
             for part in _counted_with(message):
                 tokens += await self.counter(part)
             self.tokens[position] = tokens
-        if tokens > self.room:
-            raise QabenchError(f"a message has {tokens} tokens, but the window has room for {self.room}")
         return tokens
 
 
@@ -195,18 +197,6 @@ def _counted_with(message: ChatMessage) -> list[str]:
         return [message.function] if message.function else []
     calls = message.tool_calls or [] if isinstance(message, ChatMessageAssistant) else []
     return [part for call in calls for part in (call.function, json.dumps(call.arguments))]
-
-
-def _shortened(group: list[ChatMessage], tokens: list[int], room: int) -> tuple[list[ChatMessage], list[int]]:
-    """Return a reply and its newest results that fit, without its other calls; at least one result is kept."""
-    reply, *results = group
-    while sum(tokens) > room and len(results) > 1:
-        del results[0], tokens[1]
-    if len(results) + 1 < len(group) and isinstance(reply, ChatMessageAssistant):
-        ids = {result.tool_call_id for result in results if isinstance(result, ChatMessageTool)}
-        calls = [call for call in reply.tool_calls or [] if call.id in ids]
-        reply = reply.model_copy(update={"tool_calls": calls})
-    return [reply, *results], tokens
 
 
 @dataclass
