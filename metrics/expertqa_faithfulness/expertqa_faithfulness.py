@@ -8,7 +8,7 @@ import evaluate
 
 from qabench.answers import text_pairs
 from qabench.benchmarks.expertqa.claims import faithfulness_labels, sentence_splitter, splitter_of
-from qabench.benchmarks.expertqa.faithfulness import faithfulness
+from qabench.benchmarks.expertqa.lfqa import faithfulness
 from qabench.metric_module import MetricModule, decoded_strings
 from qabench.models.entailment import shared_entailment
 

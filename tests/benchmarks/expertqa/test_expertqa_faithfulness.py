@@ -7,7 +7,7 @@ import pytest
 
 from qabench.benchmarks.expertqa.claims import annotated_to_check, claims_to_check
 from qabench.benchmarks.expertqa.evaluate import load_questions
-from qabench.benchmarks.expertqa.faithfulness import contains, correlation, faithfulness
+from qabench.benchmarks.expertqa.lfqa import contains, correlation, faithfulness
 from qabench.data.predictions import Prediction, Predictions
 from qabench.errors import InputError
 

@@ -89,26 +89,24 @@ def _rouge(kind: str) -> Metric:
     return Metric(kind, title, about, "rouge", mean=mean, item_title=title, main=kind != "rougeLsum")
 
 
-def _autoais(suffix: str, title: str, about: tuple[str, str]) -> tuple[Metric, Metric]:
+def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
     """Return AutoAIS as a mean over answers, and over all claims."""
     macro, micro, main = f"autoais_macro{suffix}", f"autoais_micro{suffix}", not suffix
     columns = (f"claims_supported{suffix}", f"claims_counted{suffix}")
-    return (
-        Metric(
-            macro,
-            f"{title} (mean over answers)",
-            about[0],
-            "autoais",
-            unit="answers",
-            columns=(macro,),
-            mean=_numpy_mean,
-            graded=True,
-            partial=True,
-            item_title="Share of counted claims that are supported",
-            main=main,
-        ),
-        _ratio(micro, f"{title} (over all claims)", about[1], columns, family="autoais", main=main),
+    over_answers = Metric(
+        macro,
+        f"{title} (mean over answers)",
+        abouts[0],
+        "autoais",
+        unit="answers",
+        columns=(macro,),
+        mean=_numpy_mean,
+        graded=True,
+        partial=True,
+        item_title="Share of counted claims that are supported",
+        main=main,
     )
+    return over_answers, _ratio(micro, f"{title} (over all claims)", abouts[1], columns, family="autoais", main=main)
 
 
 def _agreement(family: str, name: str, model_says: str, positive: str) -> list[Metric]:
@@ -148,18 +146,14 @@ METRICS = (
     *_autoais(
         "",
         "AutoAIS",
-        (
-            "Mean over answers of the share of counted claims that are entailed by their evidence.",
-            "Share of all counted claims that are entailed by their evidence.",
-        ),
+        "Mean over answers of the share of counted claims that are entailed by their evidence.",
+        "Share of all counted claims that are entailed by their evidence.",
     ),
     *_autoais(
         "_without_abstentions",
         "AutoAIS without abstaining answers",
-        (
-            "Same as autoais_macro, without the answers that abstain.",
-            "Same as autoais_micro, without the answers that abstain.",
-        ),
+        "Same as autoais_macro, without the answers that abstain.",
+        "Same as autoais_micro, without the answers that abstain.",
     ),
     *_agreement("autoais_agreement", "AutoAIS", "the label is Y", "Complete"),
     *_agreement("fact_score_agreement", "fact score", "the fact score is at least 0.5", "Correct"),
@@ -290,10 +284,14 @@ class ExpertQA(Benchmark):
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
     def prediction(self, record: Record) -> dict[str, Any]:
-        """Return the fields of a prediction that would get the record's scores."""
-        from qabench.benchmarks.expertqa.evaluate import prediction
-
-        return prediction(record)
+        """Return the answer; if any, its claims with evidence and labels, and the attribution that marks cite."""
+        fields: dict[str, Any] = {"answer": record.answer}
+        if claims := record.detail.get("claims"):
+            names = {"claim": "text", "evidence": "evidence", "label": "label"}
+            fields["claims"] = [{name: claim[key] for name, key in names.items()} for claim in claims]
+        if attribution := record.detail.get("attribution"):
+            fields["attribution"] = list(attribution)
+        return fields
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

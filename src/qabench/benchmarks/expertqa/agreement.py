@@ -149,16 +149,14 @@ def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
 def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], verdict: Verdict, i: int) -> list[Any]:
     """Return one verdict for each claim of the row, answer by answer."""
     where = f"predictions[{i}]"
-    shape = [(answer["system"], len(answer["claims"] or ())) for answer in answers]
-    n_claims = sum(n for _, n in shape)
+    shape, n_claims = _shape(answers), sum(n for _, n in _shape(answers))
     if prediction is None or prediction is UNANSWERED:
         return [None] * n_claims
     if isinstance(prediction, Mapping):
         judged = _answers(prediction, where)
-        judged_shape = [(answer["system"], len(answer["claims"] or ())) for answer in judged]
-        if judged_shape != shape:
+        if _shape(judged) != shape:
             raise InputError(
-                f"{where} has systems and numbers of claims {judged_shape!r:.80}, but references[{i}] {shape!r:.80}"
+                f"{where} has systems and numbers of claims {_shape(judged)!r:.80}, but references[{i}] {shape!r:.80}"
             )
         claims = [claim for answer in judged for claim in answer["claims"] or ()]
         verdicts = [claim.get(verdict.field) if isinstance(claim, Mapping) else claim for claim in claims]
@@ -172,6 +170,10 @@ def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], verdict: Verdic
         if value is not None and not verdict.is_allowed(value):
             raise InputError(f"{where}, claim {k}: {verdict.field} is {value!r:.60}; allowed: {verdict.allowed}, None")
     return verdicts
+
+
+def _shape(answers: list[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    return [(answer["system"], len(answer["claims"] or ())) for answer in answers]
 
 
 def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]:
@@ -194,14 +196,9 @@ def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim with the verdicts of the model and of the experts.
+    """A claim of a system with the verdicts of the model and of the experts, or why it is skipped: not counted.
 
-    Attributes:
-        system: the system that gave the answer.
-        predicted: the model's verdict; None if the claim is not counted.
-        gold: the experts' verdict; None if the claim is not counted.
-        skipped: why the claim is not counted; None if it is.
-        unlabeled: whether the model's label is missing; such a claim can still be counted.
+    A claim that is ``unlabeled``, whose label by the model is missing, can still be counted.
     """
 
     system: str
@@ -252,30 +249,30 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class AgreementScore:
-    """The claims of each row with the verdicts of the model and of the experts, in the order of the input.
-
-    Attributes:
-        per_question: the claims of each row.
-        scores: computes the scores of claims.
-    """
+    """The claims of each row with the verdicts of the model and of the experts, and the function for their scores."""
 
     per_question: Sequence[Sequence[JudgedClaim]]
     scores: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the scores of all claims, and in ``by_system`` those of each system in first-seen order.
+        """Return the scores of all claims, and in ``by_system`` those of each system.
 
         The scores also have ``claims``, the number of counted claims, and ``skipped``, that of other claims by reason.
         """
-        claims = [claim for row in self.per_question for claim in row]
-        systems: dict[str, list[JudgedClaim]] = {}
-        for claim in claims:
-            systems.setdefault(claim.system, []).append(claim)
-        return self._of(claims) | {"by_system": {system: self._of(own) for system, own in systems.items()}}
 
-    def _of(self, claims: Sequence[JudgedClaim]) -> dict[str, Any]:
-        skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
-        return {"claims": len(claims) - skipped.total(), "skipped": dict(skipped)} | self.scores(claims)
+        def summary(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+            skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
+            return {"claims": len(claims) - skipped.total(), "skipped": dict(skipped)} | self.scores(claims)
+
+        return with_systems([claim for row in self.per_question for claim in row], summary)
+
+
+def with_systems(items: Sequence[Any], summary: Callable[[Sequence[Any]], dict[str, Any]]) -> dict[str, Any]:
+    """Return the summary of answers or claims, and in ``by_system`` that of each system in first-seen order."""
+    systems: dict[str, list[Any]] = {}
+    for item in items:
+        systems.setdefault(item.system, []).append(item)
+    return summary(items) | {"by_system": {system: summary(own) for system, own in systems.items()}}
 
 
 def _ratio(part: int, whole: int) -> float | None:

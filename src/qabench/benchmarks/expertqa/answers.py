@@ -77,12 +77,9 @@ class Answering:
         return self.evidence.find(question, ranked_by, self.k)
 
     def messages(self, question: str, field: str | None, read: Sequence[Passage]) -> tuple[tuple[str, str], ...]:
-        """Return the (role, text) pairs for a question.
+        """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
-        Args:
-            question: its text.
-            field: the expert's field; the authors' prompts without passages, and with those of the web, name it.
-            read: the passages that the model is given, best first.
+        The authors' prompts without passages, and with those of the web, name the expert's field.
         """
         values = {"question": question, "field": field or ""}
         if self.reads and self.prompt.name == prompts.OFFICIAL:
@@ -100,22 +97,7 @@ class Answering:
         split = split_claims(answer, sources)
         if self.evidence is None:
             return split, read
-        return self.cited_afterward([claim["claim_string"] for claim in split.claims], self.evidence)
-
-    def cited_afterward(self, claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
-        """Return the answer that consists of the claims with their best passages, and these passages."""
-        shown: dict[Passage, None] = {}
-        searches: list[Mapping[str, Any]] = []
-
-        def find(claim: str) -> tuple[str, str] | None:
-            result = evidence.find(claim, claim, 1)
-            searches.extend(result.searches)
-            shown.update(dict.fromkeys(result.passages))
-            return next(((best.source or best.id, best.text) for best in result.passages), None)
-
-        answer = cite_afterward(claims, find)
-        evidences = [text for claim in answer.claims for text in claim["evidence"]]
-        return replace(answer, attribution=evidences), SearchResult(list(shown), tuple(searches))
+        return cited_afterward([claim["claim_string"] for claim in split.claims], self.evidence)
 
     def _source(self, passage: Passage) -> tuple[str, str]:
         """Return a passage as evidence of claims. The authors keep those of the web as the prompt has them."""
@@ -132,6 +114,22 @@ class Answering:
         return described
 
 
+def cited_afterward(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
+    """Return the answer that consists of the claims with their best passages, and these passages."""
+    shown: dict[Passage, None] = {}
+    searches: list[Mapping[str, Any]] = []
+
+    def find(claim: str) -> tuple[str, str] | None:
+        result = evidence.find(claim, claim, 1)
+        searches.extend(result.searches)
+        shown.update(dict.fromkeys(result.passages))
+        return next(((best.source or best.id, best.text) for best in result.passages), None)
+
+    answer = cite_afterward(claims, find)
+    evidences = [text for claim in answer.claims for text in claim["evidence"]]
+    return replace(answer, attribution=evidences), SearchResult(list(shown), tuple(searches))
+
+
 def answering(
     method: str = "closed",
     prompt: str = prompts.AUTO,
@@ -140,7 +138,7 @@ def answering(
     *,
     with_fields: bool = True,
 ) -> Answering:
-    """Return the way to answer that a task's arguments describe.
+    """Return the way to answer that a task's arguments describe; see also ``qabench.benchmarks.expertqa.tasks``.
 
     Args:
         method: "closed": from memory, with the model's own sources. "retrieve-read": from the k best passages of a
@@ -187,7 +185,11 @@ def _evidence(how: Answering, options: Options) -> Evidence:
         ranker = DENSE if options.ranker == AUTO else options.ranker
         return load_web(options.search, ranker, options.encoder, options.chunk_size or CHUNK_SIZE, options.overlap)
     if options.retriever is not None:
-        _check_only_retriever(options)
+        for option in fields(Options):  # the retriever has its own passages and ranking
+            if option.name not in ("retriever", "search", "k") and getattr(options, option.name) != option.default:
+                raise InputError(
+                    f"-T {option.name} has no effect with --retriever {options.retriever}; leave one of them out"
+                )
         return engine_passages(options.retriever, named_in_this_call("retriever", options.retriever))
     if options.corpus is None:
         more = " (an index does not contain the texts)" if options.index else ""
@@ -198,12 +200,3 @@ def _evidence(how: Answering, options: Options) -> Evidence:
     size = options.chunk_size or (None if how.protocol == prompts.OFFICIAL else CHUNK_SIZE)
     ranker = BM25 if options.ranker == AUTO else options.ranker
     return load_passages(options.corpus, options.index, size, options.overlap, ranker, options.encoder)
-
-
-def _check_only_retriever(options: Options) -> None:
-    """Raise InputError for options of a corpus next to a retriever, which has its own passages and ranking."""
-    for option in fields(Options):
-        if option.name not in ("retriever", "search", "k") and getattr(options, option.name) != option.default:
-            raise InputError(
-                f"-T {option.name} has no effect with --retriever {options.retriever}; leave one of them out"
-            )

@@ -21,6 +21,7 @@ from qabench.benchmarks.expertqa.agreement import (
     JudgedClaim,
     abstains,
     read_answers,
+    with_systems,
 )
 from qabench.errors import InputError
 
@@ -30,13 +31,9 @@ ON_UNLABELED = ("N", "exclude")
 
 @dataclass(frozen=True, slots=True)
 class AnswerAutoAIS:
-    """The score of one answer.
+    """The score of one answer: for each counted claim 1 if its label is Y, else 0; and numbers of claims.
 
-    Attributes:
-        values: for each counted claim, 1 if its label is Y, else 0.
-        claims: the number of claims.
-        claims_without_evidence: the number of claims without evidence, which are never counted.
-        unlabeled: the number of claims that would count, but have no label.
+    Claims without evidence are never counted; ``unlabeled`` ones would count, but have no label.
     """
 
     system: str
@@ -69,11 +66,7 @@ class AutoAISScore:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the scores of all answers, and in ``by_system`` those of each system; see ``summary``."""
-        answers = [answer for row in self.per_question for answer in row]
-        systems: dict[str, list[AnswerAutoAIS]] = {}
-        for answer in answers:
-            systems.setdefault(answer.system, []).append(answer)
-        return summary(answers) | {"by_system": {system: summary(own) for system, own in systems.items()}}
+        return with_systems([answer for row in self.per_question for answer in row], summary)
 
 
 def summary(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
@@ -123,9 +116,7 @@ def autoais_agreement(
     neither evidence nor label counts as N, as in the official labels. Arguments and errors are those of ``autoais``.
     """
     rows = _labeled(references, predictions, on_unlabeled)
-    judged = [
-        [_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims] for row in rows
-    ]
+    judged = [[_judged(each.system, claim, on_unlabeled) for each in row for claim in each.claims] for row in rows]
     return AgreementScore(judged, _agreement)
 
 

@@ -52,12 +52,9 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ClaimedAnswer:
-    """An answer split into claims.
+    """An answer without the sentences that are not claims, its claims, and the sources of the whole answer.
 
-    Attributes:
-        answer: the answer without the sentences that are not claims.
-        claims: {"claim_string", "evidence"} for each claim; evidence is a list of strings.
-        attribution: the sources of the whole answer.
+    A claim is {"claim_string", "evidence"}; evidence is a list of strings.
     """
 
     answer: str
@@ -74,13 +71,10 @@ def split_claims(
     too.
 
     Args:
-        answer: the answer.
+        answer: at most ``LONGEST_ANSWER`` characters; a longer one is an InputError.
         sources: the sources of the marks: [2] refers to the second one. Marks without a source are ignored.
         split: splits a text into sentences; None means ``sentence_splitter()``.
         bing: whether Bing Chat wrote the answer, which has special rules.
-
-    Raises:
-        InputError: the answer is longer than ``LONGEST_ANSWER``.
     """
     if len(answer) > LONGEST_ANSWER:
         raise InputError(f"the answer has {len(answer):,} characters; allowed: {LONGEST_ANSWER:,}")
@@ -95,7 +89,7 @@ def split_claims(
 
 
 def answer_sentences(answer: str, split: Splitter | None = None, *, bing: bool = False) -> tuple[str, Sequence[str]]:
-    """Return an answer without the marks of Bing Chat, and its sentences. Arguments as of ``split_claims``."""
+    """Return an answer without the marks of Bing Chat, and its sentences; see ``split_claims``."""
     text = "".join(outside for outside, _ in _parts(answer, "[^", "^]")).strip()
     if bing:
         text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
@@ -117,13 +111,8 @@ def cited(text: str, sources: Sequence[str]) -> list[str]:
 def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
     """Find evidence for each claim, and make the answer that consists of the claims (post-hoc systems).
 
-    Args:
-        claims: the claims of an answer from memory.
-        find: from a claim with its marks to the (address, text) of the best passage, or None.
-
-    Returns:
-        The claims without their marks. A claim with evidence has a new mark before its last character. Claims of 5
-        characters or fewer are left out.
+    Claims of 5 characters or fewer are left out. The others lose their marks; with evidence they get a new one before
+    their last character. ``find`` returns the (address, text) of the best passage for a claim with its marks, or None.
     """
     cited_claims: list[dict[str, Any]] = []
     attribution: list[str] = []
@@ -172,11 +161,7 @@ def sentence_splitter() -> tuple[str, Splitter]:
 
 
 def splitter_of(name: str) -> Splitter:
-    """Return the sentence splitter for long evidence: "punkt" (NLTK's, as upstream) or "spacy".
-
-    Raises:
-        InputError: an unknown name.
-    """
+    """Return the sentence splitter "punkt" (NLTK's, as upstream) or "spacy". Raises InputError for another name."""
     if name not in ("punkt", "spacy"):
         raise InputError(f"unknown sentences {name!r}; allowed: punkt, spacy")
     return punkt if name == "punkt" else sentence_splitter()[1]
@@ -254,17 +239,10 @@ class CitedAnswer:
 
 
 def read_answers(predictions: Predictions, *, bing: bool = False) -> list[CitedAnswer]:
-    """Return the answers of a file.
+    """Return the answers of a file; ``bing``: Bing Chat wrote all of them, not only those of the system bing_chat.
 
     A line has "answer", and "attribution" if it cites sources: a list of strings, or of {"url", "text"} for passages
-    that the answer was written from.
-
-    Args:
-        predictions: the lines.
-        bing: whether Bing Chat wrote all answers, not only those whose "system" is bing_chat.
-
-    Raises:
-        InputError: a field has another type; the message names the line.
+    that the answer was written from. Raises InputError for another type; the message names the line.
     """
     answers = []
     for row in predictions.rows:
@@ -304,13 +282,8 @@ class ClaimSplitter:
         """Return the lines of a file of claims, and the problems in sentences.
 
         All sentences are split; unlike claims by sentence, none is left out. An answer is left out if a call for one of
-        its sentences failed. Replies are cached: the same call continues an interrupted one.
-
-        Args:
-            progress: called with the number of replies received and the total.
-
-        Raises:
-            SourceError: the authors' prompt is not available.
+        its sentences failed. Replies are cached: the same call continues an interrupted one. Raises SourceError if the
+        authors' prompt is not available.
         """
         split = self._sentences()
         requests = [self._request(sentence) for _, own in split for sentence in own]
@@ -326,7 +299,8 @@ class ClaimSplitter:
             claims = [
                 {"claim": claim, "evidence": cited(sentence, answer.sources)}
                 for sentence, reply in zip(own, replies, strict=True)
-                for claim in _read_claims(reply.text or "")
+                for claim in map(str.strip, (reply.text or "").split("- "))  # as upstream
+                if claim
             ]
             items.append({"id": answer.id, "answer": answer.text and text, "claims": claims, "claims_by": name})
         return items, problems
@@ -344,16 +318,10 @@ class ClaimSplitter:
         return ChatRequest(self.caller.model, prompts.claims_prompt().messages(sentence=sentence), SPLIT_BY_MODEL)
 
 
-def _read_claims(reply: str) -> list[str]:
-    """Return the claims of a reply as upstream reads them: what is between "- ", without blank ones."""
-    return [part.strip() for part in reply.split("- ") if part.strip()]
-
-
 def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     """Return the lines of a file of claims, or the annotated claims of a config.
 
-    Raises:
-        InputError: neither is given, the file cannot be read, or a line has another format; the message names the line.
+    Raises InputError: neither is given, the file cannot be read, or a line has another format; the message names it.
     """
     if file is None:
         if questions is None or not questions.annotated:
@@ -414,9 +382,9 @@ def _sources(value: Any, where: str) -> list[str]:
     raise InputError(f"{where}: attribution is {value!r:.40}; allowed: strings, or objects with url and text")
 
 
-def claims_of(answer: str | None, reference: str) -> list[dict[str, Any]]:
+def claims_of(answer: Any, reference: str) -> list[dict[str, Any]]:
     """Return {"claim", "evidence"} for each claim of an answer; the evidence is the reference answer."""
-    split = split_claims(answer, []).claims if answer else []
+    split = split_claims(answer, []).claims if isinstance(answer, str) else []
     return [_against(claim["claim_string"], reference) for claim in split]
 
 
@@ -425,11 +393,7 @@ def faithfulness_labels(
 ) -> list[list[dict[str, Any]]]:
     """Return {"claim", "label"} for each claim of each answer, in order, labeled by the reference answer.
 
-    Args:
-        answers: None for an unanswered question, which has no claims.
-        references: one reference answer per answer.
-        model: the model from ``qabench.models.entailment.load_entailment``.
-        split: splits references of more than 512 tokens into sentences; see ``label_claims``.
+    An answer of None has no claims. See ``qabench.models.entailment.label_claims`` for model and split.
     """
     claims = [claims_of(answer, reference) for answer, reference in zip(answers, references, strict=True)]
     pairs = [(claim["claim"], claim["evidence"]) for own in claims for claim in own]
@@ -440,13 +404,8 @@ def faithfulness_labels(
 def claims_to_check(predictions: Predictions, questions: Questions) -> list[Item]:
     """Return the claims of answers with the reference answer as their evidence, of questions that have one."""
     references = {question.id: question.reference for question in questions.rows if question.reference}
-    items = []
-    for row in predictions.rows:
-        if row.id in references:
-            answer = row.fields.get("answer")
-            claims = claims_of(answer if isinstance(answer, str) else None, references[row.id])
-            items.append({"id": row.id, "answer": answer, "claims": claims})
-    return items
+    answers = {row.id: row.fields.get("answer") for row in predictions.rows if row.id in references}
+    return [{"id": id, "answer": answer, "claims": claims_of(answer, references[id])} for id, answer in answers.items()]
 
 
 def annotated_to_check(questions: Questions) -> list[Item]:

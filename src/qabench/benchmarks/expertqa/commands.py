@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
     from qabench.benchmarks.expertqa.evaluate import Questions
     from qabench.data.predictions import Predictions
-    from qabench.evaluation import Evaluation, Metric
     from qabench.io.tables import Table
     from qabench.llm.client import Plan
     from qabench.stats import Interval
@@ -363,13 +362,14 @@ def _comparison(questions: Questions, items: Sequence[Item]) -> Table:
 
 def _common_claims(released: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Count the claims of one answer that are equal up to white space."""
+
+    def sources(claim: Mapping[str, Any]) -> list[str]:
+        return [piece.partition("\n\n")[0] for piece in claim["evidence"] or ()]
+
     released_texts = [" ".join(claim["claim_string"].split()) for claim in released]
+    claims = {" ".join(claim["claim"].split()): claim for claim in ours}
     texts = [" ".join(claim["claim"].split()) for claim in ours]
-    evidence = dict(zip(texts, (claim["evidence"] for claim in ours), strict=True))
-    cited = sum(
-        text in evidence and _addresses(claim["evidence"]) == _addresses(evidence[text])
-        for text, claim in zip(released_texts, released, strict=True)
-    )
+    pairs = zip(released_texts, released, strict=True)
     return Counter(
         {
             "answers": 1,
@@ -377,13 +377,9 @@ def _common_claims(released: Sequence[Mapping[str, Any]], ours: Sequence[Mapping
             "released claims": len(released_texts),
             "claims": len(texts),
             "in both": (Counter(released_texts) & Counter(texts)).total(),
-            "cited": cited,
+            "cited": sum(text in claims and sources(claim) == sources(claims[text]) for text, claim in pairs),
         }
     )
-
-
-def _addresses(evidence: Sequence[str] | None) -> list[str]:
-    return [piece.partition("\n\n")[0] for piece in evidence or ()]
 
 
 def _with_facts(item: Item, row: Mapping[str, Any], scores_by: str) -> Item:
@@ -397,59 +393,43 @@ def _with_facts(item: Item, row: Mapping[str, Any], scores_by: str) -> Item:
 def _labeled(
     items: Sequence[Item], output: Path, loading: Mapping[str, Any], suffix: str, **options: Any
 ) -> tuple[list[Item], str]:
-    """Label items with an NLI model; Ctrl-C keeps the labels so far, and says so.
+    """Return items with labels, and the name of the labeler; Ctrl-C keeps the labels so far in the output.
 
     Args:
         items: answers with claims and their evidence.
-        output: the file of the labels.
+        output: the file of the labels, to which each chunk is appended when it is done.
         loading: the arguments of ``load_entailment``.
         suffix: added to the model's name, for options that change labels.
         **options: of ``label_claims``.
-
-    Returns:
-        The items with labels, and the name of the labeler.
     """
+    from qabench.benchmarks.expertqa.claims import write_items
     from qabench.cli.output import progress_bar, say_on_stderr
     from qabench.models.entailment import label_claims, load_entailment
 
     entailment = load_entailment(**loading)
     labels_by = entailment.name + suffix
     say_on_stderr(f"labels by {labels_by}, {entailment.device}")
-    label = partial(label_claims, model=entailment, **options)
-    try:
-        with progress_bar("Labeling answers") as progress:
-            return _label_items(items, label, labels_by, output, progress), labels_by
-    except KeyboardInterrupt:
-        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _label_items(
-    items: Sequence[Item],
-    label: Callable[[Sequence[tuple[str, Sequence[str]]]], list[str]],
-    labels_by: str,
-    output: Path,
-    progress: Any,
-) -> list[Item]:
-    """Return the items with labels, in order; each chunk is appended to the output when it is done."""
-    from qabench.benchmarks.expertqa.claims import write_items
-
     labeled = _labeled_before(output, labels_by)
     rest = [item for item in items if item["id"] not in labeled]
     output.parent.mkdir(parents=True, exist_ok=True)
     write_items(output, list(labeled.values()))  # drops an incomplete last line
-    for start in range(0, len(rest), ITEMS_AT_ONCE):
-        chunk = rest[start : start + ITEMS_AT_ONCE]
-        pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
-        labels = iter(label(pairs))
-        with output.open("a", encoding="utf-8") as file:
-            for item in chunk:
-                labeled_claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
-                labeled[item["id"]] = {**item, "claims": labeled_claims, "labels_by": labels_by}
-                file.write(json.dumps(labeled[item["id"]], ensure_ascii=False) + "\n")
-        if progress:
-            progress(len(items) - len(rest) + start + len(chunk), len(items))
-    return [labeled[item["id"]] for item in items]
+    try:
+        with progress_bar("Labeling answers") as progress, output.open("a", encoding="utf-8") as file:
+            for start in range(0, len(rest), ITEMS_AT_ONCE):
+                chunk = rest[start : start + ITEMS_AT_ONCE]
+                pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
+                labels = iter(label_claims(pairs, entailment, **options))
+                for item in chunk:
+                    claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
+                    labeled[item["id"]] = {**item, "claims": claims, "labels_by": labels_by}
+                    file.write(json.dumps(labeled[item["id"]], ensure_ascii=False) + "\n")
+                file.flush()
+                if progress:
+                    progress(len(items) - len(rest) + start + len(chunk), len(items))
+    except KeyboardInterrupt:
+        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+        raise typer.Exit(INTERRUPTED) from None
+    return [labeled[item["id"]] for item in items], labels_by
 
 
 def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
@@ -468,57 +448,31 @@ def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
 def _print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
     """Print the scores of the families with this prefix; without a config, only the path of the claims."""
     from qabench.benchmarks import evaluate_predictions
-    from qabench.cli.output import print_table, say
+    from qabench.cli.evaluations import print_notes
+    from qabench.cli.output import print_tables, say
+    from qabench.evaluation.tables import group_table, score_table
 
-    n_claims = sum(len(item["claims"]) for item in items)
     if questions is None:
+        n_claims = sum(len(item["claims"]) for item in items)
         say(f"{n_claims} claims of {len(items)} answers; written to {output}")
         say("For scores, use --config, or run: qabench score expertqa FILE --config NAME")
         return
-    evaluation = evaluate_predictions("expertqa", questions.config, items, split=questions.split)
-    scores = {name: score for name, score in evaluation.scores().items() if score.metric.family.startswith(families)}
-    title = f"ExpertQA {questions.config} {questions.split}, {n_claims} claims"
-    rows = {name: (score.interval, score.n, score.metric.unit) for name, score in scores.items()}
-    print_table(_interval_table(title, rows))
-    if by_system := _by_system(evaluation, [score.metric for score in scores.values() if score.metric.main]):
-        print_table(by_system)
-    for sentence in evaluation.problems:
-        say(sentence, "yellow")
-    for sentence in dict.fromkeys(each for score in scores.values() for each in evaluation.deviations(score)):
-        say(f"not official: {sentence}", "yellow")
-    for name, line in evaluation.signatures.items():
-        if name.startswith(families):
-            say(line, "dim")
-
-
-def _interval_table(title: str, scores: Mapping[str, tuple[Interval, int, str]]) -> Table:
-    """Return a table of name -> (score, number, unit of the number)."""
-    from qabench.io.tables import Table
-
-    rows: list[list[Any]] = [
-        [name, *(f"{value:.4f}" for value in (interval.mean, interval.low, interval.high)), n, unit]
-        for name, (interval, n, unit) in scores.items()
-    ]
-    return Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows)
-
-
-def _by_system(evaluation: Evaluation, metrics: Sequence[Metric]) -> Table | None:
-    """Return the main scores of each system whose answers were annotated; None if there are no systems."""
-    from qabench.io.tables import Table
-
-    groups = evaluation.scores_by_group("system")
-    sizes = {system: len(records) for system, records in evaluation.by_group("system").items()}
-    names = [metric.name for metric in metrics]
-    rows: list[list[Any]] = [
-        [system, sizes[system], *(f"{scores[name].interval.mean:.4f}" if name in scores else "" for name in names)]
-        for system, scores in sorted(groups.items())
-    ]
-    return Table("By system", ["system", "answers", *names], rows) if rows and names else None
+    whole = evaluate_predictions("expertqa", questions.config, output, split=questions.split)
+    evaluation = replace(
+        whole,
+        metrics=tuple(metric for metric in whole.metrics if metric.family.startswith(families)),
+        signatures={name: line for name, line in whole.signatures.items() if name.startswith(families)},
+    )
+    tables = [score_table(evaluation)]
+    if evaluation.by_group("system"):
+        tables.append(group_table(evaluation, "system", "By system", all_metrics=False))
+    print_tables(tables)
+    print_notes([evaluation], (), "table", verbose=True)
 
 
 def _correlations(items: Sequence[Item]) -> dict[str, Interval | None]:
     """Return the correlation of labels with the experts' correctness, and that of containment."""
-    from qabench.benchmarks.expertqa.faithfulness import contains, correlation
+    from qabench.benchmarks.expertqa.lfqa import contains, correlation
 
     judgments = [[claim["correctness"] for claim in item["claims"]] for item in items]
     labels = [[claim["label"] for claim in item["claims"]] for item in items]
@@ -533,14 +487,19 @@ def _correlations(items: Sequence[Item]) -> dict[str, Interval | None]:
 
 
 def _faithfulness_table(title: str, items: Sequence[Item], correlations: Mapping[str, Interval | None]) -> Table:
-    from qabench.benchmarks.expertqa.faithfulness import faithfulness as faithfulness_of
+    from qabench.benchmarks.expertqa.lfqa import faithfulness as faithfulness_of
+    from qabench.io.tables import Table
 
     score = faithfulness_of([[claim["label"] for claim in item["claims"]] for item in items])
     n_judged = sum(claim.get("correctness") is not None for item in items for claim in item["claims"])
-    scores = {
-        "faithfulness (mean over answers)": (score.macro(), len(score.per_answer), "answers"),
-        "faithfulness (over all claims)": (score.micro(), score.claims, "claims"),
-        **{name: (interval, n_judged, "claims") for name, interval in correlations.items()},
-    }
-    defined = {name: (interval, n, unit) for name, (interval, n, unit) in scores.items() if interval is not None}
-    return _interval_table(title, defined)
+    scores = [
+        ("faithfulness (mean over answers)", score.macro(), len(score.per_answer), "answers"),
+        ("faithfulness (over all claims)", score.micro(), score.claims, "claims"),
+        *((name, interval, n_judged, "claims") for name, interval in correlations.items()),
+    ]
+    rows: list[list[Any]] = [
+        [name, *(f"{value:.4f}" for value in (interval.mean, interval.low, interval.high)), n, unit]
+        for name, interval, n, unit in scores
+        if interval is not None
+    ]
+    return Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.expertqa.agreement import Agreement, JudgedClaim, abstains, is_fraction, is_texts
+from qabench.benchmarks.expertqa.agreement import Agreement, AgreementScore, abstains, is_fraction, is_texts
 from qabench.benchmarks.expertqa.autoais import (
     AnswerAutoAIS,
     autoais,
@@ -44,7 +44,7 @@ from qabench.errors import InputError, SourceUnavailable
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
 from qabench.evaluation.signature import signature
 from qabench.io.tables import Table
-from qabench.loading_scripts import Config, dataset_table, file_digest, open_path
+from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
 from qabench.loading_scripts.expertqa.stats import tables
 
@@ -60,9 +60,7 @@ class Question:
 
     Attributes:
         id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
-        text: the question.
-        field: the expert's field; in the lfqa configs, the field of the same question in the config questions. None if
-            unknown.
+        field: the expert's field; in the lfqa configs, that of the same question in the config questions; or None.
         reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
             citation marks and on one line; None without either.
         groups: its field, types and, for an annotated answer, the system that gave the answer.
@@ -113,7 +111,10 @@ def load_questions(config: str | None = None, split: str | None = None, file: Pa
     if file is not None:
         return _custom(config or "custom", file)
     table = dataset_table("expertqa").config(config)
-    name, path = _file(table, split)
+    name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
+    if name not in table.splits:
+        raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
+    (path,) = table.splits[name]
     rows = tuple(_questions(open_path("expertqa", path), table.name))
     return Questions(table.name, name, file_digest("expertqa", path), rows)
 
@@ -132,14 +133,6 @@ def _custom(config: str, file: Path) -> Questions:
     if not rows:
         raise InputError(f"the file {file} has no questions")
     return Questions(config, "custom", hashlib.sha256(data).hexdigest()[:12], rows)
-
-
-def _file(table: Config, split: str | None) -> tuple[str, str]:
-    name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
-    if name not in table.splits:
-        raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
-    (path,) = table.splits[name]
-    return name, path
 
 
 def _questions(path: Path, config: str | None) -> Iterator[Question]:
@@ -193,11 +186,7 @@ def _reference(row: Mapping[str, Any]) -> str | None:
 def unjudged_columns(text: str, claims: Claims, labels: Sequence[str | None] | None, on_unlabeled: str) -> Columns:
     """Score the claims of one answer that experts have not judged: all claims with evidence count.
 
-    Args:
-        text: the answer.
-        claims: its claims, with ``evidence``.
-        labels: the label of each claim, "Y", "N" or None; None if the claims are not labeled.
-        on_unlabeled: see ``autoais``.
+    ``labels`` has "Y", "N" or None for each claim, and is None if the claims are not labeled; see also ``autoais``.
     """
     columns = _claim_columns(text, claims)
     if labels is None:
@@ -228,10 +217,6 @@ def _autoais_columns(answer: AnswerAutoAIS) -> Columns:
     if answer.abstains:
         return columns
     return columns | {f"{name}_without_abstentions": value for name, value in columns.items()}
-
-
-def _agreement_columns(family: str, claims: Sequence[JudgedClaim]) -> Columns:
-    return {f"{family}.{name}": count for name, count in asdict(Agreement.of(claims)).items()}
 
 
 @dataclass
@@ -273,16 +258,11 @@ def evaluate(
 
     Args:
         benchmark: the instance for the evaluation.
-        config: a config of the dataset; None means its default.
+        config, questions, split: see ``load_questions``.
         predictions: see the module; a field of another type is reported, and the prediction counts as missing.
         families: some of the benchmark's families; None means all that the predictions and the config allow.
-        questions: a custom file of questions; see ``load_questions``.
         progress: unused; scoring takes seconds.
-        split: the split of a config with several splits; None means "test".
         unlabeled: how a claim that counts but has no label is treated: "N", as in the authors' script, or "exclude".
-
-    Returns:
-        One record per question of the split.
 
     Raises:
         InputError: no prediction fits, or a family that these predictions have no scores for.
@@ -308,17 +288,12 @@ def evaluate(
 
 
 def _read(question: Question, prediction: Prediction | None) -> ScoredQuestion:
-    item = ScoredQuestion(question, prediction)
-    if prediction is None:
-        item.problem = NO_PREDICTION
-        return item
-    fields = prediction.fields
-    item.problem = _problem(fields)
-    if item.problem is None:
-        item.answer = fields.get("answer")
+    item = ScoredQuestion(question, prediction, problem=_problem(prediction.fields) if prediction else NO_PREDICTION)
+    if prediction and item.problem is None:
+        item.answer, claims = prediction.fields.get("answer"), prediction.fields.get("claims")
         names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
-        if fields.get("claims") is not None:
-            item.claims = [{name: claim.get(key) for name, key in names.items()} for claim in fields["claims"]]
+        if claims is not None:
+            item.claims = [{name: claim.get(key) for name, key in names.items()} for claim in claims]
     return item
 
 
@@ -418,27 +393,27 @@ def _of_annotated(
     items_with_answers = [item for item in items if item.question.answers]
     rows = [{"answers": item.question.answers} for item in items_with_answers]
     labels, facts = ([item.verdicts(name) for item in items_with_answers] for name in ("label", "fact_score"))
-    labeler = _authors_of(items, "labels_by")
+    labeler = {"unlabeled": unlabeled, "labels": _authors_of(items, "labels_by")}
     signatures: dict[str, str] = {}
     if AUTOAIS in families and any(map(any, labels)):
         scores = autoais(rows, labels, on_unlabeled=unlabeled).per_question
         for item, (answer,) in zip(items_with_answers, scores, strict=True):
             text = item.question.answers[0]["answer_string"]
             item.scores |= _claim_columns(text, item.question.annotated_claims) | _autoais_columns(answer)
-        options = {"unlabeled": unlabeled, "counted": "annotated", "labels": labeler}
+        options = {"unlabeled": unlabeled, "counted": "annotated", "labels": labeler["labels"]}
         signatures[AUTOAIS] = signature("expertqa_autoais", **fields, **options)
+    agreements: dict[str, AgreementScore] = {}
     if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
-        judged = autoais_agreement(rows, labels, on_unlabeled=unlabeled).per_question
-        for item, claims in zip(items_with_answers, judged, strict=True):
-            item.scores |= _agreement_columns(AUTOAIS_AGREEMENT, claims)
-        line = signature("expertqa_autoais_agreement", **fields, unlabeled=unlabeled, labels=labeler)
-        signatures[AUTOAIS_AGREEMENT] = line
+        agreements[AUTOAIS_AGREEMENT] = autoais_agreement(rows, labels, on_unlabeled=unlabeled)
+        signatures[AUTOAIS_AGREEMENT] = signature("expertqa_autoais_agreement", **fields, **labeler)
     if FACT_SCORE_AGREEMENT in families and any(score is not None for row in facts for score in row):
-        for item, claims in zip(items_with_answers, factscore_agreement(rows, facts).per_question, strict=True):
-            item.scores |= _agreement_columns(FACT_SCORE_AGREEMENT, claims)
-        scorer = _authors_of(items, "fact_scores_by")
-        line = signature("expertqa_factscore_agreement", **fields, threshold=THRESHOLD, fact_scores=scorer)
-        signatures[FACT_SCORE_AGREEMENT] = line
+        agreements[FACT_SCORE_AGREEMENT] = factscore_agreement(rows, facts)
+        scorer = {"threshold": THRESHOLD, "fact_scores": _authors_of(items, "fact_scores_by")}
+        signatures[FACT_SCORE_AGREEMENT] = signature("expertqa_factscore_agreement", **fields, **scorer)
+    for family, agreement in agreements.items():
+        for item, claims in zip(items_with_answers, agreement.per_question, strict=True):
+            counts = asdict(Agreement.of(claims))
+            item.scores |= {f"{family}.{name}": count for name, count in counts.items()}
     return signatures
 
 
@@ -458,9 +433,7 @@ def _record(item: ScoredQuestion) -> Record:
         {"text": claim["claim_string"] or "", "evidence": claim["evidence"] or [], "label": claim["label"]}
         for claim in item.claims or ()
     ]
-    problem = item.problem
-    if problem is None and answer is None:
-        problem = "the prediction has neither an answer nor claims"
+    nothing = "the prediction has neither an answer nor claims" if answer is None else None
     return Record(
         id=item.question.id,
         epoch=1,
@@ -469,7 +442,7 @@ def _record(item: ScoredQuestion) -> Record:
         messages=(),
         answer=answer,
         status=MISSING if answer is None else ANSWERED if answer.strip() else EMPTY,
-        problem=problem,
+        problem=item.problem or nothing,
         scores=item.scores,
         groups=item.question.groups,
         detail={"claims": claims, "passages": []},
@@ -504,27 +477,15 @@ def _hint(family: str, questions: Questions) -> str:
     return 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'
 
 
-def prediction(record: Record) -> dict[str, Any]:
-    """Return the answer; if there are any, its claims with evidence and labels, and the attribution that marks cite."""
-    fields: dict[str, Any] = {"answer": record.answer}
-    if claims := record.detail.get("claims"):
-        fields["claims"] = [
-            {"claim": claim["text"], "evidence": list(claim["evidence"]), "label": claim["label"]} for claim in claims
-        ]
-    if attribution := record.detail.get("attribution"):
-        fields["attribution"] = list(attribution)
-    return fields
-
-
 def reproduce() -> Reproduction:
     """Compare rows by split, and make tables of labels and AutoAIS of the annotated files that are available."""
     labels = ("Answers and claims by system, all splits", "Labels of claims")
     reproduction = data_checks("expertqa", tables, more=labels)
     with_labels = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
-    for config in with_labels:
-        splits, _ = available_splits("expertqa", config)
-        reproduction.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in splits.items())
-    if not any(table.title.startswith("AutoAIS") for table in reproduction.tables):
+    splits = {config: available_splits("expertqa", config)[0] for config in with_labels}
+    for config, rows_by_split in splits.items():
+        reproduction.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in rows_by_split.items())
+    if not any(splits.values()):
         files = "; ".join(dataset_table("expertqa").config(config).description for config in with_labels)
         reproduction.notes.append(f"AutoAIS is not computed: no file with its labels is available ({files}).")
     reproduction.notes.append("There are no published values for the tables of labels and AutoAIS.")

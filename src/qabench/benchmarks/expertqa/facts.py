@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -65,26 +67,18 @@ class FactScorer:
     entities: tuple[str, Entities] | None
 
     def label(self, with_atomic_claims: bool) -> str:
-        """Return what fact scores depend on except the rows, for the field ``fact_scores_by`` of files.
-
-        Args:
-            with_atomic_claims: whether the file already had the atomic claims.
-        """
-        atomic_prompt = prompts.atomic_parts() if self.official else prompts.OWN_ATOMIC
-        sentences = self.sentences[0] if self.official else "none"
-        entities = self.entities[0] if self.entities else "none"
-        atomic_claims = (
-            "given" if with_atomic_claims else f"{self.atomic_model}:{atomic_prompt.label}:{sentences}:{entities}"
-        )
+        """Return what fact scores depend on except the rows, which may have had the atomic claims already."""
+        atomic_claims = "given"
+        if not with_atomic_claims:
+            label = (prompts.atomic_parts() if self.official else prompts.OWN_ATOMIC).label
+            sentences = self.sentences[0] if self.official else "none"
+            atomic_claims = f"{self.atomic_model}:{label}:{sentences}:{self.entities[0] if self.entities else 'none'}"
         return f"{self.caller.model}/{self.verdict_prompt.label}/{atomic_claims}"
 
     def sentence(self, claim: str) -> str:
         """Return the part of a claim that is broken down, without marks such as [2]; "" if it states nothing.
 
-        With the authors' prompts it is the first sentence, otherwise the whole claim.
-
-        Raises:
-            InputError: the claim is too long for the authors' rules.
+        With the authors' prompts it is the first sentence. Raises InputError for a claim too long for their rules.
         """
         plain = NUMBER_MARK.sub("", claim).strip()
         if not self.official:
@@ -100,11 +94,7 @@ class FactScorer:
         return ChatRequest(self.atomic_model, prompts.OWN_ATOMIC.messages(claim=sentence), OWN_BREAK_DOWN)
 
     def atomic_claims(self, sentence: str, reply: str) -> list[str]:
-        """Return the atomic claims in a reply to ``break_down``, after post-processing.
-
-        Raises:
-            InputError: the reply is too long for the authors' rules.
-        """
+        """Return the atomic claims in a reply, post-processed. Raises InputError for one too long for that."""
         if not self.official:
             return prompts.read_list(reply)
         entries = prompts.official_list(reply)
@@ -135,18 +125,14 @@ def fact_scorer(
 
     Args:
         model: the model's name at the endpoint; the authors used gpt-3.5-turbo for verdicts.
-        base_url: see ``caller_for``.
-        api_key: see ``caller_for``.
+        base_url, api_key: see ``caller_for``; also for ``**limits``.
         prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this project's prompts
             with temperature 0; "auto": official if the authors' files are available; or a file for verdicts with
             {field}, {evidence} and {claim} (see ``read_prompt``).
-        sentences: the name and function of the sentence splitter; with the authors' prompts, the first sentence of a
-            claim is broken down.
-        atomic_model: the model that breaks claims down; default: ``model``. The authors used text-davinci-003, which
-            was withdrawn.
+        sentences: the name and function of the sentence splitter.
+        atomic_model: breaks claims down; default: ``model``. The authors' text-davinci-003 was withdrawn.
         post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy model with named
             entities), "none", or "auto" (official if the model is installed).
-        **limits: see ``caller_for``.
 
     Raises:
         InputError: an option that is unknown or out of range, or a prompt that cannot be used.
@@ -206,8 +192,7 @@ def load_entities() -> tuple[str, Entities]:
 def passages_for(source: Evidence) -> Find:
     """Return the function that finds evidence in a corpus or on the web, in the authors' format; "" if there is none.
 
-    The atomic claim is the query, and passages are ranked by it. The authors search Google; see
-    ``qabench.benchmarks.expertqa.passages`` for the differences.
+    The atomic claim is the query, and passages are ranked by it.
     """
 
     def find(claim: str) -> str:
@@ -221,11 +206,8 @@ def evidence_from(
 ) -> tuple[str | None, Find | None]:
     """Return the name, for labels, and the function that finds evidence; None without a corpus and a search engine.
 
-    Args:
-        corpus: see ``qabench.benchmarks.expertqa.passages.load_passages``.
-        search: a search engine; see ``qabench.benchmarks.expertqa.passages.load_web``.
-        ranker: "bm25", "dense", "api", or "auto" (bm25 for a corpus, dense for the web).
-        encoder: see ``encoder_of``.
+    See ``qabench.benchmarks.expertqa.passages`` for the arguments; the ranker "auto" is bm25 for a corpus, dense for
+    the web.
 
     Raises:
         InputError: both are given, a ranker without either, or one that cannot be used.
@@ -238,8 +220,7 @@ def evidence_from(
         return f"{Path(corpus).name}:{passages.ranker}", passages_for(passages)
     if search:
         web = load_web(search, DENSE if ranker == AUTO else ranker, encoder)
-        fields = web.signature()
-        return f"{fields['web']}:{fields['page_ranker']}", passages_for(web)
+        return "{web}:{page_ranker}".format(**web.signature()), passages_for(web)
     if ranker != AUTO or encoder:
         raise InputError("a ranker has no effect without --corpus or --search")
     return None, None
@@ -270,10 +251,9 @@ class FactScoreRun:
     """Rows with fact scores.
 
     Attributes:
-        rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score. A fact score is None
-            for claims without atomic claims, and for unscored claims.
-        unscored: {"row", "answer", "claim", "reason"} for each claim that could not be scored: its position and the
-            reason.
+        rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score (None without atomic
+            claims, and if unscored).
+        unscored: {"row", "answer", "claim", "reason"}: the position of each claim that could not be scored, and why.
         scored: the number of claims with a fact score.
     """
 
@@ -303,17 +283,15 @@ def score_facts(
 
     Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
     claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by what
-    ``find`` returns for it, else by all the evidence of its claim. The rows that come back can be scored by
-    ``expertqa_factscore_agreement``. A claim is unscored if a call failed, was refused or returned an empty reply:
-    fact_score None. An atomic claim without evidence is judged all the same, as upstream. Replies are cached, so that
-    an interrupted run continues where it stopped.
+    ``find`` returns for it, else by all the evidence of its claim. A claim is unscored if a call failed, was refused or
+    returned an empty reply. An atomic claim without evidence is judged all the same, as upstream. Replies are cached,
+    so that an interrupted run continues where it stopped.
 
     Args:
         rows: rows with ``answers`` (a list, as in the dataset) and metadata.
         scorer: see ``fact_scorer``.
         progress: called with the number done and the total, in each step: atomic claims, evidence, verdicts.
-        find: finds the evidence of an atomic claim; see ``evidence_from``. It is called from several threads. A claim
-            whose evidence it cannot find, with a QabenchError, is unscored.
+        find: see ``evidence_from``; called from several threads. A claim is unscored if it raises a QabenchError.
 
     Raises:
         InputError: no rows, or a row in another format.
@@ -341,7 +319,7 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer) -> Plan:
             requests.append(scorer.break_down(sentence))
             atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
         evidences = _evidences(part.claim, atomic or (), {})
-        requests += [scorer.judge(text, shown, part.field) for text, shown in zip(atomic or (), evidences, strict=True)]
+        requests += map(scorer.judge, atomic or (), evidences, repeat(part.field))
     return scorer.caller.client().plan(requests)
 
 
@@ -365,30 +343,29 @@ def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, prog
     """Set the atomic claims of the claims that have none."""
     new = [part for part in parts if part.claim.get("atomic_claims") is None]
     for part in new:
-        part.claim["atomic_claims"], part.claim["atomic_evidences"] = [], None
-        try:
+        part.claim |= {"atomic_claims": [], "atomic_evidences": None}
+        with _unscored(part):
             part.sentence = scorer.sentence(part.claim["claim_string"])
-        except InputError as error:
-            _fail(part, str(error))
     stating = [part for part in new if part.sentence]  # a claim that consists of marks states nothing
     outcomes = _complete(client, [scorer.break_down(part.sentence) for part in stating], progress)
     for part, outcome in zip(stating, outcomes, strict=True):
         reply = answered(outcome)
-        if reply.text is None or reply.cut_off:
-            _fail(part, reply.reason or "the reply was cut off")
-            continue
-        try:
+        with _unscored(part):
+            if reply.text is None or reply.cut_off:
+                raise InputError(reply.reason or "the reply was cut off")
             part.claim["atomic_claims"] = scorer.atomic_claims(part.sentence, reply.text)
-        except InputError as error:
-            _fail(part, str(error))
-        else:
             if not part.claim["atomic_claims"] and "NONE" not in reply.text:
                 part.reason = f"its atomic claims: none in the reply {reply.text!r:.80}"
 
 
-def _fail(part: _Part, reason: str) -> None:
-    part.reason = f"its atomic claims: {reason}"
-    part.claim["atomic_claims"] = None
+@contextmanager
+def _unscored(part: _Part) -> Iterator[None]:
+    """Record why a claim has no atomic claims."""
+    try:
+        yield
+    except InputError as error:
+        part.reason = f"its atomic claims: {error}"
+        part.claim["atomic_claims"] = None
 
 
 def _find_evidence(parts: list[_Part], find: Find | None, progress: Progress | None) -> None:
@@ -423,8 +400,8 @@ def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress:
     for part in parts:
         part.claim["fact_score"] = None
         if part.claim["atomic_claims"] and not part.reason:
-            judged = zip(part.claim["atomic_claims"], part.claim["atomic_evidences"], strict=True)
-            requests += [scorer.judge(text, evidence, part.field) for text, evidence in judged]
+            claim = part.claim
+            requests += map(scorer.judge, claim["atomic_claims"], claim["atomic_evidences"], repeat(part.field))
     outcomes = iter(_complete(client, requests, progress))
     for part in parts:
         if not part.reason:

@@ -148,12 +148,7 @@ def first_sentence(claim: str, split: Splitter) -> str:
 
     The script breaks down all sentences, and keeps the atomic claims of the first one.
 
-    Args:
-        claim: the claim, without citation marks.
-        split: splits a paragraph into sentences; the authors used NLTK's ``sent_tokenize``.
-
-    Raises:
-        InputError: the claim is longer than ``LONGEST``.
+    The authors split with NLTK's ``sent_tokenize``. Raises InputError for a claim longer than ``LONGEST``.
     """
     _check_length(len(claim))
     paragraph = next((part.strip() for part in claim.split("\n") if part.strip()), "")
@@ -173,26 +168,31 @@ def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> 
     that the sentence does not have. A number that begins one of the sentence is completed. If the remaining claims do
     not have all dates and numbers of the sentence, nothing is left out.
 
-    Args:
-        sentence: the sentence that was broken down.
-        claims: its atomic claims.
-        entities: returns dates and numbers; see ``entities_of``.
-
-    Raises:
-        InputError: the sentence with its claims is longer than ``LONGEST``.
+    Raises InputError for a sentence that is longer than ``LONGEST`` with its claims.
     """
     _check_length(len(sentence) + sum(map(len, claims)))
     expected = entities(sentence.strip())
     covered: set[str] = set()
     consistent: dict[str, None] = {}
     for i, claim in enumerate(claims):
-        if _is_incomplete(claim) and any(claim[:-1] in other for j, other in enumerate(claims) if j != i):
+        if (
+            claim.endswith(INCOMPLETE)
+            and not claim.endswith(COMPLETE)
+            and any(claim[:-1] in other for j, other in enumerate(claims) if j != i)
+        ):
             continue
         own = entities(claim)
         covered.update(entity for entity in own if entity in expected)
-        corrected = _with_whole_entities(claim, [entity for entity in own if entity not in expected], expected, covered)
-        if corrected is not None:
-            consistent[corrected] = None
+        # An entity that begins one of the sentence was cut off.
+        for entity in own:
+            if entity not in expected:
+                whole = next((whole for whole in expected if whole.startswith(entity)), None)
+                if whole is None:
+                    break
+                claim = claim.replace(entity, whole)
+                covered.add(whole)
+        else:
+            consistent[claim] = None
     return list(consistent) if covered == set(expected) else list(claims)
 
 
@@ -200,14 +200,7 @@ def entities_of(text: str, spans: Spans) -> list[str]:
     """Return parts of named entities that are numbers or months, and numbers that are in none of these.
 
     The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if one number is part
-    of another. Here, they have the order of the text.
-
-    Args:
-        text: a sentence or an atomic claim.
-        spans: returns named entities.
-
-    Raises:
-        InputError: the text is longer than ``LONGEST``.
+    of another. Here, they have the order of the text. Raises InputError for a text longer than ``LONGEST``.
     """
     _check_length(len(text))
     entities: list[str] = []
@@ -230,19 +223,15 @@ def is_date(text: str) -> bool:
 
 
 def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
-    if skipped := _skipped(answer, claim):
+    reasons = {
+        "abstaining answer": answer.abstains,
+        "no correctness": claim.fields["correctness"] is None,
+        "no fact score": claim.verdict is None,
+        "void claim": is_void(claim.fields["claim_string"]),
+    }
+    if skipped := next((reason for reason, holds in reasons.items() if holds), None):
         return JudgedClaim(answer.system, skipped=skipped)
     return JudgedClaim(answer.system, claim.verdict >= THRESHOLD, claim.fields["correctness"] in CORRECT)
-
-
-def _skipped(answer: Answer, claim: Claim) -> str | None:
-    if answer.abstains:
-        return "abstaining answer"
-    if claim.fields["correctness"] is None:
-        return "no correctness"
-    if claim.verdict is None:
-        return "no fact score"
-    return "void claim" if is_void(claim.fields["claim_string"]) else None
 
 
 def _scores(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
@@ -289,21 +278,6 @@ def _merge_fragments(sentences: Sequence[str]) -> list[str]:
         else:
             merged.append(sentence)
     return merged
-
-
-def _is_incomplete(claim: str) -> bool:
-    return claim.endswith(INCOMPLETE) and not claim.endswith(COMPLETE)
-
-
-def _with_whole_entities(claim: str, cut: Sequence[str], expected: Sequence[str], covered: set[str]) -> str | None:
-    """Complete the cut entities of a claim, and add them to ``covered``; None if one begins no expected entity."""
-    wholes = {entity: next((whole for whole in expected if whole.startswith(entity)), None) for entity in cut}
-    for entity, whole in wholes.items():
-        if whole is None:
-            return None
-        claim = claim.replace(entity, whole)
-        covered.add(whole)
-    return claim
 
 
 def _is_number(word: str) -> bool:

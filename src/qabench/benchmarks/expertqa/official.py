@@ -7,7 +7,7 @@ metrics (whose signatures do not have a config or an answering system), files of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from qabench.benchmarks.expertqa import autoais, factscore
@@ -24,15 +24,14 @@ REFERENCES = {"a68b50306bb6": "lfqa_random"}  # the digest of the column answer 
 ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
 
-def _is_rouge(value: str) -> bool:
-    return value.startswith(("rouge-score-", "rouge-score-rs-"))
+def _starts_with(*prefixes: str) -> Callable[[str], bool]:
+    return lambda value: value.startswith(prefixes)
 
 
 def _is_pinned(value: str) -> bool:
     """Tell whether a digest is of a file of the dataset."""
-    table = dataset_table("expertqa")
-    files = {path for config in table.configs.values() for path in config.files}
-    return value in {file_digest("expertqa", path) for path in files}
+    configs = dataset_table("expertqa").configs.values()
+    return any(value == file_digest("expertqa", path) for config in configs for path in config.files)
 
 
 def _is_labeler(value: str) -> bool:
@@ -42,32 +41,14 @@ def _is_labeler(value: str) -> bool:
 
 def _are_official_fact_scores(value: str) -> bool:
     """Tell whether verdicts and atomic claims are as the authors'; see ``FactScorer.label``."""
-    judge, _, rest = value.partition("/")
-    prompt, _, atomic = rest.partition("/")
-    if judge != FACT_JUDGE or not _is_official_prompt(prompt):
-        return False
-    if atomic == "given":
-        return True
-    model, atomic_prompt, sentences, entities = (*atomic.split(":"), "", "", "", "")[:4]
-    is_official = model == ATOMIC_MODEL and _is_official_prompt(atomic_prompt)
-    return is_official and sentences == "punkt" and re.fullmatch(r"en_core_web_sm-[\d.]+", entities) is not None
-
-
-def _is_official_prompt(value: str) -> bool:
-    return value.startswith("official-")
-
-
-def _is_newspaper(value: str) -> bool:
-    """Tell whether pages are read with `newspaper3k`."""
-    return value.startswith("newspaper3k")
+    atomic_claims = rf"given|{ATOMIC_MODEL}:official-[^:]*:punkt:en_core_web_sm-[\d.]+"
+    return re.fullmatch(rf"{re.escape(FACT_JUDGE)}/official-[^/]*/({atomic_claims})", value) is not None
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
     """Return the digest of a config's references as metrics have it; None if its file is not on this machine.
 
-    Args:
-        config: an annotated config, or one for long-form QA, of which the test split is digested.
-        fields: the fields of claims that the metric depends on.
+    It covers these fields of claims; without any, it is of the test split's reference answers.
     """
     from qabench.benchmarks.expertqa.evaluate import load_questions
 
@@ -108,7 +89,7 @@ _DATA: dict[str, Field] = {
 _SYSTEM: dict[str, Field] = {
     "model": IRRELEVANT,
     "method": IRRELEVANT,
-    "prompt": Field(_is_official_prompt, "prompt: {value}, not the authors'", absent=True),
+    "prompt": Field(_starts_with("official-"), "prompt: {value}, not the authors'", absent=True),
     "protocol": Field(("official",), "protocol: {value}, not the authors'", absent=True),
     "temperature": Field(("default", "1", "1.0"), "temperature: {value}; the authors sent none", absent=True),
     "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
@@ -117,13 +98,13 @@ _SYSTEM: dict[str, Field] = {
     "corpus": Field(("sphere",), "corpus: {value}; the authors' is Sphere", absent=True),
     "passages": IRRELEVANT,
     "sentences": Field(
-        lambda value: value.startswith("spacy-"),
+        _starts_with("spacy-"),
         "sentences split by {value} instead of spaCy's sentencizer",
         absent=True,
     ),
     "web": Field(("google",), "web search: {value} instead of Google", absent=True),
     "results": Field(("10",), "{value} search results instead of {official}", absent=True),
-    "pages": Field(_is_newspaper, "web pages read with {value} instead of newspaper3k", absent=True),
+    "pages": Field(_starts_with("newspaper3k"), "web pages read with {value} instead of newspaper3k", absent=True),
     "chunks": Field(("1000/200",), "web pages split into {value} characters instead of {official}", absent=True),
     "page_ranker": Field(
         ("text-embedding-ada-002",), "passages of web pages ranked by {value} instead of {official}", absent=True
@@ -153,7 +134,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "references": _references(LFQA_CONFIGS),
         "config": Field(LFQA_CONFIGS, "config: {value} instead of {official}", absent=True),
         "split": Field(("test",), "split: {value} instead of {official}", absent=True),
-        "rouge": Field(_is_rouge, "ROUGE: {value} instead of the package rouge-score"),
+        "rouge": Field(_starts_with("rouge-score-"), "ROUGE: {value} instead of the package rouge-score"),
         "stemmer": Field(("none",), "stemmer: {value} instead of {official}"),
         "bootstrap": Field(("1000",), "{value} bootstrap samples instead of {official}"),
         "seed": IRRELEVANT,  # the authors do not set it, so every seed gives one of their possible results

@@ -58,7 +58,7 @@ class Evidence(Protocol):
     """Where passages come from: a corpus, or the web."""
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages for a query; from the web, ranked by another text."""
+        """Return the k best passages for a query, best first; those of the web are ranked by another text."""
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
@@ -74,10 +74,7 @@ class Passages:
     ranker: str = BM25
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages, best first; none if BM25 ranks them and no passage has a word of the query.
-
-        ``ranked_by`` is for the web, as a corpus is searched with the query itself.
-        """
+        """Return the k best passages; none if BM25 ranks them and no passage has a word of the query."""
         hits = self.index.search(query, k)
         positions = hits.positions if any(hits.scores) else []
         return SearchResult([_passage(self.rows[position], position) for position in positions])
@@ -94,7 +91,7 @@ class EnginePassages:
     engine: SearchEngine
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages; ``ranked_by`` is for the web."""
+        """Return the k best documents."""
         documents = self.engine.search(query, k).documents
         return SearchResult([Passage(document.id, document.text, document.source) for document in documents])
 
@@ -105,12 +102,10 @@ class EnginePassages:
 
 @cache
 def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
-    """Return the encoder of a ranker; None for BM25.
+    """Return the encoder of a ranker; None for "bm25".
 
-    Args:
-        ranker: "bm25", "dense" (an encoder of sentence-transformers on this machine), or "api" (an OpenAI-compatible
-            embeddings API).
-        encoder: the encoder's name or folder; by default BAAI/bge-small-en-v1.5, or text-embedding-ada-002 of the API.
+    ``encoder`` is the name or folder of an encoder of sentence-transformers for the ranker "dense" (by default
+    BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api" (text-embedding-ada-002).
 
     Raises:
         InputError: an unknown ranker, or an encoder for BM25.
@@ -147,8 +142,7 @@ def load_passages(
     Args:
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
             and optionally "id", and "url" or "title".
-        index: a saved ``BM25Index`` of the corpus's rows, which are then the passages. Without an index, passages are
-            split as below, and indexed.
+        index: a saved ``BM25Index`` of the corpus's rows, which are then the passages.
         chunk_size: texts longer than this many characters are split into windows; None: texts are not split.
         overlap: the number of characters that adjacent windows share.
         ranker, encoder: what ranks the passages; see ``encoder_of``. Vectors are kept in qabench's cache.
@@ -169,20 +163,17 @@ def load_passages(
     if chunk_size is not None and any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
         options = {"size": chunk_size, "overlap": overlap}
         rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
-    return _indexed(_name(Path(corpus), rows), rows, model)
+    name = _name(Path(corpus), rows)
+    if model is None:
+        return Passages(name, rows, BM25Index.from_dataset(rows, "text"))
+    texts = [text if isinstance(text, str) else "" for text in rows["text"]]
+    return Passages(name, rows, DenseIndex(texts, model, keep=True), model.name)
 
 
 def check_sizes(chunk_size: int, overlap: int) -> None:
     """Check that texts can be split so. Raises InputError if not."""
     if not 0 <= overlap < chunk_size:
         raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
-
-
-def _indexed(name: str, rows: Any, encoder: Encoder | None) -> Passages:
-    if encoder is None:
-        return Passages(name, rows, BM25Index.from_dataset(rows, "text"))
-    texts = [text if isinstance(text, str) else "" for text in rows["text"]]
-    return Passages(name, rows, DenseIndex(texts, encoder, keep=True), encoder.name)
 
 
 @dataclass(frozen=True)
@@ -197,13 +188,7 @@ class WebPassages:
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages of the pages that a query finds, with the outcome of each page.
 
-        Args:
-            query: is sent to the search engine.
-            ranked_by: the passages are ranked by their similarity to it.
-            k: the number of passages.
-
-        Raises:
-            SearchFailed: the search engine failed.
+        Raises SearchFailed if the search engine fails.
         """
         results = self.web.search(query)
         urls, skipped = official_urls(results)
@@ -233,9 +218,8 @@ class WebPassages:
         texts = [passage.text for passage in passages]
         if not texts:
             return []
-        name = self.encoder.name if self.encoder else "bm25"
         digest = hashlib.sha256(json.dumps([ranked_by, texts]).encode()).hexdigest()
-        key = f"{name} {k} {digest}"
+        key = f"{self.encoder.name if self.encoder else BM25} {k} {digest}"
         if (ranking := self.web.cache.get("rankings", key)) is None:
             index = DenseIndex(texts, self.encoder) if self.encoder else BM25Index(texts)
             ranking = {"positions": index.search(ranked_by, k).positions}
@@ -250,11 +234,8 @@ def load_web(
 ) -> WebPassages:
     """Return the web as a source of passages; cached by arguments.
 
-    Args:
-        search: a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``.
-        ranker, encoder: see ``encoder_of``.
-        chunk_size: pages are split into passages of at most this many characters.
-        overlap: the number of characters that adjacent passages share, at most.
+    ``search`` is a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``. Pages are split into
+    passages of at most ``chunk_size`` characters; adjacent ones share at most ``overlap``. See also ``encoder_of``.
 
     Raises:
         InputError: the configuration, ranker or sizes are invalid; names the option or variable.
@@ -322,10 +303,8 @@ def _checked(page: WebPage) -> WebPage:
 
 
 def _shown(page: WebPage) -> dict[str, Any]:
-    shown: dict[str, Any] = {"url": page.url, "outcome": page.outcome}
-    if page.detail:
-        shown["detail"] = page.detail
-    return shown | ({"characters": len(page.text)} if page.text else {})
+    more = {"detail": page.detail, "characters": len(page.text)}
+    return {"url": page.url, "outcome": page.outcome} | {name: value for name, value in more.items() if value}
 
 
 def windows(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:

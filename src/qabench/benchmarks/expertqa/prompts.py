@@ -149,13 +149,7 @@ def claims_prompt() -> Prompt:
 
 @dataclass(frozen=True)
 class AtomicPrompt:
-    """The parts of the authors' prompt that splits a sentence into atomic facts.
-
-    Attributes:
-        instruction: its field is sentence.
-        fact: one fact of a demonstration; its field is fact.
-        demonstrations: sentence -> its facts, in the order of the file.
-    """
+    """The authors' prompt that splits a sentence into atomic facts: {sentence}, {fact}, and sentence -> its facts."""
 
     instruction: Prompt
     fact: Prompt
@@ -175,24 +169,15 @@ def atomic_parts() -> AtomicPrompt:
     # prompt = prompt + "...{}\n".format(...): the last such assignment is the instruction, the second is a fact.
     instruction = source.assigned("prompt", within, fields={"prompt": "before"}, nth=-1)
     fact = source.assigned("prompt", within, fields={"prompt": "before"}, nth=2)
-    path = open_path("expertqa", DEMONSTRATIONS)
-    try:
-        demonstrations = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the demonstrations {path}: {error}") from None
-    return AtomicPrompt(
-        _checked(instruction.removeprefix("{before}"), "sentence"),
-        _checked(fact.removeprefix("{before}"), "fact"),
-        demonstrations,
-    )
+    demonstrations = json.loads(open_path("expertqa", DEMONSTRATIONS).read_text(encoding="utf-8"))
+    sentence = _checked(instruction.removeprefix("{before}"), "sentence")
+    return AtomicPrompt(sentence, _checked(fact.removeprefix("{before}"), "fact"), demonstrations)
 
 
 def atomic_prompt(sentence: str) -> str:
     """Return the authors' prompt for a sentence's atomic facts: 7 demonstrations, the most similar one, the sentence.
 
-    Raises:
-        MissingExtra: the package rank-bm25 is not installed.
-        SourceError: the authors' files are not available.
+    Raises MissingExtra without the package rank-bm25, and SourceError without the authors' files.
     """
     parts = atomic_parts()
     sentences = list(parts.demonstrations)
@@ -236,9 +221,7 @@ def fine_tuning_prompt() -> Prompt:
 def chosen_prompt(prompt: str, *files: str) -> str:
     """Return "official" or "qabench" for a prompt argument; "auto" is official if the authors' files are available.
 
-    Raises:
-        InputError: another value.
-        SourceError: "official", and a file is not available or has changed.
+    Raises InputError for another value, and SourceError for "official" if a file is not available or has changed.
     """
     if prompt not in (OFFICIAL, QABENCH, AUTO):
         raise InputError(f"the prompt is {prompt!r}; allowed: official, qabench, auto (official if available)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from threading import Lock
 from typing import Any
 
@@ -16,7 +17,7 @@ from inspect_ai.util import collect
 
 from qabench.benchmarks.expertqa import BENCHMARK
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
-from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter, without_marks
+from qabench.benchmarks.expertqa.claims import sentence_splitter, without_marks
 from qabench.benchmarks.expertqa.evaluate import (
     AUTOAIS,
     ROUGE,
@@ -27,7 +28,7 @@ from qabench.benchmarks.expertqa.evaluate import (
     unjudged_signature,
 )
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
-from qabench.benchmarks.expertqa.passages import OVERLAP, Passage, SearchResult, record
+from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult, record
 from qabench.benchmarks.expertqa.prompts import AUTO, ENTAILS, OFFICIAL, verdict
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, Record
@@ -130,9 +131,8 @@ def expertqa(
 
 
 def _sample(question: Question) -> Sample:
-    reference = question.reference
-    metadata = {"expected": reference, "field": question.field}
-    return sample(question.id, question.text, question.text, reference or "", question.groups, **metadata)
+    metadata = {"expected": question.reference, "field": question.field}
+    return sample(question.id, question.text, question.text, question.reference or "", question.groups, **metadata)
 
 
 @solver
@@ -153,7 +153,11 @@ def answer_with_citations(how: Answering) -> Solver:
         if reply is not None:
             claimed, result = await in_daemon_thread(how.claimed, reply, read)
             _note_searches(state, result)
-            state.store.set(STORE, _stored(claimed, result.passages))
+            passages = [
+                {"id": passage.id, "text": passage.text} | ({"source": passage.source} if passage.source else {})
+                for passage in result.passages
+            ]
+            state.store.set(STORE, asdict(claimed) | {"passages": passages})
         return state
 
     return solve
@@ -173,19 +177,6 @@ def _note_searches(state: TaskState, result: SearchResult) -> None:
     """Record the result of every search and page in the sample's metadata, which are logged even if it fails."""
     if result.searches:
         state.metadata["web"] = record(result.searches)
-
-
-def _stored(claimed: ClaimedAnswer, passages: Sequence[Passage]) -> dict[str, Any]:
-    shown = [
-        {"id": passage.id, "text": passage.text} | ({"source": passage.source} if passage.source else {})
-        for passage in passages
-    ]
-    return {
-        "answer": claimed.answer,
-        "claims": claimed.claims,
-        "attribution": claimed.attribution,
-        "passages": shown,
-    }
 
 
 @metric(scores="unreduced")
@@ -236,26 +227,20 @@ def expertqa_scorer(
             rouge = await anyio.to_thread.run_sync(lfqa_rouge, [reference], [answer])
             columns |= rouge.per_question[0]
             signatures[ROUGE] = rouge_signature(fields, rouge.backend)
-        detail = _detail(state, stored, labels)
+        shown = [
+            {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": label}
+            for claim, label in zip(claims, labels, strict=True)
+        ]
+        detail: dict[str, Any] = {"claims": shown, "passages": stored["passages"]}
+        if stored.get("attribution"):
+            detail["attribution"] = stored["attribution"]
+        if web := state.metadata.get("web"):
+            detail["pages"] = [page for search in web["searches"] for page in search["pages"]]
         unasked = bool(state.metadata.get("unasked"))
         metadata = {"detail": detail, "unasked": unasked, "signatures": signatures}
         return Score(value=columns, answer=answer, metadata=metadata)
 
     return score
-
-
-def _detail(state: TaskState, stored: Mapping[str, Any], labels: Sequence[str | None]) -> dict[str, Any]:
-    """Return what a report and an export show of an answer; of one from the web also every page, with its outcome."""
-    claims = [
-        {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": label}
-        for claim, label in zip(stored["claims"], labels, strict=True)
-    ]
-    detail: dict[str, Any] = {"claims": claims, "passages": stored["passages"]}
-    if stored.get("attribution"):
-        detail["attribution"] = stored["attribution"]
-    if web := state.metadata.get("web"):
-        detail["pages"] = [page for search in web["searches"] for page in search["pages"]]
-    return detail
 
 
 async def _labels(attributor: str, nli_model: str, claims: Sequence[Mapping[str, Any]]) -> Labels:
