@@ -14,7 +14,6 @@ from expertqa_scripts import executed, module, nltk_module, punctuation_splitter
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
-from qabench import loading_scripts
 from qabench.benchmarks.expertqa.facts import FactScoreRun, fact_scorer, load_entities, passages_for, score_facts
 from qabench.benchmarks.expertqa.factscore import (
     entities_of,
@@ -26,9 +25,7 @@ from qabench.benchmarks.expertqa.factscore import (
 )
 from qabench.benchmarks.expertqa.passages import SearchResult
 from qabench.benchmarks.expertqa.prompts import atomic_prompt, official_list, read_list, verdict_prompt
-from qabench.data.rows import read_json_lines
 from qabench.errors import InputError
-from qabench.loading_scripts.expertqa.parse import parse_annotated
 
 
 @pytest.fixture(autouse=True)
@@ -56,22 +53,24 @@ def between(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
 
 
-def row(*claims: dict[str, Any], answer: str = "An answer.") -> dict[str, Any]:
-    return {
-        "question": "Why?",
-        "answers": [{"system": "gpt4", "answer_string": answer, "claims": list(claims)}],
-        "metadata": {"field": "Astronomy"},
-    }
+def item(*claims: dict[str, Any], id: str = "a") -> dict[str, Any]:
+    return {"id": id, "field": "Astronomy", "claims": list(claims)}
 
 
 def claim(text: str = "Mars is red [1].", **fields: Any) -> dict[str, Any]:
-    usual = {"claim_string": text, "evidence": ["[1] Mars is a red planet."], "correctness": "Probably correct"}
+    usual = {"claim": text, "evidence": ["[1] Mars is a red planet."], "correctness": "Probably correct"}
     return usual | fields
 
 
-def scored(server: OpenAIServer, *rows: dict[str, Any], **options: Any) -> FactScoreRun:
+def dataset_rows(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return items as rows of the dataset."""
+    claims = [[{**claim, "claim_string": claim["claim"]} for claim in item["claims"]] for item in items]
+    return [{"answers": [{"system": "gpt4", "answer_string": "An answer.", "claims": own}]} for own in claims]
+
+
+def scored(server: OpenAIServer, *items: dict[str, Any], **options: Any) -> FactScoreRun:
     usual: dict[str, Any] = {"retries": 0, "prompt": "qabench", "sentences": ("dots", punctuation_splitter)}
-    return score_facts(rows, fact_scorer("m", server.base_url, **{**usual, **options}))
+    return score_facts(items, {}, fact_scorer("m", server.base_url, **{**usual, **options}))
 
 
 def test_lists_are_read() -> None:
@@ -81,20 +80,20 @@ def test_lists_are_read() -> None:
 def test_requests(server: OpenAIServer) -> None:
     evidence = "Passage ID 1: a\nPassage ID 3: c\nPassage ID 4: d"
     known = claim(atomic_claims=["Mars is red."], atomic_evidences=[evidence])
-    (run,) = (scored(server, row(known)),)
+    run = scored(server, item(known))
     (call,) = server.calls
     assert [message["role"] for message in call.body["messages"]] == ["user"]
     assert (call.body["temperature"], call.body["max_tokens"], call.body["model"]) == (0, 100, "m")
     assert "<passages>\nPassage ID 1: a\nPassage ID 3: c\n</passages>" in call.asked
     assert "<statement>\nMars is red.\n</statement>" in call.asked and "field Astronomy" in call.asked
-    assert run.rows[0]["answers"][0]["claims"][0] == known | {"fact_score": 1.0}
+    assert run.items[0]["claims"] == [known | {"fact_score": 1.0}]
     server.calls.clear()
-    new = scored(server, row(claim("Mars is red [1].")))
+    new = scored(server, item(claim("Mars is red [1].")))
     asked = [call.asked for call in server.calls]
     assert "<sentence>\nMars is red .\n</sentence>" in asked[0] and server.calls[0].body["max_tokens"] == 1000
     assert sorted(between(text, "statement") for text in asked[1:]) == ["Mars is red .", "The moon is cheese."]
     assert all(between(text, "passages") == "[1] Mars is a red planet." for text in asked[1:])
-    done = new.rows[0]["answers"][0]["claims"][0]
+    (done,) = new.items[0]["claims"]
     assert (done["fact_score"], done["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
     assert done["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
     assert (new.scored, new.unscored, len(server.calls)) == (1, [], 3)
@@ -115,54 +114,48 @@ def test_claims_without_score(server: OpenAIServer) -> None:
 
     server.fault = fault
     texts = ("refused", "failed", "cut", "prose", "mute")
-    given = row(*map(claim, texts), claim("no fact"), claim("[1]"), claim("fine", evidence=[]), claim(atomic_claims=[]))
+    given = item(
+        *map(claim, texts), claim("no fact"), claim("[1]"), claim("fine", evidence=[]), claim(atomic_claims=[])
+    )
     before = json.dumps(given)
     run = scored(server, given)
     assert json.dumps(given) == before
-    reasons = {one["claim"]: one["reason"] for one in run.unscored}
-    assert sorted(reasons) == [0, 1, 2, 3, 4]
+    assert [(id, number) for id, number, _ in run.unscored] == [("a", number) for number in range(1, 6)]
     parts = ("refused", "bad", "cut off", "none in the reply", "empty")
-    for reason, part in zip(reasons.values(), parts, strict=True):
+    for (*_, reason), part in zip(run.unscored, parts, strict=True):
         assert part in reason
-    assert run.unscored[0] | {"reason": ""} == {"row": 0, "answer": 0, "claim": 0, "reason": ""}
-    claims = run.rows[0]["answers"][0]["claims"]
+    claims = run.items[0]["claims"]
     # A claim without evidence is judged, as upstream.
     assert [number for number, one in enumerate(claims) if one["fact_score"] is not None] == [7]
     assert claims[0]["atomic_claims"] is None and claims[5]["atomic_claims"] == claims[6]["atomic_claims"] == []
 
 
 def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServer) -> None:
-    rows = [row(claim("moon", correctness="Definitely incorrect"), claim()), row(claim("moon base"), claim("Hello"))]
-    run = scored(server, *rows)
+    items = [
+        item(claim("moon", correctness="Definitely incorrect"), claim()),
+        item(claim("moon base"), claim("Hello"), id="b"),
+    ]
+    run = scored(server, *items)
     # "moon" has two false facts, "Mars is red" one of two; the greeting is void.
-    assert [c["fact_score"] for r in run.rows for c in r["answers"][0]["claims"]] == [0.0, 0.5, 0.0, 0.5]
-    result = factscore_agreement(run.rows, run.rows).as_dict()
+    assert [claim["fact_score"] for item in run.items for claim in item["claims"]] == [0.0, 0.5, 0.0, 0.5]
+    rows = dataset_rows(run.items)
+    result = factscore_agreement(rows, rows).as_dict()
     assert result["accuracy"] == 2 / 3 and result["correct"]["support"] == 2
-    assert qabench.load_metric("expertqa_factscore_agreement").compute(predictions=run.rows, references=rows)[
-        "accuracy"
-    ] == pytest.approx(2 / 3)
+    metric = qabench.load_metric("expertqa_factscore_agreement")
+    assert metric.compute(predictions=rows, references=dataset_rows(items))["accuracy"] == pytest.approx(2 / 3)
     calls = len(server.calls)
-    again = scored(server, *rows)
-    assert (len(server.calls), again.rows) == (calls, run.rows)
+    again = scored(server, *items)
+    assert (len(server.calls), again.items) == (calls, run.items)
     assert max(server.paid.values()) == 1
-    stopped = scored(server, row(claim("new")), max_calls=0)
-    assert "max_calls" in stopped.unscored[0]["reason"]
-
-
-def test_the_sample(server: OpenAIServer) -> None:
-    path = loading_scripts.FOLDER / "expertqa" / "sample" / "answers.jsonl"
-    rows = [parse_annotated(one) for one in read_json_lines(path)]
-    run = scored(server, *rows)
-    claims = [c for r in run.rows for a in r["answers"] for c in a["claims"] or ()]
-    assert run.scored + len(run.unscored) + sum(c["atomic_claims"] == [] for c in claims) == len(claims)
-    assert run.scored > 5 and factscore_agreement(rows, run.rows).as_dict()["accuracy"] is not None
+    stopped = scored(server, item(claim("new")), max_calls=0)
+    assert "max_calls" in stopped.unscored[0][2]
 
 
 def test_a_users_prompt_and_wrong_usage(server: OpenAIServer, tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("{field}|{evidence}|{claim}")
     known = claim(atomic_claims=["It."], atomic_evidences=["E"])
-    scored(server, row(known), prompt=str(path))
+    scored(server, item(known), prompt=str(path))
     assert server.calls[0].asked == "Astronomy|E|It."
     path.write_text("{claim}")
     for options, message in (
@@ -171,10 +164,9 @@ def test_a_users_prompt_and_wrong_usage(server: OpenAIServer, tmp_path: Path) ->
         ({"speed": 1}, "unknown limits"),
     ):
         with pytest.raises(InputError, match=message):
-            scored(server, row(claim()), **options)
-    for wrong, message in (([], "no rows"), ([{"answers": []}], r"rows\[0\]"), ([row({})], "claim_string")):
-        with pytest.raises(InputError, match=message):
-            scored(server, *wrong)
+            scored(server, item(claim()), **options)
+    with pytest.raises(InputError, match="nothing to score: no claims"):
+        scored(server, item())
 
 
 FACT_SCORE = "modeling/fact_score"
@@ -343,12 +335,12 @@ def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
     pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
     options: dict[str, Any] = {"prompt": "official", "post_processing": "none"}
-    run = scored(server, row(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
+    run = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
     bodies = [call.body for call in server.calls]
     assert [body["temperature"] for body in bodies] == [0.7] * 3
     assert [body["max_tokens"] for body in bodies] == [512, 2048, 2048]
     assert any("context.\n\n.\n\nInput: Mars is red. True" in body["messages"][0]["content"] for body in bodies)
-    (found,) = run.rows[0]["answers"][0]["claims"]
+    (found,) = run.items[0]["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
     assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
     label = fact_scorer("m", None, sentences=("dots", punctuation_splitter), **options).label(with_atomic_claims=False)

@@ -28,7 +28,7 @@ from qabench.benchmarks.expertqa.factscore import Splitter, is_void
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
 from qabench.io.files import write_text
-from qabench.llm.client import Caller, Plan, Progress, answered, run_sync
+from qabench.llm.client import Caller, Progress, answered, run_sync
 from qabench.llm.exchange import ChatRequest
 from qabench.models.entailment import Entailment, label_claims, punkt
 
@@ -266,56 +266,47 @@ def split_answers(answers: Sequence[CitedAnswer]) -> Iterator[Item]:
         yield {"id": answer.id, "answer": answer.text and split.answer, "claims": claims}
 
 
-@dataclass(frozen=True)
-class ClaimSplitter:
-    """A model that splits the sentences of answers into claims, with the authors' prompt."""
+def split_requests(
+    answers: Sequence[CitedAnswer], model: str
+) -> tuple[list[tuple[CitedAnswer, str, list[str]]], list[ChatRequest]]:
+    """Return each answer with its text (without Bing's marks) and sentences, and a request for each sentence.
 
-    caller: Caller
-    answers: Sequence[CitedAnswer]
+    The authors sent the same text as a plain completion. Raises SourceError if their prompt is not available.
+    """
+    split = []
+    for answer in answers:
+        text, sentences = answer_sentences(answer.text or "", bing=answer.bing)
+        split.append((answer, text, [sentence for sentence in sentences if sentence.strip()]))
+    texts = [prompts.claims_prompt().messages(sentence=sentence) for *_, own in split for sentence in own]
+    return split, [ChatRequest(model, messages, SPLIT_BY_MODEL) for messages in texts]
 
-    def plan(self) -> Plan:
-        """Return the calls that ``split`` would make, and their cost."""
-        requests = [self._request(sentence) for _, own in self._sentences() for sentence in own]
-        return self.caller.client().plan(requests)
 
-    def split(self, progress: Progress | None = None) -> tuple[list[Item], list[str]]:
-        """Return the lines of a file of claims, and the problems in sentences.
+def split_by_model(
+    answers: Sequence[CitedAnswer], caller: Caller, progress: Progress | None = None
+) -> tuple[list[Item], list[str]]:
+    """Return the lines of a file of claims that a model finds in each sentence, and the problems in sentences.
 
-        All sentences are split; unlike claims by sentence, none is left out. An answer is left out if a call for one of
-        its sentences failed. Replies are cached: the same call continues an interrupted one. Raises SourceError if the
-        authors' prompt is not available.
-        """
-        split = self._sentences()
-        requests = [self._request(sentence) for _, own in split for sentence in own]
-        outcomes = iter(run_sync(self.caller.client().complete(requests, progress)) if requests else [])
-        name = f"{self.caller.model}/{prompts.claims_prompt().label}"
-        items: list[Item] = []
-        problems: list[str] = []
-        for (answer, text), own in split:
-            replies = [answered(next(outcomes)) for _ in own]
-            if reason := next((reply.reason for reply in replies if reply.text is None), None):
-                problems.append(f"{answer.id} is left out: {reason}")
-                continue
-            claims = [
-                {"claim": claim, "evidence": cited(sentence, answer.sources)}
-                for sentence, reply in zip(own, replies, strict=True)
-                for claim in map(str.strip, (reply.text or "").split("- "))  # as upstream
-                if claim
-            ]
-            items.append({"id": answer.id, "answer": answer.text and text, "claims": claims, "claims_by": name})
-        return items, problems
-
-    def _sentences(self) -> list[tuple[tuple[CitedAnswer, str], list[str]]]:
-        """Return ((answer, its text without Bing's marks), its sentences) for each answer."""
-        split = []
-        for answer in self.answers:
-            text, own = answer_sentences(answer.text or "", bing=answer.bing)
-            split.append(((answer, text), [sentence for sentence in own if sentence.strip()]))
-        return split
-
-    def _request(self, sentence: str) -> ChatRequest:
-        """Return the request for the claims of a sentence; the authors sent the same text as a plain completion."""
-        return ChatRequest(self.caller.model, prompts.claims_prompt().messages(sentence=sentence), SPLIT_BY_MODEL)
+    Unlike claims by sentence, no sentence is left out. An answer is left out if a call for one of its sentences failed.
+    Replies are cached: the same call continues an interrupted one.
+    """
+    split, requests = split_requests(answers, caller.model)
+    outcomes = iter(run_sync(caller.client().complete(requests, progress)) if requests else [])
+    name = f"{caller.model}/{prompts.claims_prompt().label}"
+    items: list[Item] = []
+    problems: list[str] = []
+    for answer, text, own in split:
+        replies = [answered(next(outcomes)) for _ in own]
+        if reason := next((reply.reason for reply in replies if reply.text is None), None):
+            problems.append(f"{answer.id} is left out: {reason}")
+            continue
+        claims = [
+            {"claim": claim, "evidence": cited(sentence, answer.sources)}
+            for sentence, reply in zip(own, replies, strict=True)
+            for claim in map(str.strip, (reply.text or "").split("- "))  # as upstream
+            if claim
+        ]
+        items.append({"id": answer.id, "answer": answer.text and text, "claims": claims, "claims_by": name})
+    return items, problems
 
 
 def read_items(file: str | None, questions: Questions | None) -> list[Item]:
@@ -337,16 +328,6 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
 def write_items(path: Path, items: Sequence[Item]) -> None:
     """Write lines as JSONL."""
     write_text(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items))
-
-
-def as_row(item: Item, field: str) -> dict[str, Any]:
-    """Return a line as a row of the dataset, for ``qabench.benchmarks.expertqa.facts``."""
-    claims = [
-        {"claim_string": claim["claim"], **{name: value for name, value in claim.items() if name != "claim"}}
-        for claim in item["claims"]
-    ]
-    answer = {"system": "model", "answer_string": item.get("answer") or "", "claims": claims}
-    return {"metadata": {"field": field}, "answers": [answer]}
 
 
 def _annotated(question: Question) -> Item:

@@ -87,10 +87,11 @@ def claims(
     FILE, the annotated answers of --config are split, and compared with their released claims.
     """
     from qabench.benchmarks.expertqa.claims import (
-        ClaimSplitter,
         read_answers,
         sentence_splitter,
         split_answers,
+        split_by_model,
+        split_requests,
         write_items,
     )
     from qabench.cli.output import print_table, progress_bar, say, warn
@@ -110,11 +111,12 @@ def claims(
     cited_answers = read_answers(predictions, bing=bing)
     if by == "model":
         limits = {"prices": prices(price_in, price_out), "max_calls": max_calls, "concurrency": concurrency}
-        splitter = ClaimSplitter(caller_for(model or "", base_url, key_for_typed(base_url), **limits), cited_answers)
+        caller = caller_for(model or "", base_url, key_for_typed(base_url), **limits)
         if dry_run:
-            return _print_plan(splitter.plan(), as_json=False)
+            _, requests = split_requests(cited_answers, caller.model)
+            return _print_plan(caller.client().plan(requests), as_json=False)
         with progress_bar("Calls") as progress:
-            items, problems = splitter.split(progress)
+            items, problems = split_by_model(cited_answers, caller, progress)
         for problem in problems:
             warn(problem)
         if not items:
@@ -208,7 +210,7 @@ def facts(
     Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
     annotated claims of that config, the agreement with the experts is printed.
     """
-    from qabench.benchmarks.expertqa.claims import as_row, read_items, splitter_of, write_items
+    from qabench.benchmarks.expertqa.claims import read_items, splitter_of, write_items
     from qabench.benchmarks.expertqa.facts import evidence_from, fact_scorer, plan_facts, score_facts
     from qabench.cli.output import progress_bar, say, say_on_stderr
     from qabench.llm.endpoint import key_for_typed
@@ -228,24 +230,22 @@ def facts(
         concurrency=concurrency,
     )
     fields = {question.id: question.field for question in questions.rows} if questions else {}
-    rows = [as_row(item, fields.get(item["id"]) or item.get("field") or "general knowledge") for item in items]
     if dry_run:
-        return _print_plan(plan_facts(rows, scorer), as_json)
+        return _print_plan(plan_facts(items, fields, scorer), as_json)
     source, find = evidence_from(corpus, search, ranker, encoder)
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
-            run = score_facts(rows, scorer, progress, find)
+            run = score_facts(items, fields, scorer, progress, find)
     except KeyboardInterrupt:
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
     with_atomic_claims = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
     scores_by = scorer.label(with_atomic_claims) + (f"/{source}" if source else "")
-    scored = [_with_facts(item, row, scores_by) for item, row in zip(items, run.rows, strict=True)]
+    scored = [{**item, "fact_scores_by": scores_by} for item in run.items]
     write_items(output, scored)
     say(f"{run.scored} claims have a fact score, {len(run.unscored)} could not be scored; see {output}")
-    for problem in run.unscored[:REASONS]:
-        name = items[problem["row"]]["id"]
-        say(f"no score for claim {problem['claim'] + 1} of {name}: {problem['reason']}", "yellow")
+    for id, number, reason in run.unscored[:REASONS]:
+        say(f"no score for claim {number} of {id}: {reason}", "yellow")
     if not run.scored:
         raise typer.Exit(1)
     _print_scores(scored, output, questions, "fact_score")
@@ -380,14 +380,6 @@ def _common_claims(released: Sequence[Mapping[str, Any]], ours: Sequence[Mapping
             "cited": sum(text in claims and sources(claim) == sources(claims[text]) for text, claim in pairs),
         }
     )
-
-
-def _with_facts(item: Item, row: Mapping[str, Any], scores_by: str) -> Item:
-    """Return the item with the fact scores of its claims."""
-    names = ("fact_score", "atomic_claims", "atomic_evidences")
-    pairs = zip(item["claims"], row["answers"][0]["claims"], strict=True)
-    scored = [{**claim, **{name: judged.get(name) for name in names}} for claim, judged in pairs]
-    return {**item, "fact_scores_by": scores_by, "claims": scored}
 
 
 def _labeled(

@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa import prompts
+from qabench.benchmarks.expertqa.claims import Item
 from qabench.benchmarks.expertqa.factscore import (
     Entities,
     Splitter,
@@ -248,17 +248,17 @@ def find_all(claims: Iterable[str], find: Find, progress: Progress | None = None
 
 @dataclass(frozen=True)
 class FactScoreRun:
-    """Rows with fact scores.
+    """Lines of a file of claims with fact scores.
 
     Attributes:
-        rows: copies of the rows; each claim has atomic_claims, atomic_evidences and fact_score (None without atomic
+        items: copies of the lines; each claim has atomic_claims, atomic_evidences and fact_score (None without atomic
             claims, and if unscored).
-        unscored: {"row", "answer", "claim", "reason"}: the position of each claim that could not be scored, and why.
+        unscored: the id of the line, the number from 1, and the reason, of each claim that could not be scored.
         scored: the number of claims with a fact score.
     """
 
-    rows: list[dict[str, Any]]
-    unscored: list[dict[str, Any]]
+    items: list[Item]
+    unscored: list[tuple[str, int, str]]
     scored: int
 
 
@@ -266,7 +266,8 @@ class FactScoreRun:
 class _Part:
     """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
 
-    position: Mapping[str, int]
+    id: str
+    number: int
     claim: dict[str, Any]
     field: str
     sentence: str = ""
@@ -274,12 +275,13 @@ class _Part:
 
 
 def score_facts(
-    rows: Sequence[Mapping[str, Any]],
+    items: Sequence[Item],
+    fields: Mapping[str, str | None],
     scorer: FactScorer,
     progress: Progress | None = None,
     find: Find | None = None,
 ) -> FactScoreRun:
-    """Give each claim of dataset rows its fact score, the share of its atomic claims that a model finds true.
+    """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
     Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
     claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by what
@@ -288,34 +290,36 @@ def score_facts(
     so that an interrupted run continues where it stopped.
 
     Args:
-        rows: rows with ``answers`` (a list, as in the dataset) and metadata.
+        items: lines of a file of claims; see ``qabench.benchmarks.expertqa.claims``.
+        fields: id -> the expert's field; otherwise that of the line, or "general knowledge".
         scorer: see ``fact_scorer``.
         progress: called with the number done and the total, in each step: atomic claims, evidence, verdicts.
         find: see ``evidence_from``; called from several threads. A claim is unscored if it raises a QabenchError.
 
     Raises:
-        InputError: no rows, or a row in another format.
+        InputError: there are no claims.
         MissingExtra: calls are needed and the openai package is not installed.
     """
-    copies = [deepcopy(dict(row)) for row in rows]
-    parts = _parts(copies)
+    parts = _parts(items, fields)
     client = scorer.caller.client()
     _break_down(parts, scorer, client, progress)
     _find_evidence(parts, find, progress)
     _judge(parts, scorer, client, progress)
-    unscored = [{**part.position, "reason": part.reason} for part in parts if part.reason]
-    return FactScoreRun(copies, unscored, sum(part.claim["fact_score"] is not None for part in parts))
+    claims = iter(part.claim for part in parts)
+    scored = [{**item, "claims": [next(claims) for _ in item["claims"]]} for item in items]
+    unscored = [(part.id, part.number, part.reason) for part in parts if part.reason]
+    return FactScoreRun(scored, unscored, sum(part.claim["fact_score"] is not None for part in parts))
 
 
-def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer) -> Plan:
+def plan_facts(items: Sequence[Item], fields: Mapping[str, str | None], scorer: FactScorer) -> Plan:
     """Return the calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
 
     The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS`` is assumed.
     """
     requests: list[ChatRequest] = []
-    for part in _parts([deepcopy(dict(row)) for row in rows]):
-        atomic = part.claim.get("atomic_claims")
-        if atomic is None and (sentence := scorer.sentence(part.claim["claim_string"])):
+    for part in _parts(items, fields):
+        atomic = part.claim["atomic_claims"]
+        if atomic is None and (sentence := scorer.sentence(part.claim["claim"])):
             requests.append(scorer.break_down(sentence))
             atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
         evidences = _evidences(part.claim, atomic or (), {})
@@ -323,29 +327,25 @@ def plan_facts(rows: Sequence[Mapping[str, Any]], scorer: FactScorer) -> Plan:
     return scorer.caller.client().plan(requests)
 
 
-def _parts(rows: list[dict[str, Any]]) -> list[_Part]:
-    if not rows:
-        raise InputError("nothing to score: no rows")
-    parts = []
-    for i, row in enumerate(rows):
-        try:
-            field = row["metadata"]["field"]
-            for j, answer in enumerate(row["answers"]):
-                for k, claim in enumerate(answer["claims"] or ()):
-                    claim["claim_string"], claim["evidence"]
-                    parts.append(_Part({"row": i, "answer": j, "claim": k}, claim, field))
-        except (KeyError, TypeError) as error:
-            raise InputError(f"rows[{i}] is not a row of expertqa with answers: {error!r:.80}") from None
+def _parts(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[_Part]:
+    absent = dict.fromkeys(("fact_score", "atomic_claims", "atomic_evidences"))
+    parts = [
+        _Part(item["id"], number, absent | claim, fields.get(item["id"]) or item.get("field") or "general knowledge")
+        for item in items
+        for number, claim in enumerate(item["claims"], start=1)
+    ]
+    if not parts:
+        raise InputError("nothing to score: no claims")
     return parts
 
 
 def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> None:
     """Set the atomic claims of the claims that have none."""
-    new = [part for part in parts if part.claim.get("atomic_claims") is None]
+    new = [part for part in parts if part.claim["atomic_claims"] is None]
     for part in new:
         part.claim |= {"atomic_claims": [], "atomic_evidences": None}
         with _unscored(part):
-            part.sentence = scorer.sentence(part.claim["claim_string"])
+            part.sentence = scorer.sentence(part.claim["claim"])
     stating = [part for part in new if part.sentence]  # a claim that consists of marks states nothing
     outcomes = _complete(client, [scorer.break_down(part.sentence) for part in stating], progress)
     for part, outcome in zip(stating, outcomes, strict=True):
@@ -383,15 +383,15 @@ def _find_evidence(parts: list[_Part], find: Find | None, progress: Progress | N
 
 
 def _has_evidence(claim: Mapping[str, Any]) -> bool:
-    return len(claim.get("atomic_evidences") or []) == len(claim["atomic_claims"])
+    return len(claim["atomic_evidences"] or []) == len(claim["atomic_claims"])
 
 
 def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[str]:
     """Return those that the claim has, else those in ``evidence``, else all the evidence of the claim for each."""
-    own = claim.get("atomic_evidences") or []
+    own = claim["atomic_evidences"] or []
     if len(own) == len(atomic):
         return list(own)
-    return [evidence.get(text, "\n\n".join(claim["evidence"] or ())) for text in atomic]
+    return [evidence.get(text, "\n\n".join(claim["evidence"])) for text in atomic]
 
 
 def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> None:
