@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
+import numpy as np
+
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.index import HITS_SHOWN
 
@@ -62,6 +64,25 @@ class DocumentHits(Displayed):
         rows: list[list[Any]] = [[rank, id, f"{score:.4f}"] for rank, (id, score) in first]
         more = [f"and {len(self) - HITS_SHOWN:,} more"] if len(self) > HITS_SHOWN else []
         return [Table(f"{len(self):,} hits", ["rank", "id", "score"], rows, more)]
+
+
+def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str:
+    """Return the lines of a TREC run for one query: query id, "Q0", document id, rank (from 1), score, tag.
+
+    Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
+    scores are written as 32-bit numbers, and a score that is not below the previous one is replaced by the next
+    smaller number.
+
+    Args:
+        query: the query's id.
+        ranking: (document id, score) pairs, best first.
+        tag: the system's name.
+    """
+    lines, last = [], np.float32(np.inf)
+    for rank, (document, score) in enumerate(ranking, 1):
+        last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
+        lines.append(f"{query} Q0 {document} {rank} {last!s} {tag}\n")
+    return "".join(lines)
 
 
 class SearchEngine(Protocol):

@@ -18,7 +18,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.terminal import write_line
 
 DATA, HUB, LOGS = "qabench.cli.data", "qabench.cli.hub", "qabench.cli.logs"
-MACHINE, WIKI = "qabench.cli.machine", "qabench.cli.wiki"
+MACHINE, RETRIEVE, WIKI = "qabench.cli.machine", "qabench.cli.retrieve", "qabench.cli.wiki"
 COMMANDS = {
     "Data": {
         "list": (DATA, "list_all", "List benchmarks with their configs, and metrics."),
@@ -45,8 +45,9 @@ COMMANDS = {
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
+        "retrieve": (RETRIEVE, "retrieve", "Rank the rows of a file or dataset for queries, by BM25."),
         "wiki": (WIKI, "wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
-        "index": (WIKI, "index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
+        "index": (RETRIEVE, "index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
     },
 }
 

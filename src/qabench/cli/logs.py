@@ -87,6 +87,9 @@ def report(
     config: ConfigName = None,
     metrics: Families = None,
     questions: Questions = None,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="[fastbook] The corpus of a TREC run, as for `qabench score`.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="The page's title. Default: the benchmarks' names.")] = None,
     as_json: JsonOnly = False,
 ) -> None:
@@ -102,11 +105,15 @@ def report(
     from qabench.report import build_report
     from qabench.runs.sources import read_evaluations
 
-    if benchmark is None and (config or metrics or questions):
-        raise InputError("--config, --metrics and --questions are for files of predictions and need --benchmark")
+    if benchmark is None and (config or metrics or questions or corpus):
+        message = "--config, --metrics, --questions and --corpus are for files of predictions and need --benchmark"
+        raise InputError(message)
     families = benchmark_of(benchmark).checked_families(metrics) if benchmark else None
+    options = benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-        sources = read_evaluations(runs, benchmark, config, metrics=families, questions=questions, progress=progress)
+        sources = read_evaluations(
+            runs, benchmark, config, metrics=families, questions=questions, progress=progress, **options
+        )
     page = build_report(sources.evaluations, output, title)
     scores = page.with_name("report.json")
     if as_json:

@@ -1,4 +1,4 @@
-"""``qabench wiki``, for Wikipedia's pages at the dataset's epoch, and ``qabench index``, for Lucene indexes."""
+"""``qabench wiki``: Wikipedia's pages at the dataset's epoch."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def _document(done: Prefetched, folder: Path) -> dict[str, Any]:
 
 def _print_prefetched(done: Prefetched, folder: Path) -> None:
     write_line(f"{done.cached + done.fetched} of {done.in_all} pages are in {folder}: {done.fetched} fetched now")
-    _list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
-    _list("failed", [f"{page}: {error}" for page, error in done.failed])
+    print_list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
+    print_list("failed", [f"{page}: {error}" for page, error in done.failed])
     if done.not_tried:
         write_line(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
 
@@ -161,10 +161,11 @@ def _print_imported(done: Imported, folder: Path) -> None:
     write_line(f"{done.written} pages written to {folder}, {done.present} already existed")
     if done.blank or done.ignored:
         write_line(f"skipped: {done.blank} pages without text, {done.ignored} other files and folders")
-    _list("refused", [f"{name}: {reason}" for name, reason in done.refused])
+    print_list("refused", [f"{name}: {reason}" for name, reason in done.refused])
 
 
-def _list(what: str, lines: list[str]) -> None:
+def print_list(what: str, lines: list[str]) -> None:
+    """Print a heading and its lines; on a terminal, the first ones."""
     if not lines:
         return
     write_line(f"{len(lines):,} {what}:")
@@ -174,43 +175,3 @@ def _list(what: str, lines: list[str]) -> None:
         write_line(f"  {line}")
     if len(shown) < len(lines):
         write_line(f"  and {len(lines) - len(shown):,} more; in a pipe, all are listed")
-
-
-def index(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
-            "Or a .zim file: the passages of its pages.",
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
-    column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
-    split: Annotated[str | None, typer.Option("--split", help="The split of a dataset, such as train.")] = None,
-    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
-) -> None:
-    """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
-
-    Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others are indexed; 2
-    wrong usage.
-    """
-    from qabench.retrieval.lucene_build import build_lucene, dataset_documents, file_documents, zim_documents
-
-    unreadable: list[tuple[str, str]] = []
-    if split is not None:
-        documents = dataset_documents(source, config, split, column)
-    elif config is not None:
-        raise InputError("--config is for a dataset; give --split as well")
-    elif not Path(source).exists():
-        raise InputError(f"file not found: {source}; to index a dataset on the Hub, add --split NAME")
-    elif source.endswith(".zim"):
-        documents = zim_documents(Path(source), unreadable)
-    else:
-        documents = file_documents(Path(source), column)
-    with progress_bar("Reading", "documents") as show:
-        size = build_lucene(documents, output, (lambda done: show(done, 0)) if show else None)
-    write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
-    if unreadable:
-        _list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])
-        raise typer.Exit(1)

@@ -101,6 +101,21 @@ def test_the_command_prints_the_rank(mirror: Path, tmp_path: Path) -> None:
     assert set(document["published"]) == {"mrr@10", "recall@10"}
 
 
+def test_a_run_file_becomes_a_report(tmp_path: Path) -> None:
+    study = load_study("sample", chunk_size=60)
+    (tmp_path / "run.txt").write_text(
+        run_text(study.questions, run(study, parse_method("bm25")).hits, "bm25"), encoding="utf-8"
+    )
+    (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
+    run_file, corpus = str(tmp_path / "run.txt"), ["--corpus", str(tmp_path / "corpus.jsonl")]
+    arguments = ["report", run_file, "--benchmark", "fastbook", "--config", "sample", "-o", str(tmp_path / "report")]
+    result = CliRunner().invoke(app, [*arguments, *corpus], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "mrr@10" in (tmp_path / "report" / "report.json").read_text(encoding="utf-8")
+    assert "also give the corpus" in str(CliRunner().invoke(app, arguments).exception)
+    assert "need --benchmark" in str(CliRunner().invoke(app, ["report", run_file, "-o", "x", *corpus]).exception)
+
+
 def test_imperfect_files_keep_every_question() -> None:
     study = load_study("sample", chunk_size=60)
     rows = passages_of(study)

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from qabench.benchmarks.fastbook.answer_components import covered
 from qabench.data.predictions import BadLine, Prediction, Predictions, some
 from qabench.errors import InputError
 from qabench.io.limits import json_of, numbered_lines, why_not_json
 from qabench.retrieval.bm25.index import Hits
+from qabench.retrieval.documents import run_lines
 from qabench.text.repaired import RepairedTexts
 
 COLUMNS = "query id, Q0, document id, rank, score, tag"
@@ -26,20 +25,12 @@ def doc_id(chapter: int, position: int) -> str:
 
 
 def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
-    """Return a run: lines of query id, "Q0", document id, rank (from 1), score, tag.
-
-    Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
-    scores are written as 32-bit numbers, and a score that is not below the previous one is replaced by the next
-    smaller number.
-    """
-    lines = []
+    """Return a TREC run; see ``run_lines``."""
     tag = "".join(tag.split()) or "run"
-    for row, ranking in zip(questions, hits, strict=True):
-        last = np.float32(np.inf)
-        for rank, (position, score) in enumerate(zip(ranking.positions, ranking.scores, strict=True), 1):
-            last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
-            lines.append(f"{row['id']} Q0 {doc_id(row['chapter'], position)} {rank} {last!s} {tag}\n")
-    return "".join(lines)
+    return "".join(
+        run_lines(row["id"], [(doc_id(row["chapter"], position), score) for position, score in ranking], tag)
+        for row, ranking in zip(questions, hits, strict=True)
+    )
 
 
 def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:

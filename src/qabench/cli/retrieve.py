@@ -1,0 +1,217 @@
+"""``qabench retrieve``, BM25 over the rows of a file or dataset, and ``qabench index``, for Lucene indexes."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabench.benchmarks import benchmark_names
+from qabench.cli.options import Format, JsonOnly, checked_format
+from qabench.cli.output import hint, print_json, print_table, progress_bar, say
+from qabench.cli.wiki import print_list
+from qabench.errors import InputError, QabenchError
+from qabench.io.tables import Table, one_line
+from qabench.io.terminal import write_line
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+KINDS = {".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json", ".parquet": "parquet"}
+QUERIES = ("query", "question", "text")  # columns of a file of queries; the first that exists is used
+QUERY_IDS = ("id", "query_id", "qid")
+SHOWN = 80  # characters of a document
+
+
+def retrieve(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row."
+        ),
+    ],
+    column: Annotated[str, typer.Option("--column", help="The column with the text.")],
+    queries: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|TEXT",
+            help="One query; or a .txt file with one per line; or a file like SOURCE with the queries in a column "
+            f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
+        ),
+    ],
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id-column", help="The column with the documents' ids. Default: id, else the row's number from 0."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="The maximum number of documents per query.")] = 10,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also return documents that share no term with the query, up to k.")
+    ] = False,
+    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="The split of a dataset; needed if it has several.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a TREC run instead of printing.")
+    ] = None,
+    format: Format = "table",
+    as_json: JsonOnly = False,
+) -> None:
+    """Rank the rows of a file or dataset for queries, by BM25 with the scores of `BM25Index`.
+
+    Documents that share no term with a query are not returned.
+    """
+    from qabench.io.files import check_writable, write_text
+    from qabench.retrieval import BM25Index
+
+    output_format = checked_format(format, as_json)
+    if output:
+        check_writable(output)
+    texts_by_id = _queries(queries)
+    rows = _rows(source, config, split)
+    ids = _ids(rows, id_column, source)
+    with progress_bar("Indexing", "documents") as show:
+        progress = (lambda done: show(done, len(rows))) if show else None
+        index = BM25Index.from_dataset(rows, column, progress=progress)
+    ranked: list[dict[str, Any]] = []
+    for (name, query), hits in zip(texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True):
+        terms = set(index.tokenizer(query))
+        for rank, (position, score) in enumerate(hits, 1):
+            text = rows[position][column]
+            if everything or not terms.isdisjoint(index.tokenizer(text)):
+                ranked.append({"query": name, "rank": rank, "id": ids[position], "score": score, "text": text})
+    if unmatched := len(texts_by_id) - len({document["query"] for document in ranked}):
+        hint(f"queries that share no term with a document: {unmatched}; --all returns documents anyway")
+    if output:
+        write_text(output, _run(ranked))
+        say(f"{output}: {len(ranked):,} documents for {len(texts_by_id):,} queries")
+    elif output_format == "json":
+        print_json({"queries": texts_by_id, "documents": ranked})
+    else:
+        names = ["query", "rank", "id", "score", "text"][len(texts_by_id) == 1 :]
+        cells = {"score": "{:.4f}".format, "text": lambda text: one_line(text)[:SHOWN]}
+        lines = [[cells.get(name, str)(document[name]) for name in names] for document in ranked]
+        print_table(Table(f"{len(rows):,} documents of {source}, ranked by BM25", names, lines), output_format)
+
+
+def _run(ranked: list[dict[str, Any]]) -> str:
+    """Return ranked documents as a TREC run."""
+    from qabench.retrieval.documents import run_lines
+
+    for name in (document[field] for document in ranked for field in ("query", "id")):
+        if len(name.split()) != 1:
+            raise InputError(f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces")
+    groups = itertools.groupby(ranked, key=lambda document: document["query"])
+    return "".join(
+        run_lines(name, [(document["id"], document["score"]) for document in group], "bm25") for name, group in groups
+    )
+
+
+def _rows(source: str, config: str | None = None, split: str | None = None) -> Dataset:
+    """Return the rows of a file, or of a dataset's split. Raises InputError if there are none."""
+    import datasets
+
+    from qabench.loading import load_dataset
+
+    datasets.disable_progress_bars()
+    kind = KINDS.get(Path(source).suffix.lower())
+    if os.path.isfile(source) and kind is None:
+        raise InputError(f"{source} has an unknown format; allowed: {', '.join(KINDS)}")
+    if kind and not os.path.isfile(source):
+        raise InputError(f"file not found: {source}")
+    if kind and (config or split):
+        raise InputError("--config and --split are for datasets, not for files")
+    try:
+        if kind:
+            options = {"sep": "\t"} if source.endswith(".tsv") else {}
+            path = glob.escape(os.path.abspath(source))
+            rows: Any = datasets.load_dataset(kind, data_files=path, split="train", **options)
+        elif source.removeprefix("qabench/") in benchmark_names():
+            rows = load_dataset(source, config, split=split)
+        else:
+            rows = datasets.load_dataset(source, config, split=split)
+    except QabenchError:
+        raise
+    except (OSError, ValueError, datasets.exceptions.DatasetGenerationError) as error:
+        raise InputError(f"cannot read {source}: {error.__cause__ or error}") from None
+    if isinstance(rows, dict) and len(rows) > 1:
+        raise InputError(f"{source} has the splits {', '.join(rows)}: choose one with --split")
+    return next(iter(rows.values())) if isinstance(rows, dict) else rows
+
+
+def _queries(argument: str) -> dict[str, str]:
+    """Return the queries by id: of a file, or one text."""
+    path = Path(argument)
+    if not os.path.isfile(argument) and (path.suffix not in (".txt", *KINDS) or len(argument.split()) > 1):
+        return {"1": argument}
+    if path.suffix == ".txt" and path.is_file():
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return {str(number): line for number, line in enumerate(lines, 1) if line.strip()}
+    rows = _rows(argument)
+    column = next((name for name in QUERIES if name in rows.column_names), None)
+    if column is None:
+        raise InputError(
+            f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(rows.column_names)}"
+        )
+    ids = _ids(rows, next((name for name in QUERY_IDS if name in rows.column_names), None), argument)
+    return dict(zip(ids, rows[column], strict=True))
+
+
+def _ids(rows: Dataset, column: str | None, source: str) -> list[str]:
+    """Return the ids of rows: of a column, by default "id", or their numbers from 0."""
+    if column is None and "id" not in rows.column_names:
+        return [str(position) for position in range(len(rows))]
+    column = column or "id"
+    if column not in rows.column_names:
+        raise InputError(f"{source} has no column {column!r}; its columns are {', '.join(rows.column_names)}")
+    ids = [str(value) for value in rows[column]]
+    if repeated := [name for name, count in Counter(ids).most_common(1) if count > 1]:
+        raise InputError(f"{source}: the id {repeated[0]!r} is repeated in the column {column!r}")
+    return ids
+
+
+def index(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
+            "Or a .zim file: the passages of its pages.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
+    column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
+    split: Annotated[str | None, typer.Option("--split", help="The split of a dataset, such as train.")] = None,
+    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
+) -> None:
+    """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
+
+    Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others are indexed; 2
+    wrong usage.
+    """
+    from qabench.retrieval.lucene_build import build_lucene, dataset_documents, file_documents, zim_documents
+
+    unreadable: list[tuple[str, str]] = []
+    if split is not None:
+        documents = dataset_documents(source, config, split, column)
+    elif config is not None:
+        raise InputError("--config is for a dataset; give --split as well")
+    elif not Path(source).exists():
+        raise InputError(f"file not found: {source}; to index a dataset on the Hub, add --split NAME")
+    elif source.endswith(".zim"):
+        documents = zim_documents(Path(source), unreadable)
+    else:
+        documents = file_documents(Path(source), column)
+    with progress_bar("Reading", "documents") as show:
+        size = build_lucene(documents, output, (lambda done: show(done, 0)) if show else None)
+    write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
+    if unreadable:
+        print_list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])
+        raise typer.Exit(1)
