@@ -46,7 +46,7 @@ def dumps(answer: Answer) -> str:
         >>> loads(dumps("1998")), loads(dumps(1998))
         ('1998', 1998)
     """
-    plain = _plain(answer, "answer")
+    plain = _plain(answer)
     try:
         text = json.dumps(plain, ensure_ascii=False)
     except ValueError as error:
@@ -76,32 +76,41 @@ def loads(text: str) -> Any:
         raise InputError(f"not the JSON text of an answer: {text!r:.120} ({error})") from None
 
 
-def _plain(value: Any, where: str, depth: int = 0) -> Any:
+_SCALARS = (str, bool, int, float, type(None))
+
+
+def _plain(value: Any, path: tuple[Any, ...] = ()) -> Any:
     """Return ``value`` with the types that JSON distinguishes; NumPy scalars are converted to Python's."""
-    if depth > MAX_DEPTH:
-        raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
-    if value is None or isinstance(value, str | bool | int | float):
+    if isinstance(value, _SCALARS):
         return value
+    if len(path) >= MAX_DEPTH:
+        raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if isinstance(value, dict):
-        plain = {_key(key, where): _plain(item, f"{where}[{key!r:.40}]", depth + 1) for key, item in value.items()}
+        plain = {_key(key, path): _plain(item, (*path, key)) for key, item in value.items()}
         if len(plain) < len(value):
-            raise InputError(f"{where} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}")
+            raise InputError(f"{_place(path)} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}")
         return plain
     if isinstance(value, list):
-        return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+        return [_plain(item, (*path, i)) for i, item in enumerate(value)]
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return _plain(value.tolist(), where, depth + 1)
+        return _plain(value.tolist(), path)
     raise InputError(
-        f"{where} is a {type(value).__name__} ({value!r:.80}); allowed: dict, list, str, int, float, bool, None"
+        f"{_place(path)} is a {type(value).__name__} ({value!r:.80}); allowed: dict, list, str, int, float, bool, None"
     )
 
 
-def _key(key: Any, where: str) -> str:
+def _key(key: Any, path: tuple[Any, ...]) -> str:
     if isinstance(key, bool):
         return text_of(key)
-    if key is None or isinstance(key, str | int | float):
+    if isinstance(key, _SCALARS):
         return str(key)
-    raise InputError(f"{where} has a key of type {type(key).__name__} ({key!r:.80}); allowed: str, int, float, bool")
+    raise InputError(
+        f"{_place(path)} has a key of type {type(key).__name__} ({key!r:.80}); allowed: str, int, float, bool"
+    )
+
+
+def _place(path: tuple[Any, ...]) -> str:
+    return "answer" + "".join(f"[{key!r:.40}]" for key in path)
 
 
 def strings_of(answer: Any) -> Iterator[str]:

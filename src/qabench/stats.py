@@ -104,12 +104,34 @@ def bootstrap(
         InputError: no items, items with different numbers of statistics, a level outside (0, 1), or a score that is
             undefined on the items or on all resamples.
     """
+    return bootstrap_all([(units(statistics, clusters), function)], confidence, resamples, seed)[0]
+
+
+def bootstrap_all(
+    samples: Sequence[tuple[Array, Function]],
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> list[Interval]:
+    """Return the intervals of several scores; samples of the same size are drawn once, which takes most of the time.
+
+    Args:
+        samples: the statistics of the units of resampling (see ``units``) and the function of their sums.
+        confidence, resamples, seed: as ``bootstrap``.
+    """
     if not 0 < confidence < 1:
         raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
-    rows = units(statistics, clusters)
-    observed = observed_score(function, rows)
-    values = scores(function, drawn_sums(rows, resamples, seed))
-    return interval(observed, values, confidence)
+    intervals: dict[int, Interval] = {}
+    for size in dict.fromkeys(len(rows) for rows, _ in samples):
+        same = {i: (rows, function) for i, (rows, function) in enumerate(samples) if len(rows) == size}
+        observed = {i: observed_score(function, rows) for i, (rows, function) in same.items()}
+        sums = drawn_sums(np.column_stack([rows for rows, _ in same.values()]), resamples, seed)
+        start = 0
+        for i, (rows, function) in same.items():
+            end = start + rows.shape[1]
+            intervals[i] = interval(observed[i], scores(function, sums[:, start:end]), confidence)
+            start = end
+    return [intervals[i] for i in range(len(samples))]
 
 
 def bootstrap_mean(
@@ -444,7 +466,7 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     for block in _counts(len(rows), resamples, seed):
         for j in range(columns.shape[1]):
             # The number of draws is the number of rows, so the count of a mean is known.
-            sums[start : start + len(block), j] = len(rows) if ones[j] else block @ columns[:, j]
+            sums[start : start + len(block), j] = len(rows) if ones[j] else _product(block, columns[:, j])
         start += len(block)
     return sums
 
@@ -472,6 +494,11 @@ def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
             _cached.popitem(last=False)
 
 
+def _product(counts: Array, values: Array) -> Array:
+    """Return the matrix product. For a single row, BLAS would start threads, which on a busy machine takes 100x."""
+    return np.einsum("ij,j...->i...", counts, values) if len(counts) == 1 else counts @ values
+
+
 def subset_sums(rows: Array) -> Array:
     """Sum over all subsets of the rows: an array (2 ** rows, columns)."""
     size = len(rows)
@@ -488,7 +515,7 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
     for start, count in _blocks(resamples, size):
         packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
         bits = np.unpackbits(packed, axis=1, count=size).astype(np.float64)
-        sums[start : start + count] = bits @ rows
+        sums[start : start + count] = _product(bits, rows)
     return sums
 
 

@@ -18,7 +18,7 @@ from resampling_cases import f1, in_questions, only_whole, unsafe_f1, verdicts
 
 from qabench import stats
 from qabench.errors import InputError
-from qabench.stats import adjust, bootstrap, bootstrap_mean, cohens_kappa, paired_randomization
+from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, cohens_kappa, paired_randomization
 
 SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)
 
@@ -93,6 +93,21 @@ def test_scores_depend_on_the_seed_not_on_blocks(monkeypatch: pytest.MonkeyPatch
     assert bootstrap_mean(a, resamples=300, seed=1) != first[0]
     monkeypatch.setattr(stats, "CELLS_AT_ONCE", 130)
     assert (bootstrap_mean(a, resamples=300), paired_randomization(a, b, resamples=300)) == first
+
+
+def test_samples_of_one_size_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [stats.table(np.random.default_rng(i).random(30 + i // 3)) for i in range(5)]
+    separate = [bootstrap(rows, stats.mean, resamples=50) for rows in tables]
+    draws: list[int] = []
+    counts = stats._counts
+    monkeypatch.setattr(stats, "_counts", lambda size, *rest: draws.append(size) or counts(size, *rest))
+    assert bootstrap_all([(rows, stats.mean) for rows in tables], resamples=50) == separate
+    assert draws == [30, 31]
+
+
+def test_resamples_of_many_items_are_single_rows() -> None:
+    rows = np.ones((60_000, 2)) * [3, 1]
+    assert (stats.drawn_sums(rows * [1, 2], 3, 0) == [180_000, 120_000]).all()
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric, present
@@ -18,7 +18,7 @@ from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
-    from qabench.stats import Interval
+    from qabench.stats import Array, Function, Interval
 
 PREDICTIONS = "predictions"
 """The task and the setting of an evaluation of a file."""
@@ -160,11 +160,16 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
         recall of errors without any errors, is left out.
     """
     columns = list(dict.fromkeys(name for record in records for name in record.scores))
-    scores_by_name = {}
-    for metric in present(metrics, columns):
-        if (score := _score(metric, records)) is not None:
-            scores_by_name[metric.name] = score
-    return scores_by_name
+    samples = [sample for metric in present(metrics, columns) if (sample := _sample(metric, records))]
+    if not samples:
+        return {}
+    from qabench.stats import bootstrap_all  # imports NumPy
+
+    intervals = bootstrap_all([(sample.rows, sample.function) for sample in samples])
+    return {
+        sample.metric.name: Score(sample.metric, replace(interval, mean=sample.mean), sample.n, sample.left_out)
+        for sample, interval in zip(samples, intervals, strict=True)
+    }
 
 
 def columns_of(metric: Metric, record: Record) -> list[float] | None:
@@ -182,24 +187,33 @@ def item_score(metric: Metric, record: Record) -> float | None:
     return value if isfinite(value) else None
 
 
-def _score(metric: Metric, records: Sequence[Record]) -> Score | None:
-    from qabench.stats import bootstrap, bootstrap_mean, scores, units  # imports NumPy
+class _Sample(NamedTuple):
+    """What a metric's interval is computed from: statistics of questions, and the function of their sums."""
+
+    metric: Metric
+    rows: Array
+    function: Function
+    mean: float
+    n: int
+    left_out: int
+
+
+def _sample(metric: Metric, records: Sequence[Record]) -> _Sample | None:
+    from qabench.stats import mean, scores, table, units  # imports NumPy
 
     usable = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
     if not usable:
         return None
     ids, rows = [id for id, _ in usable], [row for _, row in usable]
     n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
-    if metric.function is None:
-        values = [row[0] for row in rows]
-        interval = bootstrap_mean(values, clusters=ids)
-        mean = metric.mean(values) if metric.mean else interval.mean
-    else:
-        mean = float(scores(metric.function, units(rows, ids).sum(axis=0, keepdims=True))[0])
-        if not isfinite(mean):
-            return None
-        interval = bootstrap(rows, metric.resampled or metric.function, clusters=ids)
-    return Score(metric, replace(interval, mean=mean), n, len(records) - len(rows))
+    values = [row[0] for row in rows]
+    statistics = units(rows if metric.function else table(values), ids)
+    score = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
+    if not isfinite(score):
+        return None
+    function = metric.resampled or metric.function or mean
+    score = metric.mean(values) if metric.mean else score
+    return _Sample(metric, statistics, function, score, n, len(records) - len(rows))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

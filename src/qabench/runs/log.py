@@ -16,7 +16,6 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.io.terminal import printable
-from qabench.llm.client import run_sync
 from qabench.runs.rescoring import rescored
 
 # Most of a log's bytes, which records do not need.
@@ -164,6 +163,8 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
     ids = log.eval.dataset.sample_ids or []
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
+    from qabench.llm.client import run_sync
+
     for record, score_metadata in run_sync(_records(str(path), keys)):
         records.append(record)
         for metadata in score_metadata:

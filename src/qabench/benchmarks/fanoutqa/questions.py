@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -111,8 +112,8 @@ def _of_file(file: Path) -> Questions:
     rows = list(read_rows(file, "dev"))
     if not rows:
         raise InputError(f"{file} has no questions")
-    ids = [row["id"] for row in rows]
-    if repeated := next((id for i, id in enumerate(ids) if id in ids[:i]), None):
+    counts = Counter(row["id"] for row in rows)
+    if repeated := next((id for id, count in counts.items() if count > 1), None):
         raise InputError(f"{file}: the id {repeated!r} occurs more than once; ids must be unique")
     return Questions(f"file:{file.name}", rows, digest, file)
 
