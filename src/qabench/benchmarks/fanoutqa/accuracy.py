@@ -73,13 +73,7 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
 
 
 def found_strings(reference: Any, forms: Mapping[str, str], missing: Iterable[str]) -> list[str]:
-    """Return the normal forms of a reference's strings that were found, in its order: all except ``missing``.
-
-    Args:
-        reference: an answer.
-        forms: the normal form of each of its strings.
-        missing: as in ``QuestionAccuracy``.
-    """
+    """Return the normal forms of a reference's strings that were found, in its order: all except ``missing``."""
     remaining = Counter(missing)
     matches = []
     for text in strings_of(reference):

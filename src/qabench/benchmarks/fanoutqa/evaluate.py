@@ -126,15 +126,13 @@ def score_answers(
 
     Args:
         questions: the text of each question; only the judge needs them.
-        references: answers as Python objects.
-        predictions: one for each reference; ``UNANSWERED`` for no answer. See ``qabench.benchmarks.fanoutqa.accuracy``.
+        references, predictions: see ``accuracy``; ``UNANSWERED`` for no answer.
         scorers: the scores to compute.
         fields: the first fields of the signatures: everything that the scores depend on except the scorers.
         progress: called with the amount of work done, and of all work, first of accuracy and then of the judge.
 
     Raises:
-        InputError: no questions, lists of different lengths, an empty list or dict as a reference, or a BLEURT
-            function that returns another number of scores.
+        InputError: as ``accuracy`` and the judge, or a BLEURT function returns another number of scores.
     """
     check_pairs(references, predictions)
     scores = Scores([{} for _ in references], [{} for _ in references])
@@ -246,8 +244,7 @@ def evaluate(
             option of that name.
         ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
         lemmatizer, bleurt_model: see ``scorers_of``.
-        judge_model, judge_base_url, judge_prompt, judge_max_calls: see ``judge_for`` in ``judge.py``.
-        judge: all other options of ``judge_for``.
+        judge_model, judge_base_url, judge_prompt, judge_max_calls, judge: see ``judge_for``; the last has all options.
 
     Raises:
         InputError: questions without public answers, or predictions for other questions.

@@ -121,10 +121,7 @@ def evidence_provided(
         official: fill the prompt as the authors' runner does: the unchanged list of evidence, with repeated and empty
             pages, up to the window minus ``answer_tokens``.
         answer_tokens: see ``prompt_tokens``.
-        context_length: the context window; by default the one that Inspect knows for the model.
-        tokenizer: see ``token_counter``.
-        lemmatizer: the retriever's lemmatizer.
-        wiki: see ``wikipedia``.
+        context_length, tokenizer, lemmatizer, wiki: see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
@@ -202,15 +199,8 @@ def rank_evidence(
 ) -> Ranked:
     """Rank the fragments of a question's pages by BM25+. Blocks.
 
-    Args:
-        question: the query.
-        evidence: rows of ``necessary_evidence``.
-        normalizer: the retriever's normalizer.
-        official: repeated pages are repeated, and a missing page is an empty one, as upstream.
-        wiki: see ``wikipedia``.
-
-    Raises:
-        WikiError: a page is not in the cache and cannot be requested.
+    With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream. Raises WikiError if
+    a page is not in the cache and cannot be requested.
     """
     source = wikipedia(wiki)
     pages = [WikiPage.of(row) for row in evidence]

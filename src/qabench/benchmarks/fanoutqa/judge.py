@@ -157,11 +157,7 @@ def judge_for(
 
 
 def judge_from(options: Any) -> Judge:
-    """Call ``judge_for`` with a dict of its arguments, or None for no arguments.
-
-    Raises:
-        InputError: not a dict; and see ``judge_for``.
-    """
+    """Call ``judge_for`` with a dict of its arguments, or None for no arguments. Raises InputError for another type."""
     if options is not None and not isinstance(options, dict):
         raise InputError(f"judge is {options!r:.80}; allowed: a dict of the judge's options")
     return judge_for(**(options or {}))
@@ -201,11 +197,8 @@ def judge_answers(
 
     Returns:
         The scores. The official one is absent, with the reason, if calls are needed and there is no key, or if every
-        call failed. An answer whose call failed has no score.
-
-    Raises:
-        InputError: no questions, lists of different lengths, or a question that is not a string.
-        MissingExtra: calls are needed and the openai package is not installed.
+        call failed. An answer whose call failed has no score. Raises InputError as ``Judge.requests``, and MissingExtra
+        if calls are needed and the openai package is not installed.
     """
     requests = judge.requests(questions, references, predictions)
     client = judge.caller.client(cache)

@@ -63,13 +63,7 @@ def open_book(
             most half the window, of which the oldest are dropped if the conversation is too long, and a limit of turns,
             after which the model is asked for the answer.
         answer_tokens: see ``prompt_tokens``.
-        search: "tools", "text" (``<search>query</search>``), or "auto": tools, and text for a model whose provider
-            rejects them.
-        turns: the maximum number of replies before the last one; not used with the authors' protocol.
-        context_length: the context window; by default the one that Inspect knows for the model.
-        tokenizer: see ``token_counter``.
-        lemmatizer: the retriever's lemmatizer.
-        wiki: see ``wikipedia``.
+        search, turns, context_length, tokenizer, lemmatizer, wiki: see the task.
 
     Raises:
         InputError: an unknown search, ``turns`` below 1, or a wrong ``wiki``.

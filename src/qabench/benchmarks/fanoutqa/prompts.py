@@ -110,15 +110,11 @@ def similar_titles(query: str, titles: Iterable[str]) -> str:
 
 
 def choose(prompt: str, file: str) -> str:
-    """Return "official" or "qabench" for the value of a ``prompt`` argument.
-
-    Args:
-        prompt: "official", "qabench", or "auto": official if the authors' file is available.
-        file: the authors' file with this prompt.
+    """Return "official" or "qabench" for a ``prompt`` argument; "auto" is official if the authors' file is available.
 
     Raises:
         InputError: another value.
-        SourceUnavailable: "official", and the file is not available.
+        SourceUnavailable: "official", and the authors' file is not available.
         DigestMismatch: the authors' file does not have the pinned content.
     """
     _check("prompt", prompt)
@@ -154,14 +150,9 @@ def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
 
 
 def judge_prompt(prompt: str | Path) -> Prompt:
-    """Return the judge's prompt for the value of an option; its fields are question, reference and answer.
+    """Return the judge's prompt for a name as in ``choose``, or a file as in ``judge_for``.
 
-    Args:
-        prompt: a name as in ``choose``, or a file; see ``qabench.benchmarks.fanoutqa.judge.judge_for``.
-
-    Raises:
-        InputError: neither a name nor a file, or a file that cannot be used.
-        SourceError: see ``choose``.
+    Its fields are question, reference and answer. Raises InputError for neither a name nor a usable file.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
         official = choose(str(prompt), JUDGE_FILE) == OFFICIAL

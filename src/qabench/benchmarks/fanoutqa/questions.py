@@ -62,7 +62,7 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
         file: a JSON list of questions, each with id, question, decomposition, answer and categories.
 
     Raises:
-        InputError: an unknown config, both arguments, or a file that is not in the format.
+        InputError: an unknown config or one without questions, both arguments, or a file that is not in the format.
         SourceError: the data is not available.
     """
     if file is not None:

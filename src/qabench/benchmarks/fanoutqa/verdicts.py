@@ -82,11 +82,7 @@ def is_judged(prediction: Any) -> bool:
 
 
 def judge_fields(question: str, reference: Any, prediction: Any) -> dict[str, str]:
-    """Return the values of the prompt's fields: question, reference, and the first 4,000 characters of the answer.
-
-    Raises:
-        InputError: the question is not a string.
-    """
+    """Return the values of the prompt's fields: question, reference, and the first 4,000 characters of the answer."""
     if not isinstance(question, str):
         raise InputError(f"a question is {question!r:.80}; it must be a string")
     answer = text_of(prediction)[:MAX_ANSWER_CHARACTERS]
@@ -104,10 +100,8 @@ def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | N
     The official score depends only on the last character. A verdict is readable if that character is one of the six
     letters and is not part of a word: officially, "I cannot judge" scores 1.
 
-    Args:
-        reply: the text.
-        finish_reason: as the server reports it; a truncated reply has no readable verdict.
-        refusal: as the server reports it; a refusal has no readable verdict.
+    ``finish_reason`` and ``refusal`` are those that the server reports; a truncated reply and a refusal have no
+    readable verdict.
     """
     text = reply.strip()
     letter = text[-1:].lower()
@@ -131,11 +125,7 @@ def no_judgment(reason: str) -> Judgment:
 
 
 def judge_score(judgments: Sequence[Judgment]) -> JudgeScore:
-    """Compute the means over judgments; see ``JudgeScore``.
-
-    Raises:
-        InputError: there are none.
-    """
+    """Compute the means over judgments; see ``JudgeScore``. Raises InputError if there are none."""
     if not judgments:
         raise InputError("nothing to score: no questions")
     scores = [judgment.score for judgment in judgments if judgment.score is not None]

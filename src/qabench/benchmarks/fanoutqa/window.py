@@ -89,6 +89,7 @@ async def how_many_fit(
     Args:
         texts: the texts, in order.
         budget: the maximum number of tokens of the prompt.
+        counter: counts the tokens.
         render: returns the prompt with the first n texts; a longer prompt must have more tokens.
 
     Returns:

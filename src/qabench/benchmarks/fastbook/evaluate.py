@@ -155,8 +155,7 @@ def evaluate(
         k: the cutoffs, as an integer, several integers, or a string such as "1,5,10".
 
     Raises:
-        InputError: an unknown config, a cutoff that is not a positive integer, or no prediction that belongs
-            to a question.
+        InputError: an unknown config, a wrong cutoff, or no prediction that belongs to a question.
     """
     chosen = list(families or benchmark.default_families)
     asked = load_questions(config, questions)

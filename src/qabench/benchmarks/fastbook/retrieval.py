@@ -227,17 +227,10 @@ Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
 def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
-    """Rank each query's chapter by cosine similarity of single vectors.
+    """Rank each query's chapter by cosine similarity of single vectors; the best k chunks per query.
 
-    Args:
-        corpus: the chunks of each chapter.
-        queries: one per question.
-        k: the number of chunks to return per query.
-        model: a sentence-transformers model: its name on the Hub, or a folder.
-
-    Raises:
-        MissingExtra: sentence-transformers is not installed.
-        QabenchError: the model cannot be loaded.
+    The model is one of sentence-transformers: its name on the Hub, or a folder. Raises MissingExtra without that
+    package, and QabenchError if the model cannot be loaded.
     """
     try:
         from sentence_transformers import SentenceTransformer

@@ -144,13 +144,7 @@ class Outcome:
 def load_study(
     config: str = "questions", chunk_size: int = 500, overlap: int | None = None, chunker: str = "sentences"
 ) -> Study:
-    """Return a config's questions, and its chapters split into chunks.
-
-    Args:
-        config: "questions" or "sample".
-        chunk_size: the maximum number of tokens of a chunk.
-        overlap: the maximum number of tokens that a chunk repeats from the previous one; None for the source's choice.
-        chunker: "sentences", or "llama-index", which the source uses.
+    """Return a config's questions, and its chapters split into chunks; see the task ``fastbook_rag``.
 
     Raises:
         InputError: an unknown config or chunker, or invalid sizes.

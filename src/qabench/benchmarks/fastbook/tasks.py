@@ -55,13 +55,7 @@ def fastbook_scorer(
     ROUGE is that of ``qabench.text.rouge`` against ``gold_standard_answer``. A sample without an answer (an error, a
     refusal, an empty reply) scores 0; its retrieval scores do not depend on the answer.
 
-    Args:
-        config: "questions" or "sample".
-        chunk_size: see ``load_study``.
-        overlap: see ``load_study``.
-        chunker: see ``load_study``.
-        k: the cutoff.
-        signed: fields of the signatures, from the task.
+    ``signed`` has the fields of the signatures, from the task; the other arguments are the task's.
     """
     study = study_of(config=config, chunk_size=chunk_size, overlap=overlap, chunker=chunker)
 
