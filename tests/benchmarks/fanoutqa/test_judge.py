@@ -20,11 +20,7 @@ from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.verdicts import (
-    NOT_ANSWERED,
     VERDICTS,
-    judge_fields,
-    judge_score,
-    no_judgment,
     official_score,
     read_judgment,
 )
@@ -91,25 +87,6 @@ def test_unreadable_replies_have_the_official_score(
 @given(st.text(min_size=1).filter(str.strip))
 def test_the_official_score_is_upstream_s(reply: str) -> None:
     assert official_score(reply) == int(reply.strip()[-1].lower() in "bce")
-
-
-def test_official_and_readable_means() -> None:
-    replies = [read_judgment(reply) for reply in ("C", "D", "?")]
-    score = judge_score([*replies, NOT_ANSWERED, no_judgment("HTTP 500")])
-    assert (score.gpt, score.n, score.gpt_readable, score.n_readable) == (1 / 4, 4, 1 / 3, 3)
-    assert [i for i, _ in score.unreadable] == [2, 4]
-    assert score.verdicts["same"] == score.verdicts["disagreement"] == 1
-    assert judge_score([no_judgment("x")]).gpt is None
-    with pytest.raises(InputError, match="nothing to score"):
-        judge_score([])
-
-
-def test_fields_of_the_judge_prompt() -> None:
-    fields = judge_fields("q", {"a": [True, 1.5]}, "x" * 4001)
-    assert fields == {"question": "q", "reference": "a - yes\n1.5", "answer": "x" * 4000}
-    assert judge_fields("q", "r", ["a", 2])["answer"] == "a\n2"
-    with pytest.raises(InputError, match="a question is 7"):
-        judge_fields(7, "r", "a")  # type: ignore[arg-type]
 
 
 def judge(server: OpenAIServer, answers: list[Any], **options: Any) -> Any:

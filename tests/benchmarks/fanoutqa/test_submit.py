@@ -186,12 +186,6 @@ def test_every_problem_of_answers_is_named_with_its_line(tmp_path: Path) -> None
         assert part in said
 
 
-def test_missing_answers_are_named_and_cost_only_a_warning(tmp_path: Path) -> None:
-    found = checked(tmp_path, {"id": "q2", "answer": "x"})
-    assert not found.errors
-    assert found.warnings[0].message == "3 of 4 questions have no answer and score 0: q0, q1, q3"
-
-
 def test_strict_writes_and_fails(run: Callable[..., Result], tmp_path: Path) -> None:
     some = answers_file(tmp_path, {"id": "q2", "answer": "x"})
     done = run("--name=x", "--metadata", metadata_file(tmp_path), "--closed-book", some, "--strict")

@@ -18,7 +18,7 @@ from inspect_ai import eval as evaluate
 from inspect_ai import eval_retry
 from inspect_ai.model import ModelInfo, get_model, set_model_info
 from openai_server import OpenAIServer
-from scripted_model import SCRIPTS, call, figures, in_order, run, scripted, text
+from scripted_model import SCRIPTS, call, figures, in_order, run, text
 from scripted_wiki import Fault, ScriptedWiki, isolate
 
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
@@ -439,17 +439,3 @@ def test_pages_younger_than_the_epoch_are_not_found(wiki: ScriptedWiki, tmp_path
 def test_unknown_search_and_turns(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         fanoutqa_open_book("sample", context_length=4000, **arguments)
-
-
-def test_the_tasks_are_found_by_their_names(tmp_path: Path) -> None:
-    model = scripted(lambda m: "x", "named")
-    (log,) = evaluate(
-        "qabench/fanoutqa_closed_book",
-        model=model,
-        task_args={"config": "sample"},
-        limit=1,
-        log_dir=str(tmp_path),
-        display="none",
-        log_realtime=False,
-    )
-    assert (log.status, log.eval.task) == ("success", "qabench/fanoutqa_closed_book")

@@ -16,7 +16,8 @@ from qabench.evaluation.official import IRRELEVANT, deviations
 from qabench.evaluation.signature import parse
 
 
-def signatures() -> list[str]:
+@pytest.fixture(scope="module")
+def signatures(mirror: Path) -> list[str]:
     """The signatures of a file of predictions, of retrieval and of the metrics, on the real questions."""
     study = load_study()
     nothing: list[list[str]] = [[] for _ in study.questions]
@@ -31,12 +32,12 @@ def signatures() -> list[str]:
     return [*scored.signatures.values(), study_line, *(one["signature"] for one in metrics)]
 
 
-def test_official_signatures_have_no_deviations(mirror: Path) -> None:
-    assert [deviations(line, DECLARATIONS[parse(line)[0]]) for line in signatures()] == [[]] * 5
+def test_official_signatures_have_no_deviations(signatures: list[str]) -> None:
+    assert [deviations(line, DECLARATIONS[parse(line)[0]]) for line in signatures] == [[]] * 5
 
 
-def test_each_changed_field_deviates_or_is_irrelevant(mirror: Path) -> None:
-    for line in signatures():
+def test_each_changed_field_deviates_or_is_irrelevant(signatures: list[str]) -> None:
+    for line in signatures:
         name, fields = parse(line)
         declaration = DECLARATIONS[name]
         for field, value in fields.items():
@@ -57,8 +58,8 @@ def test_each_changed_field_deviates_or_is_irrelevant(mirror: Path) -> None:
         ("new:1", "new: 1 (the official value is not known)"),
     ],
 )
-def test_deviations_are_named(change: str, sentence: str, mirror: Path) -> None:
-    line = signatures()[0]
+def test_deviations_are_named(change: str, sentence: str, signatures: list[str]) -> None:
+    line = signatures[0]
     name, _, value = change.partition(":")
     fields = parse(line)[1] | {name: value}
     changed = "|".join(["fastbook_retrieval", *(f"{key}:{of}" for key, of in fields.items())])

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,6 @@ from qabench.benchmarks.fastbook.retrieval import (
     make_queries,
     match_expression,
     parse_method,
-    rank_bm25,
     rank_fts,
 )
 from qabench.benchmarks.fastbook.study import CHUNKERS, Study, load_study, run
@@ -109,12 +105,6 @@ def test_fts_stays_in_the_chapter_and_breaks_ties_by_position() -> None:
     assert rank_fts(corpus, queries[:1], 2)[0].positions == [1, 2]
 
 
-def test_bm25_searches_only_the_chapter() -> None:
-    corpus = {1: ["tide and moon", "sun"], 2: ["moon moon moon", "tide"]}
-    found = rank_bm25(corpus, [Query("a", 1, "moon"), Query("b", 2, "tide")], 1)
-    assert [hits.positions for hits in found] == [[0], [1]]
-
-
 def test_fusion_is_the_sum_of_reciprocal_ranks() -> None:
     fused = fuse([Hits([5, 2, 7], [9, 8, 7]), Hits([2, 5, 1], [3, 2, 1])], 3)
     assert fused.positions == [2, 5, 1]  # 2 and 5 tie, 1 and 7 tie: the lower position comes first
@@ -158,18 +148,6 @@ def test_the_sample_scores_as_the_official_code() -> None:
     assert "chunker:sentences-1|chunk_size:60|overlap:15|method:hybrid:bm25,fts" in outcome.signature
     again = run(study, parse_method("hybrid"), k=3)
     assert again.as_dict() == outcome.as_dict()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"config": "corpus"}, "no questions in 'corpus'; allowed: questions, sample"),
-        ({"config": "sample", "chunker": "x"}, "unknown chunker 'x'; allowed: sentences, llama-index"),
-    ],
-)
-def test_unknown_configs_and_chunkers(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        load_study(**options)
 
 
 @given(
@@ -258,17 +236,3 @@ def test_ir_measures_reads_run_and_qrels(files: Any) -> None:
     ranked = list(ir_measures.read_trec_run(str(run_file)))
     result = ir_measures.calc_aggregate([ir_measures.RR @ 5, ir_measures.P @ 5], qrels, ranked)
     assert (result[ir_measures.RR @ 5], result[ir_measures.P @ 5]) == pytest.approx(by_hand(study, hits))
-
-
-@pytest.mark.slow
-def test_ranx_reads_run_and_qrels(files: Any) -> None:
-    """In a process of its own, where numba compiles nothing: that would take a minute."""
-    pytest.importorskip("ranx", exc_type=ImportError)
-    study, hits, run_file, qrels_file = files
-    code = (
-        "import ranx, sys; of = [kind.from_file(path, kind='trec') for kind, path in zip([ranx.Qrels, ranx.Run], "
-        "sys.argv[1:])]; print(*ranx.evaluate(*of, ['mrr@5', 'precision@5']).values())"
-    )
-    command = [sys.executable, "-c", code, str(qrels_file), str(run_file)]
-    done = subprocess.run(command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
-    assert [float(value) for value in done.stdout.split()] == pytest.approx(by_hand(study, hits)), done.stderr

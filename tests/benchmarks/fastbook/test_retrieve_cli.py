@@ -94,7 +94,8 @@ def test_plots_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("arguments", "message"),
     [
         (["--method", "x"], "unknown method 'x'"),
-        (["--config", "qrels"], "allowed: questions, sample"),
+        (["--config", "qrels"], "no questions in 'qrels'; allowed: questions, sample"),
+        (["--config", "sample", "--chunker", "x"], "unknown chunker 'x'; allowed: sentences, llama-index"),
         (["--config", "sample", "--k", "0"], "k is 0; it must be at least 1"),
         (["--config", "sample", "--query", "x"], "unknown query 'x'; allowed: question, keywords"),
         (["--config", "sample", "--chunk-size", "0"], "chunk size is 0"),

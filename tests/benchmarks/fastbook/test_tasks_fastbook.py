@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +61,6 @@ def check_equal(log: EvalLog, config: str, method: str) -> int:
 @pytest.mark.parametrize("method", ["bm25", "fts", "hybrid"])
 def test_retrieval_scores_are_those_of_the_study(method: str, tmp_path: Path) -> None:
     assert check_equal(run(fastbook_rag("sample", method), last_words, tmp_path), "sample", method) == 12
-
-
-@pytest.mark.parametrize("method", ["bm25", "fts"])
-def test_retrieval_scores_equal_the_studys(
-    method: str, mirror: Path, tmp_path: Path, compared: Callable[[str], None]
-) -> None:
-    n = check_equal(run(fastbook_rag(method=method), last_words, tmp_path), "questions", method)
-    assert n == 191
-    compared(f"{n} questions, MRR@10 and Recall@10 by {method}")
 
 
 def test_passages_are_read_in_order_and_logged(tmp_path: Path) -> None:
@@ -153,18 +143,5 @@ def test_the_choice_of_questions() -> None:
     some = fastbook_rag("sample", ids=f"{every[0].id},{every[-1].id}").dataset
     assert [one.id for one in some] == [every[0].id, every[-1].id]
     assert [one.input for one in some] == [every[0].input, every[-1].input]
-
-
-WRONG = [
-    ({"config": "corpus"}, "fastbook has no questions in 'corpus'; allowed: questions, sample"),
-    ({"method": "magic"}, "unknown method 'magic'; allowed: bm25, fts, dense, colbert, hybrid"),
-    ({"k": 0}, "k is 0; it must be at least 1"),
-    ({"chapters": "9"}, "no question is in '9'; allowed: 1, 3"),
-    ({"chunker": "x"}, "unknown chunker 'x'; allowed: sentences, llama-index"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "message"), WRONG)
-def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        fastbook_rag(**({"config": "sample"} | wrong))
+    with pytest.raises(InputError, match="no question is in '9'; allowed: 1, 3"):
+        fastbook_rag("sample", chapters="9")
