@@ -88,11 +88,10 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         entailment = shared_entailment(model, revision, device, dtype)
         labeled = faithfulness_labels(answers, targets, entailment, split)
         score = faithfulness([[claim["label"] for claim in own] for own in labeled])
-        macro, micro = score.macro(), score.micro()
         result: dict[str, Any] = {
-            "faithfulness": macro.mean,
-            "micro": None if micro is None else micro.mean,
-            "interval": [macro.low, macro.high],
+            "faithfulness": score.macro.mean,
+            "micro": None if score.micro is None else score.micro.mean,
+            "interval": [score.macro.low, score.macro.high],
             "claims": score.claims,
             "unanswered": answers.count(None),
         }

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,28 +144,6 @@ class TestRealData:
         assert hashlib.sha256(written).hexdigest() == scripts.source_table("felm")[PATH].sha256
         assert written == path.read_bytes()
 
-    def test_indices_are_unique_numbers_in_order(self, rows: list[dict[str, Any]]) -> None:
-        assert [row["index"] for row in rows] == [str(i) for i in range(847)]
-
-    def test_oddities_that_the_card_counts(self, rows: list[dict[str, Any]]) -> None:
-        segments = [segment for row in rows for segment in row["segmented_response"]]
-        wordless = [
-            label
-            for row in rows
-            for segment, label in zip(row["segmented_response"], row["labels"], strict=True)
-            if not re.search("[A-Za-z]", segment)
-        ]
-        assert (segments.count(""), len(wordless), wordless.count(False)) == (4, 124, 3)
-        assert [row["index"] for row in rows if row["response"] is None] == ["350", "548"]
-        spaceless = [("".join("".join(row["segmented_response"]).split()), row["response"]) for row in rows]
-        assert sum(text != "".join(response.split()) for text, response in spaceless if response is not None) == 79
-        assert sum("\\n" in (row["response"] or "") for row in rows) == 32
-        assert sum(any("\\n" in segment for segment in row["segmented_response"]) for row in rows) == 25
-        assert sum("" in row["type"] for row in rows) == 8
-        assert sum(bool(row["type"]) for row in rows if row["domain"] == "math") == 5
-        assert sum(not row["ref_contents"] for row in rows if row["ref"]) == 31
-        assert len({row["prompt"] for row in rows}) == 847 - 3
-
     def test_stats_hold_the_facts(self, rows: list[dict[str, Any]]) -> None:
         segments, responses, types, counts, forms = tables("all", {"test": iter(rows)})
         assert [row[:1] + row[1::2] for row in segments.rows] == [
@@ -231,16 +209,6 @@ class TestRealData:
         for name, cells in wanted.items():
             assert f"| {name} | {' | '.join(map(str, cells))} |\n" in text, name
 
-    @pytest.mark.parametrize("domain", DOMAINS)
-    def test_stats_of_a_domain_are_its_part_of_all(self, domain: str, rows: list[dict[str, Any]]) -> None:
-        whole = tables("all", {"test": rows})
-        parts = tables(domain, {"test": (row for row in rows if row["domain"] == domain)})
-        for by_row in (0, 1):
-            assert parts[by_row].rows == [row for row in whole[by_row].rows if row[0] == domain]
-        for by_column in (3, 4):
-            column = whole[by_column].columns.index(domain)
-            assert parts[by_column].rows == [[row[0], row[column]] for row in whole[by_column].rows]
-
 
 class TestSample:
     @pytest.fixture(autouse=True)
@@ -260,25 +228,6 @@ class TestSample:
         written = [json.dumps(to_source(row), ensure_ascii=False) for row in read_rows(SAMPLE, "sample")]
         assert "".join(line + "\n" for line in written).encode() == SAMPLE.read_bytes()
 
-    def test_has_the_oddities(self) -> None:
-        raws = raw_lines(SAMPLE)
-        segments = [item for raw in map(expected, raws) for item in zip_segments(raw)]
-        assert {raw["domain"] for raw in raws} == set(DOMAINS)
-        assert {kind for _, _, _, kind in segments} == {*ERROR_TYPES, "no list"}
-        assert any(not segment for segment, *_ in segments)
-        assert any(comment and label for _, label, comment, _ in segments)
-        assert any(not comment and not label for _, label, comment, _ in segments)
-        assert any(kind and label for _, label, _, kind in segments)
-        assert any(kind is None and not label for _, label, _, kind in segments)
-        assert any("\\n" in segment for segment, *_ in segments)
-        assert {"".join(raw["segmented_response"]) == raw["response"] for raw in raws} == {True, False}
-        assert sum(isinstance(raw["response"], float) for raw in raws) == 2
-        assert {(len(raw["ref"]), len(raw["ref_contents"])) for raw in map(expected, raws)} == {
-            (0, 0), (1, 0), (1, 1), (2, 1), (2, 2)
-        }  # fmt: skip
-        assert len({raw["prompt"] for raw in raws}) == 12
-        assert "\x85" in SAMPLE.read_text(encoding="utf-8")
-
     def test_stats_have_no_published_numbers(self) -> None:
         segments, *others = tables("sample", {"test": read_rows(SAMPLE, "sample")})
         assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
@@ -290,11 +239,6 @@ class TestSample:
         assert segments.rows == [["all", 0, 847, 0, 4427, 0, 3642, 0, 785]]
         assert responses.rows == [["all", 0, 0, 0, None, None, None]]
         assert types.rows == []
-
-
-def zip_segments(row: dict[str, Any]) -> Iterator[tuple[str, bool, str, str | None]]:
-    kinds = row["type"] or ["no list"] * len(row["labels"])
-    return zip(row["segmented_response"], row["labels"], row["comment"], kinds, strict=True)
 
 
 def test_card_names_configs_features_and_sizes(hf_cache: str) -> None:
@@ -503,18 +447,3 @@ def test_fuzz_rows_load_or_name_line_and_field(raw: dict[str, Any], fuzzed: Path
         assert "field" in problem
     else:
         assert same(to_source(rows[1]), {key: raw[key] for key in FIELDS})  # loading is lossless
-
-
-@FUZZ
-@given(
-    start=st.integers(0, 6000),
-    length=st.integers(0, 200),
-    put=st.binary(max_size=12) | st.sampled_from([b"\xef\xbb\xbf", b"\r\n", b"\xff", b"\x00", b"NaN", b'"\\ud800"']),
-    cut=st.booleans(),
-)
-def test_fuzz_bytes_load_or_name_the_line(start: int, length: int, put: bytes, cut: bool, fuzzed: Path) -> None:
-    content = SAMPLE.read_bytes()
-    fuzzed.write_bytes(content[:start] + put + (b"" if cut else content[start + length :]))
-    rows, problem = outcome(fuzzed)
-    assert not problem or re.match(re.escape(str(fuzzed)) + r", line \d+", problem)
-    assert all(list(row) == list(FIELDS) for row in rows)

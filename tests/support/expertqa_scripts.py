@@ -70,14 +70,9 @@ class Splitter:
         class English:
             """spaCy 2's way to add a pipe."""
 
-            def create_pipe(self, name: str) -> str:
-                return name
-
-            def add_pipe(self, name: str) -> None:
-                pipeline.add_pipe(name)
-
-            def __call__(self, text: str) -> Any:
-                return pipeline(text)
+            create_pipe = staticmethod(lambda name: name)
+            add_pipe = staticmethod(lambda name: pipeline.add_pipe(name))
+            __call__ = staticmethod(pipeline)
 
         self.flags = SimpleNamespace()
         retrying = lambda **kwargs: lambda function: function  # noqa: E731
@@ -133,15 +128,7 @@ def pass_attention_mask(network: Any, tokenizer: Any) -> None:
 def labeled(
     mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path, *, patched: bool = True
 ) -> list[str]:
-    """Return the labels of autoais.py for (claim, evidence) with the model in a folder, on the CPU.
-
-    Args:
-        mirror: the mirror with the script.
-        folder: the model.
-        claims: pairs of a claim and its evidence.
-        file: where the script writes.
-        patched: apply ``pass_attention_mask``.
-    """
+    """Return the labels of autoais.py, which writes to a file, for (claim, evidence) with the model in a folder."""
     import json
 
     import torch

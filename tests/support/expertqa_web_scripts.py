@@ -57,28 +57,20 @@ class Scripts:
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
     def _modules(self) -> dict[str, Any]:
-        parts = {
+        names = ("embeddings", "embeddings.openai", "chat_models", "chains", "prompts")
+        langchain: dict[str, dict[str, Any]] = {key: {} for key in names} | {
+            "text_splitter": {"CharacterTextSplitter": lambda **_: SimpleNamespace(split_documents=self._split)},
+            "vectorstores": {"Chroma": SimpleNamespace(from_documents=self._stored)},
+            "schema": {"Document": SimpleNamespace},
+        }
+        return {f"langchain.{name}": module(f"langchain.{name}", **parts) for name, parts in langchain.items()} | {
             "langchain": module("langchain"),
-            "langchain.text_splitter": module(
-                "langchain.text_splitter",
-                CharacterTextSplitter=lambda **_: SimpleNamespace(split_documents=self._split),
-            ),
-            "langchain.embeddings": module("langchain.embeddings"),
-            "langchain.embeddings.openai": module("langchain.embeddings.openai"),
-            "langchain.vectorstores": module(
-                "langchain.vectorstores", Chroma=SimpleNamespace(from_documents=self._stored)
-            ),
-            "langchain.chat_models": module("langchain.chat_models"),
-            "langchain.chains": module("langchain.chains"),
-            "langchain.schema": module("langchain.schema", Document=SimpleNamespace),
-            "langchain.prompts": module("langchain.prompts"),
             "newspaper": module("newspaper", Article=self._article),
             "newspaper.article": module("newspaper.article"),
             "openai": module("openai", ChatCompletion=SimpleNamespace(create=self._completed)),
             "tenacity": module("tenacity", retry=lambda **_: lambda function: function),
             "requests": module("requests", get=self._result_page),
         }
-        return parts
 
     def _result_page(self, url: str) -> SimpleNamespace:
         query = url.removeprefix("https://www.google.com/search?q=")

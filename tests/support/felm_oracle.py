@@ -8,12 +8,16 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
+
+from expertqa_scripts import module
 
 from qabench.loading_scripts.felm.parse import to_source
 
@@ -29,10 +33,20 @@ class Script:
         self.folder = mirror / "hkust-nlp/felm/eval"
         self.reply = reply
         self.calls: list[Call] = []
+        decorator = lambda *args, **options: lambda function: function  # noqa: E731
+        names = ("retry", "stop_after_attempt", "wait_random_exponential")
+        stubs: dict[str, Any] = {
+            "openai": module("openai", ChatCompletion=SimpleNamespace(create=self.chat)),
+            "pandas": module("pandas"),
+            "regex": re,
+            "tenacity": module("tenacity", **dict.fromkeys(names, decorator)),
+            "transformers": module("transformers", AutoTokenizer=None, AutoModelForCausalLM=None),
+        }
         # The script leaves its files open.
-        self.names: dict[str, Any] = {"__name__": "felm_eval", "open": _closed_again}
+        opened = lambda path: io.StringIO(Path(path).read_text(encoding="utf-8"))  # noqa: E731
+        self.names: dict[str, Any] = {"__name__": "felm_eval", "open": opened}
         path = self.folder / "eval.py"
-        with _stubs(self), warnings.catch_warnings(action="ignore"):
+        with mock.patch.dict(sys.modules, stubs), warnings.catch_warnings(action="ignore"):
             exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), self.names)
         self.names |= {"tokenizer": _Tokenizer(), "model_": SimpleNamespace(generate=self._generate)}
 
@@ -45,70 +59,28 @@ class Script:
 
     def scores(self, domain: str, result: Mapping[str, Any]) -> dict[str, Any]:
         """f1, precision, recall, balanced_accuracy and counts of a domain, or of "ALL"."""
-        found = self.names["compute_accuracy"](domain, result)
-        tn, tp, fn, fp = found["TN,TP,FN,FP"]
+        scores = self.names["compute_accuracy"](domain, result)
+        tn, tp, fn, fp = scores["TN,TP,FN,FP"]
         names = {"f1": "F1", "precision": "P", "recall": "R", "balanced_accuracy": "balanced"}
-        return {ours: found[name] for ours, name in names.items()} | {"tp": tp, "tn": tn, "fp": fp, "fn": fn}
+        return {ours: scores[name] for ours, name in names.items()} | {"tp": tp, "tn": tn, "fp": fp, "fn": fn}
 
     def chat(self, **call: Any) -> dict[str, Any]:
         """Replaces ``openai.ChatCompletion.create``."""
         self.calls.append(call)
         return {"choices": [{"message": {"content": self.reply(call)}}]}
 
-    def _generate(self, prompt: _Ids, max_new_tokens: int) -> list[str]:
+    def _generate(self, prompt: Any, max_new_tokens: int) -> list[str]:
         call = {"prompt": prompt.text, "max_tokens": max_new_tokens}
         self.calls.append(call)
         return [f"{STARTS_WITH}{prompt.text}{self.reply(call)}"]
-
-
-def _closed_again(path: str) -> io.StringIO:
-    return io.StringIO(Path(path).read_text(encoding="utf-8"))
-
-
-class _Ids:
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def to(self, device: str) -> _Ids:
-        return self
 
 
 class _Tokenizer:
     """The text is its own list of tokens."""
 
     def __call__(self, text: str, return_tensors: str) -> Any:
-        return SimpleNamespace(input_ids=_Ids(text))
+        ids = SimpleNamespace(text=text, to=lambda device: SimpleNamespace(text=text))
+        return SimpleNamespace(input_ids=ids)
 
     def decode(self, text: str) -> str:
         return text
-
-
-@contextlib.contextmanager
-def _stubs(script: Script) -> Iterator[None]:
-    import re
-
-    def module(name: str, **content: Any) -> ModuleType:
-        made = ModuleType(name)
-        vars(made).update(content)
-        return made
-
-    def nothing(*args: Any, **options: Any) -> Any:
-        return lambda function: function
-
-    stubs = {
-        "openai": module("openai", ChatCompletion=SimpleNamespace(create=script.chat)),
-        "pandas": module("pandas"),
-        "regex": re,
-        "tenacity": module("tenacity", retry=nothing, stop_after_attempt=nothing, wait_random_exponential=nothing),
-        "transformers": module("transformers", AutoTokenizer=None, AutoModelForCausalLM=None),
-    }
-    before = {name: sys.modules.get(name) for name in stubs}
-    sys.modules.update(stubs)
-    try:
-        yield
-    finally:
-        for name, found in before.items():
-            if found is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = found

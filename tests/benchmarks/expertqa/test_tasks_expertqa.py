@@ -306,17 +306,6 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
             load_passages(*wrong)
 
 
-def test_pages_are_cut_into_windows(tmp_path: Path) -> None:
-    page = "".join(f"Sentence number {i}. " for i in range(150))
-    path = tmp_path / "pages.jsonl"
-    path.write_text(json.dumps({"id": "page", "url": "https://e.org", "text": page}) + "\n" + json.dumps({"text": "x"}))
-    passages = load_passages(str(path))
-    assert list(passages.rows["id"]) == ["page#0", "page#1", "page#2", "page#3", "1"]
-    assert list(passages.rows["text"])[:4] == windows(page) and max(map(len, passages.rows["text"])) == 1000
-    (best,) = passages.find("number 149", "", 1).passages
-    assert best.id == "page#3" and best.source == "https://e.org"
-
-
 @given(st.text(max_size=60), st.integers(1, 9), st.data())
 def test_windows_cover_the_text_and_overlap(page: str, size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, size - 1))

@@ -141,9 +141,3 @@ def test_recall_by_type_of_error() -> None:
     found = {row.at: row.n for row in section.rows if row.system == "a"}
     assert found == {kind.replace("_", " "): n for kind, n in wanted.items()} and section.unit == "errors"
     assert list(found.values()) == sorted(found.values(), reverse=True)
-
-
-def test_progress_counts_responses() -> None:
-    seen: list[tuple[int, int]] = []
-    scored(labels_of(ROWS), progress=lambda done, of: seen.append((done, of)))
-    assert seen[-1] == (len(ROWS), len(ROWS))

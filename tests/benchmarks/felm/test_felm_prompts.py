@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
-from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, KINDS, SEGMENT_FILES, felm_prompts, numbered
+from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, KINDS, felm_prompts, numbered
 from qabench.benchmarks.felm.scores import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
@@ -67,14 +67,6 @@ def test_official_prompts_with_references(method: str, tail: str, mirror: Path) 
         )
 
 
-def test_all_files_of_the_authors_are_used(mirror: Path) -> None:
-    folder = mirror / "hkust-nlp/felm/eval/prompt"
-    tables = (*SEGMENT_FILES.values(), *CLAIM_FILES.values())
-    assert {path for table in tables for path in table.values()} == {
-        str(path.relative_to(folder)) for path in folder.rglob("*.txt")
-    }
-
-
 def test_missing_files_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     with pytest.raises(SourceUnavailable, match=r"eval/prompt/segment/wk/prompt_wk_raw\.txt(.|\n)*prompt=qabench"):
@@ -118,19 +110,6 @@ def test_labels_distinguish_prompts() -> None:
     labels = {(method, claims): ours(method, claims=claims).prompts.label for method in KINDS for claims in (0, 1)}
     assert len(set(labels.values())) == len(labels) - 2  # cot and cot-cons have the same
     assert ours("link").prompts.label != ours("link", official_quirks=True).prompts.label
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "magic"}, "unknown method 'magic'; allowed: raw, cot, cot-cons, link, content"),
-        ({"num_cons": 0}, "num_cons is 0; it must be at least 1"),
-        ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
-    ],
-)
-def test_unknown_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        felm_method(**({"method": "raw", "prompt": "qabench"} | options))
 
 
 def test_claims_are_read() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,8 @@ def test_script_and_predictions(model: str, rows: list[Any], mirror: Path, compa
     assert {name: values(found)[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
     sums = {name: sum(record.scores[name] for record in found.records) for name in ("tp", "tn", "fp", "fn")}
     assert sums == {name: wanted[name] for name in sums}
-    for domain, records in found.by_group("domain").items():
-        scores = {name: score.interval.mean for name, score in found.scores(records).items()}
+    for domain, by_name in found.scores_by_group("domain").items():
+        scores = {name: score.interval.mean for name, score in by_name.items()}
         assert {name: scores[name] for name in NAMES} == defined(script.scores(domain, result))
     compared(f"{model}: {len(rows)} replies, {6 * 4} scores of the official script")
 
@@ -145,43 +144,3 @@ def test_all_paths(log: Any, mirror: Path, compared: Callable[[str], None]) -> N
     assert {name: report["scores"][name] for name in NAMES} == official
     assert report["n"]["f1"] == segments and report["left_out"]["readable_f1"] > 0
     compared(f"{len(rows)} responses on five paths")
-
-
-def test_lm_eval(mirror: Path) -> None:
-    pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
-    from importlib.resources import files
-
-    import lm_eval
-    from lm_eval.api.model import LM
-    from lm_eval.tasks import TaskManager
-
-    class Scripted(LM):
-        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[Any]:
-            replies = [reply_to(request.doc["index"]) for request in requests]
-            return [None if reply in (REFUSAL, FAILURE) else reply for reply in replies]
-
-        def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> Any:
-            raise NotImplementedError
-
-        loglikelihood_rolling = loglikelihood
-
-    tasks = TaskManager(include_path=str(files("qabench.benchmarks")), include_defaults=False)
-    results = lm_eval.simple_evaluate(model=Scripted(), tasks=["qabench_felm_math_raw"], task_manager=tasks)
-    found = results["results"]["qabench_felm_math_raw"]
-    rows = load_responses("math").rows
-    wanted = values(BENCHMARK.evaluate("math", read_predictions(
-        [{"id": row["index"], "reply": heard(reply_to(row["index"]))} for row in rows]
-    )))  # fmt: skip
-    for name in (*NAMES, "responses_f1", "responses_balanced_accuracy"):
-        assert found[f"{name},none"] == wanted[name]
-
-
-def test_an_exported_run_scores_the_same(log: Any) -> None:
-    from qabench.runs.export import predictions
-    from qabench.runs.log import read_run
-
-    of_run = read_run(log.location)
-    lines = [json.loads(line) for line in predictions(of_run).splitlines()]
-    assert set(lines[0]) == {"id", "reply"}
-    of_file = BENCHMARK.evaluate("math", read_predictions(lines))
-    assert {name: values(of_file)[name] for name in NAMES} == {name: values(of_run)[name] for name in NAMES}

@@ -485,8 +485,8 @@ def _faithfulness_table(title: str, items: Sequence[Item], correlations: Mapping
     score = faithfulness_of([[claim["label"] for claim in item["claims"]] for item in items])
     n_judged = sum(claim.get("correctness") is not None for item in items for claim in item["claims"])
     scores = [
-        ("faithfulness (mean over answers)", score.macro(), len(score.per_answer), "answers"),
-        ("faithfulness (over all claims)", score.micro(), score.claims, "claims"),
+        ("faithfulness (mean over answers)", score.macro, score.answers, "answers"),
+        ("faithfulness (over all claims)", score.micro, score.claims, "claims"),
         *((name, interval, n_judged, "claims") for name, interval in correlations.items()),
     ]
     rows: list[list[Any]] = [

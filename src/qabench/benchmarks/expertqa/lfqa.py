@@ -39,8 +39,7 @@ class LfqaRouge:
 
     Attributes:
         rouge: the official score: the median over 1,000 bootstrap samples of the mean over questions.
-        low: the lower bound of the 95% interval, from the same samples.
-        high: the upper bound.
+        low, high: the bounds of the 95% interval, from the same samples.
         mean: the mean over questions, which does not depend on a seed.
         per_question: the F-measures of each question, in the order of the input.
         unanswered: the number of questions without an answer; they score 0, as the empty string.
@@ -105,13 +104,10 @@ def lfqa_rouge(
     )
 
 
-def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> float:
+def median_of_means(kind: str, values: Sequence[float]) -> float:
     """Return the official score from the questions' F-measures of one type, as in ``LfqaRouge.rouge``.
 
-    Args:
-        kind: one of ``LFQA_ROUGE_TYPES``. The types are resampled in this order from one stream of random numbers.
-        values: one or more F-measures, in the order of the questions.
-        seed: the seed of the bootstrap.
+    The types are resampled in the order of ``LFQA_ROUGE_TYPES`` from one stream of random numbers.
     """
     from rouge_score.scoring import BootstrapAggregator, Score
 
@@ -119,7 +115,7 @@ def median_of_means(kind: str, values: Sequence[float], *, seed: int = 0) -> flo
     before = LFQA_ROUGE_TYPES[: LFQA_ROUGE_TYPES.index(kind) + 1]
     for value in values:
         aggregator.add_scores(dict.fromkeys(before, Score(value, value, value)))
-    with _seeded(seed):
+    with _seeded(0):
         return float(aggregator.aggregate()[kind].mid.fmeasure)
 
 
@@ -138,44 +134,32 @@ def _seeded(seed: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """The labels of answers' claims, and their scores with 95% intervals from whole answers drawn with replacement.
+    """The scores of answers' claims, with 95% intervals from whole answers drawn with replacement.
 
     Attributes:
-        per_answer: (entailed claims, claims) of each answer, in the order of the input.
+        macro: the mean over answers of the share of their claims that are entailed; 0 for an answer without claims.
+        micro: the share of all claims that are entailed; None without claims.
+        answers, claims: their numbers.
     """
 
-    per_answer: tuple[tuple[int, int], ...]
-
-    @property
-    def claims(self) -> int:
-        """Return the number of claims of all answers."""
-        return sum(n for _, n in self.per_answer)
-
-    def shares(self) -> list[float]:
-        """Return the share of entailed claims of each answer, in [0, 1]; 0 for an answer without claims."""
-        return [entailed / n if n else 0.0 for entailed, n in self.per_answer]
-
-    def macro(self) -> Interval:
-        """Return the mean of the shares over answers."""
-        return bootstrap(np.array([[share, 1.0] for share in self.shares()]), _ratio)
-
-    def micro(self) -> Interval | None:
-        """Return the share of all claims that are entailed; None without claims."""
-        return bootstrap(np.array(self.per_answer, dtype=float), _ratio) if self.claims else None
+    macro: Interval
+    micro: Interval | None
+    answers: int
+    claims: int
 
 
 def faithfulness(labels: Labels) -> Faithfulness:
     """Score answers whose claims are labeled Y if the reference answer entails them, else N.
 
-    Args:
-        labels: one list per answer; [] for an answer without claims, such as an unanswered question.
-
-    Raises:
-        InputError: there are no answers.
+    The list of an answer without claims, such as an unanswered question, is empty. Raises InputError without answers.
     """
     if not labels:
         raise InputError("nothing to score: no answers")
-    return Faithfulness(tuple((list(own).count("Y"), len(own)) for own in labels))
+    counts = [(list(own).count("Y"), len(own)) for own in labels]
+    shares = [[entailed / n if n else 0.0, 1.0] for entailed, n in counts]
+    claims = sum(n for _, n in counts)
+    micro = bootstrap(np.array(counts, dtype=float), _ratio) if claims else None
+    return Faithfulness(bootstrap(np.array(shares), _ratio), micro, len(counts), claims)
 
 
 def correlation(labels: Labels, correctness: Sequence[Sequence[str | None]]) -> Interval | None:
@@ -184,10 +168,6 @@ def correlation(labels: Labels, correctness: Sequence[Sequence[str | None]]) -> 
     Correct is Definitely or Probably correct, as in the agreement of fact scores; claims without a judgment are left
     out. The interval is from whole answers drawn with replacement. None if there are fewer than 3 judged claims, or all
     of them have the same label or the same judgment.
-
-    Args:
-        labels: one list per answer.
-        correctness: the experts' ``correctness`` of the same claims.
     """
     rows, clusters = [], []
     for answer, pairs in enumerate(zip(labels, correctness, strict=True)):

@@ -79,10 +79,9 @@ def evaluate(
 
     Args:
         benchmark: the instance for the evaluation.
-        config: "all", a domain, or "sample"; None for the default.
+        config, questions: see ``load_responses``.
         predictions: see ``qabench.data.predictions.read_predictions``.
         families: unused; there is one.
-        questions: see ``load_responses``.
         progress: called with the number of scored responses, and of all responses.
         reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
 
@@ -208,14 +207,7 @@ def reference(row: Mapping[str, Any]) -> str:
 def scored_reply(
     score: ResponseScore, replies: Sequence[str], reply_format: str = "answer", by_claims: bool = False
 ) -> str:
-    """Return a reply in the format "answer" that gives the same official score, for display and for exports.
-
-    Args:
-        score: the score of the response.
-        replies: the available replies.
-        reply_format: the format of the replies.
-        by_claims: whether the replies judge claims instead of segments.
-    """
+    """Return a reply in the format "answer" that gives the same official score, for display and for exports."""
     if len(replies) == 1 and reply_format == "answer" and not by_claims:
         return replies[0]
     if score.readable is None and all(score.verdicts) and replies:
@@ -253,11 +245,7 @@ def detail(
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """Return the recall of errors by type, the most frequent type first.
-
-    Args:
-        evaluations: label -> evaluation. Records without segments in their ``detail`` are ignored.
-    """
+    """Return the recall of errors by type, the most frequent type first; see ``Benchmark.report_sections``."""
     rows = [row for label, evaluation in evaluations.items() for row in _section_rows(label, evaluation)]
     return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
 

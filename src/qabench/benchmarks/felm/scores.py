@@ -69,11 +69,6 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
     last segment; and in the format "vicuna" only ``ALL\_CORRECT`` (with the backslash) is recognized. The readable one
     ignores an id 0, accepts ALL_CORRECT with or without the backslash in the format "vicuna", and is None if the reply
     contains neither an id nor ALL_CORRECT. Both ignore ids above ``n_segments``.
-
-    Args:
-        reply: the text; None if there is no reply.
-        n_segments: the number of segments of the response.
-        reply_format: one of ``REPLY_FORMATS``.
     """
     all_correct = (True,) * n_segments
     if reply is None:
@@ -96,16 +91,7 @@ def check_format(reply_format: str) -> None:
 
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
-    """Return the most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons).
-
-    Args:
-        samples: the verdicts of each sampled reply, in order.
-
-    Raises:
-        InputError: the lists are empty or have different lengths.
-    """
-    if len({len(sample) for sample in samples}) != 1:
-        raise InputError(f"a majority needs samples of one length; got lengths {[len(sample) for sample in samples]}")
+    """Return the most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons)."""
     # max returns the first maximum, which is the earliest sample's verdict.
     return tuple(max(verdicts, key=verdicts.count) for verdicts in zip(*samples, strict=True))
 
