@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from qabench.metrics import metric_names
     from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.bm25.index import BM25Index
+    from qabench.runs.functions import run
     from qabench.text import normalize
 
     __version__: str
@@ -36,6 +37,7 @@ _MODULES = {
     "load_metric": "qabench.loading",
     "metric_names": "qabench.metrics",
     "normalize": "qabench.text",
+    "run": "qabench.runs.functions",
 }
 __all__ = [
     "BM25Index",
@@ -49,6 +51,7 @@ __all__ = [
     "load_metric",
     "metric_names",
     "normalize",
+    "run",
 ]
 
 

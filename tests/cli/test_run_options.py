@@ -38,6 +38,7 @@ PASSED: dict[str, tuple[list[str], str, Any]] = {
     "retriever": (["--retriever", "lucene:x"], "retriever", "lucene:x"),
     "context_length": (["--context-length", "100"], "context_length", 100),
     "wiki": (["--wiki", "w.zim"], "wiki", "w.zim"),
+    "solver": (["--solver", "f.py@s"], "solver", "f.py@s"),
     "task_args": (["-T", "k=2"], "k", 2),
     "list_options": (["--list-options"], "", None),
     "max_connections": (["--max-connections", "4"], "max_connections", 4),

@@ -200,6 +200,13 @@ class Benchmark(Displayed, ABC):
         """Return the scores in the format of the authors' scorer; None if they have no such format."""
         return None
 
+    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Return the text and the row of each question of a config that can be scored, by the question's id."""
+        from qabench.loading import load_dataset
+
+        rows = next(iter(load_dataset(self.name, config).values()))
+        return {str(row["id"]): (row["question"], row) for row in rows}
+
     def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]] | None:
         """Return the Wikipedia pages that a config's questions need; None if the questions name none."""
         return None

@@ -42,7 +42,7 @@ SECTIONS = {
     "Questions": ("config", "questions", "limit", "ids", "category", "epochs", "shuffle"),
     "Prompt and protocol": (
         *("setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
-        *("retriever", "context_length", "wiki", "task_args", "list_options"),
+        *("retriever", "context_length", "wiki", "solver", "task_args", "list_options"),
     ),
     "Limits": (
         *("max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
@@ -61,7 +61,7 @@ WITH_SUITE = (
 )
 WITH_RESUME = (
     *(*WITH_BOTH, "config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki"),
-    "task_args",
+    *("solver", "task_args"),
 )
 ADVICE = {
     "suite": "write it into the suite's file, or run the benchmarks one by one",
@@ -134,6 +134,10 @@ def run(
         typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
     ] = None,
     wiki: Annotated[str | None, typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia.")] = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py@NAME", help="A solver or an agent of Inspect AI that answers the questions."),
+    ] = None,
     task_args: TaskArguments = None,
     list_options: Annotated[bool, typer.Option("--list-options", help="List the options for -T, and exit.")] = False,
     max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
@@ -204,14 +208,15 @@ def run(
         with _watched(folder or resume.parent, watch_options) as watch:
             from qabench.runs.running import resume as resume_run
 
-            retry |= {**provider, "task_args": task_arguments, "log_dir": folder}
+            retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver}
             log = resume_run(resume, watch=watch, **retry)
         _report([log], output_format, output)
-    elif benchmark is None or (model is None and not list_options):
+    elif benchmark is None or not (model or solver or list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
     elif list_options:
         _list_options(benchmark, setting, output_format)
-    elif model is not None:
+    else:
+        model = model or "none/none"  # Inspect's name: the solver may call other models
         descriptor = benchmark_of(benchmark)
         if category:
             task_arguments.setdefault(descriptor.part, category)
@@ -225,6 +230,7 @@ def run(
             from qabench.runs.running import start
 
             options = {**provider, **asking, **sending, **sampling, "seed": seed, "log_dir": log_dir, "cache": cache}
+            options["solver"] = solver
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
         _report([log], output_format, output)
 

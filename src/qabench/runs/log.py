@@ -9,12 +9,14 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
+from qabench.evaluation.official import Field
 from qabench.io.terminal import printable
 from qabench.runs.rescoring import rescored
 
@@ -25,6 +27,8 @@ _OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 _READ_AT_ONCE = 1 << 20
 _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
+NO_MODEL = "none/none"  # Inspect's name
+SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 NEEDS_RUN = 'pip install "qabench[run]"'
 
 
@@ -48,7 +52,17 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
         raise
     except Exception as error:  # content in another format can cause any exception, in the reader or here
         raise _damaged(path, error) from error
-    return rescored(recorded, questions, **options)
+    run = rescored(recorded, questions, **options)
+    return with_solver(run, str(log.metadata["solver"])) if log.metadata.get("solver") else run
+
+
+def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
+    """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
+    lines = {name: line.rpartition("|") for name, line in evaluation.signatures.items()}
+    signatures = {name: f"{fields}|solver:{solver}|{version}" for name, (fields, _, version) in lines.items()}
+    declared = {name: {**fields, "solver": SOLVER} for name, fields in evaluation.declarations.items()}
+    model = solver if evaluation.model == NO_MODEL else evaluation.model
+    return replace(evaluation, model=model, setting="agent", signatures=signatures, declarations=declared)
 
 
 def read_header(path: str | Path) -> Any:

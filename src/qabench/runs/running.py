@@ -14,6 +14,7 @@ from typing import Any
 import inspect_ai
 from inspect_ai.hooks import Hooks, ModelUsageData, SampleEnd, TaskStart, hooks
 from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import SolverSpec
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.errors import InputError, QabenchError
@@ -22,7 +23,7 @@ from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import limited_replies
 from qabench.runs.plan import check_task_options
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
-from qabench.runs.trust import checked_log, resume_command, task_of
+from qabench.runs.trust import checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import naming_arguments, own_tasks_only
 from qabench.tasks.replies import caching_replies, rejections
 
@@ -119,6 +120,7 @@ def start(
     model_args: Mapping[str, Any] | None = None,
     log_dir: str | Path = "logs",
     cache: bool = True,
+    solver: str | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
@@ -138,6 +140,7 @@ def start(
         model_args: arguments of the model's provider.
         log_dir: the folder of the log.
         cache: whether replies are cached and reused.
+        solver: "FILE.py@NAME", a solver or an agent of Inspect AI that answers in place of the setting's own.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections, temperature, ...
 
@@ -157,6 +160,8 @@ def start(
         model = at_address(model)
     arguments = {**chosen.arguments, **(task_args or {})}
     options = {option: value for option, value in options.items() if value is not None} | {"cache": cache}
+    if solver:
+        options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
     model_config = GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
     with watching(watch or Watch(Path(log_dir)), cache, task_args) as end:
         try:
@@ -188,6 +193,7 @@ def resume(
     model_args: Mapping[str, Any] | None = None,
     task_args: Mapping[str, Any] | None = None,
     log_dir: str | Path | None = None,
+    solver: str | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
@@ -202,6 +208,7 @@ def resume(
         model_args: arguments of the model's provider; those of the log are not used.
         task_args: the arguments of the task that are not read from the log, with the values of the log.
         log_dir: the folder of the new log; None for that of the old one.
+        solver: the solver of the run, if it was started with one; its file must be the same.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
@@ -214,7 +221,7 @@ def resume(
         QabenchError: see ``start``.
         Interrupted: see ``start``.
     """
-    trusted = checked_log(log, base_url, model_args, task_args)
+    trusted = checked_log(log, base_url, model_args, task_args, solver)
     spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")

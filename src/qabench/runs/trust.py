@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -56,6 +57,7 @@ def checked_log(
     base_url: str | None = None,
     model_args: Mapping[str, Any] | None = None,
     task_args: Mapping[str, Any] | None = None,
+    solver: str | None = None,
 ) -> Any:
     """Return the whole log, without anything that could determine code, files or a server.
 
@@ -64,6 +66,7 @@ def checked_log(
         base_url: the server that the user named in this call.
         model_args: the arguments for the provider that the user gave in this call.
         task_args: the arguments of the task that the user gave in this call.
+        solver: the solver that the user gave in this call.
 
     Raises:
         InputError: not a task of qabench, arguments that the task does not have, or a server, a path, a model or a text
@@ -77,6 +80,7 @@ def checked_log(
     check_task_options(scorer, setting, _without_setting(spec.task_args_passed | repeated, setting))
     _check_repeated(spec.task_args_passed, repeated, path)
     url = _endpoint(spec, base_url, path)
+    _check_solver(log, solver, path)
     missing = [name for name in arguments_to_repeat(spec.task, spec.task_args_passed) if name not in repeated]
     missing += [name for name in spec.model_args if name not in (model_args or {})]
     if missing:
@@ -87,6 +91,7 @@ def checked_log(
     spec.task = spec.task_registry_name = f"qabench/{setting.task}"
     for name in DROPPED:
         setattr(spec, name, None)
+    spec.solver = solver
     _keep_numbers(spec.config, RUN_NAMES)
     for config in (log.plan.config, spec.model_generate_config):
         _check_generation(config, path)
@@ -117,6 +122,8 @@ def resume_command(path: str | Path) -> str:
     words = ["qabench", "run", "--resume", str(path)]
     if spec.model_base_url:
         words += ["--base-url", printable(spec.model_base_url)]
+    if spec.solver:
+        words += ["--solver", printable(spec.solver)]
     texts = [("-M", spec.model_args), ("-T", arguments_to_repeat(spec.task, spec.task_args_passed))]
     for option, arguments in texts:
         for name, value in arguments.items():
@@ -175,6 +182,26 @@ def _check_repeated(passed: Mapping[str, Any], repeated: Mapping[str, Any], path
                 f"{path} was run with {name}={before}, not {value!r}; a run is resumed with the same options, so leave "
                 "the option out, or start a new run"
             )
+
+
+def solver_with_digest(solver: str) -> str:
+    """Return the name of a solver "FILE.py@NAME" with a digest of its file. Raises InputError if there is no file."""
+    path, _, name = solver.rpartition("@")
+    try:
+        return f"{name}-{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]}"
+    except OSError as error:
+        reason = error.strerror if path else "no file"
+        raise InputError(f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME") from None
+
+
+def _check_solver(log: Any, solver: str | None, path: str | Path) -> None:
+    """Raise InputError unless the user repeats the solver of the log, with the same file."""
+    logged = (log.eval.metadata or {}).get("solver")
+    if logged != (solver and solver_with_digest(solver)):
+        raise InputError(
+            f"{path} was run with the solver {printable(str(logged))}, which is not read from a log; to use the same "
+            f"one: {resume_command(path)}"
+        )
 
 
 def _keep_numbers(options: Any, names: tuple[str, ...]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -272,6 +273,12 @@ class ExpertQA(Benchmark):
     )
     prediction_fields = ("answer", "claims")
     commands = ("claims", "attribute", "facts", "faithfulness")
+
+    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Return the text and the fields of each question by its id."""
+        from qabench.benchmarks.expertqa.evaluate import load_questions
+
+        return {row.id: (row.text, asdict(row)) for row in load_questions(config).rows}
 
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
         """Score predictions; see ``qabench.benchmarks.expertqa.evaluate.evaluate``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -162,6 +162,12 @@ class FanOutQA(Benchmark):
         from qabench.benchmarks.fanoutqa.evaluate import official_shape
 
         return official_shape([record.scores for record in evaluation.records])
+
+    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Return the text and the row of each question by its id; the answers must be public."""
+        from qabench.benchmarks.fanoutqa.questions import read_questions, with_answers
+
+        return {row["id"]: (row["question"], row) for row in with_answers(read_questions(config)).rows}
 
     def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]]:
         """Return the Wikipedia pages that a config's questions need."""

@@ -78,6 +78,12 @@ class Fastbook(Benchmark):
     prediction_fields = ("passages", "answer")
     commands = ("retrieve",)
 
+    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Return the text and the row of each question by its id."""
+        from qabench.benchmarks.fastbook.evaluate import load_questions
+
+        return {row["id"]: (row["question_text"], row) for row in load_questions(config).rows}
+
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
         """Score predictions; see ``qabench.benchmarks.fastbook.evaluate.evaluate``."""
         from qabench.benchmarks.fastbook.evaluate import evaluate

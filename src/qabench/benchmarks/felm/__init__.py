@@ -96,6 +96,12 @@ class Felm(Benchmark):
 
         return evaluate(self, config, predictions, **options)
 
+    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Return each response's prompt and row by its index. A reply judges the row's ``segmented_response``."""
+        from qabench.benchmarks.felm.evaluate import load_responses
+
+        return {row["index"]: (row["prompt"], row) for row in load_responses(config).rows}
+
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the format in which the run's replies are read."""
         vicuna = run.arguments.get("reply_format") == "vicuna" and run.arguments.get("method") != "cot-cons"

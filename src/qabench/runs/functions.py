@@ -1,0 +1,175 @@
+"""``qabench.run``: a Python function, such as an agent, or a model over the questions of a benchmark."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks import Benchmark, benchmark
+from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
+from qabench.errors import InputError
+from qabench.evaluation import FAILED, Evaluation
+from qabench.io.files import check_writable, write_text
+from qabench.llm.client import run_sync
+from qabench.runs.log import read_run, with_solver
+from qabench.runs.sources import evaluate_predictions
+
+Row = Mapping[str, Any]
+Reply = str | dict[str, Any]
+Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
+ERROR = "error"  # the field of the file with the exception of a question
+
+
+def run(
+    name: str,
+    answer: Answer | None = None,
+    *,
+    model: str | None = None,
+    config: str | None = None,
+    output: str | Path | None = None,
+    concurrency: int = 8,
+    limit: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Answer the questions of a benchmark with a Python function or with a model, and score the answers.
+
+    Args:
+        name: the benchmark; ``qabench.benchmark_names()`` returns all.
+        answer: a function of a question's text and its row in the dataset. It returns the answer, or the fields of a
+            prediction as in a file of predictions. It may be ``async``; otherwise it runs in threads. An exception is
+            recorded as the failure of its question.
+        model: a model to run instead, as in ``qabench run --model``.
+        config: such as "dev"; None for the default.
+        output: a JSONL file for the answers of the function; questions with an answer in it are not asked again.
+        concurrency: the maximum number of questions that are being answered.
+        limit: answer only the first questions.
+        progress: called with the number of answered questions, and of all questions.
+        **options: for a function, those of ``qabench.evaluate_predictions``, such as ``metrics``; for a model, those of
+            ``qabench.runs.running.start``, such as ``setting`` and ``base_url``.
+
+    Raises:
+        InputError: not either a function or a model, or an unknown name.
+        MissingExtra: running a model needs the extra ``run``.
+        SourceError: the data of the benchmark is not available.
+    """
+    if (answer is None) == (model is None):
+        raise InputError("give a function, qabench.run(NAME, answer), or a model, qabench.run(NAME, model=...)")
+    if answer is None:
+        if output is not None:
+            raise InputError("output is for the answers of a function; a model's are in its log: give log_dir")
+        return _run_model(name, str(model), config, concurrency, limit, progress, options)
+    scorer = benchmark(name)
+    questions = scorer.questions(config)
+    asked = dict(list(questions.items())[:limit])
+    path = None if output is None else Path(output)
+    before = _answered_before(scorer, path, questions) if path else {}
+    predictions = {id: before[id] for id in asked if id in before}
+    run_sync(_ask(scorer, answer, asked, predictions, path, concurrency, progress or (lambda done, total: None)))
+    evaluation = evaluate_predictions(name, config, [predictions[id] for id in asked], **options)
+    solver = _name_with_digest(answer)
+    records = [
+        replace(record, status=FAILED, problem=error) if (error := predictions[record.id].get(ERROR)) else record
+        for record in evaluation.records
+        if record.id in predictions
+    ]
+    evaluation = replace(
+        evaluation,
+        path=str(path or solver),
+        model=solver,
+        records=records,
+        expected=len(records),
+        available=len(questions),
+        problems=[problem for problem in evaluation.problems if not problem.startswith(WITHOUT_PREDICTION)],
+    )
+    return with_solver(evaluation, solver)
+
+
+def _run_model(
+    name: str,
+    model: str,
+    config: str | None,
+    concurrency: int,
+    limit: int | None,
+    progress: Callable[[int, int], None] | None,
+    options: dict[str, Any],
+) -> Evaluation:
+    from qabench.runs.running import Watch, start
+
+    log_dir = Path(options.pop("log_dir", "logs"))
+    watch = Watch(log_dir, on_progress=progress) if progress else Watch(log_dir)
+    options["task_args"] = {**options.get("task_args", {}), **({"config": config} if config else {})}
+    options |= {"log_dir": log_dir, "watch": watch, "limit": limit, "max_connections": concurrency}
+    return read_run(start(name, options.pop("setting", None), model, **options))
+
+
+async def _ask(
+    scorer: Benchmark,
+    answer: Answer,
+    questions: Mapping[str, tuple[str, Row]],
+    predictions: dict[str, dict[str, Any]],
+    path: Path | None,
+    concurrency: int,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Add the missing predictions, and write each to the file when it is there."""
+    field = "answer" if "answer" in scorer.prediction_fields else scorer.prediction_fields[0]
+    limit, loop = asyncio.Semaphore(concurrency), asyncio.get_running_loop()
+
+    async def ask(id: str, question: str, row: Row) -> None:
+        async with limit:
+            try:
+                if inspect.iscoroutinefunction(answer):
+                    reply = await answer(question, row)
+                else:
+                    reply = await loop.run_in_executor(threads, answer, question, row)
+                prediction = {"id": id, **(reply if isinstance(reply, dict) else {field: reply})}
+                line = json.dumps(prediction)
+            except Exception as error:
+                prediction = {"id": id, field: None, ERROR: f"{type(error).__name__}: {error}"}
+                line = json.dumps(prediction)
+        predictions[id] = prediction
+        if path:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        progress(len(predictions), len(questions))
+
+    progress(len(predictions), len(questions))
+    with ThreadPoolExecutor(concurrency, "qabench-answer") as threads:
+        await asyncio.gather(*(ask(id, *item) for id, item in questions.items() if id not in predictions))
+
+
+def _answered_before(scorer: Benchmark, path: Path, questions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the predictions in the file that did not fail, and leave only these in it."""
+    check_writable(path)
+    if not path.exists() or not path.stat().st_size:
+        return {}
+    rows = read_predictions(path, scorer.prediction_fields).rows
+    if unknown := [row for row in rows if row.id not in questions]:
+        raise InputError(
+            f"{path}, line {unknown[0].line}: no question has the id {unknown[0].id!r:.80}; answers of "
+            "another benchmark or config need another file"
+        )
+    predictions = {row.id: {**row.fields, "id": row.id} for row in rows if ERROR not in row.fields}
+    write_text(path, "".join(json.dumps(fields) + "\n" for fields in predictions.values()))
+    return predictions
+
+
+def _name_with_digest(function: Callable[..., Any]) -> str:
+    """Return the name of a function, and a digest of its file, or of its own source if it is not in a file."""
+    try:
+        source = Path(inspect.getfile(function)).read_bytes()
+    except (TypeError, OSError):  # a callable object, or a function of a notebook or a prompt
+        try:
+            source = inspect.getsource(function).encode()
+        except (TypeError, OSError):
+            source = b""
+    name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
+    return f"{name}-{hashlib.sha256(source).hexdigest()[:12] if source else 'unknown'}"
