@@ -88,7 +88,7 @@ def report(
     metrics: Families = None,
     questions: Questions = None,
     corpus: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="[fastbook] The corpus of a TREC run, as for `qabench score`.")
+        Path | None, typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The page's title. Default: the benchmarks' names.")] = None,
     as_json: JsonOnly = False,
