@@ -36,12 +36,6 @@ class Postings:
     highest: Floats
     size: int
 
-    def check_source(self) -> None:
-        """Raise InputError if the arrays are in a file that was truncated."""
-
-    def check(self, terms: Sequence[int]) -> None:
-        """Raise InputError if the arrays are in a file, and the postings of a term have changed."""
-
     def scores(self, terms: Sequence[int]) -> Floats:
         """Return the score of every document; ``terms`` in the query's order, with repetitions.
 

@@ -234,26 +234,20 @@ class BM25Index(Displayed):
         dataset: Any = None,
         *,
         tokenizer: Tokenizer | None = None,
-        memory_map: bool = True,
-        verify: bool = False,
     ) -> Self:
-        """Open a saved index. Its postings stay on the disk until a query uses them.
+        """Open a saved index. The file is checked as a whole, and memory-mapped: processes share its postings.
 
         Args:
             path: the file.
             dataset: the dataset or the strings that the index must belong to; None skips this check. The dataset is
                 not read if its fingerprint in ``datasets`` is that of the indexed dataset.
             tokenizer: needed if the index was built with a custom function; must have the same name.
-            memory_map: False reads and checks the whole file now.
-            verify: check all postings now, which reads the whole file.
 
         Raises:
-            InputError: not an index, another format, another dataset or tokenizer, or damaged. Header, vocabulary and
-                tables are checked here. The postings of a term are checked by the first search that uses them, which
-                raises this error.
+            InputError: not an index, another format, another dataset or tokenizer, or damaged.
         """
         index = cls.__new__(cls)
-        index._content = load(Path(path), dataset, tokenizer, memory_map, verify)
+        index._content = load(Path(path), dataset, tokenizer)
         return index
 
     def check_belongs(self, dataset: Any) -> None:

@@ -6,7 +6,7 @@ import array
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -27,16 +27,6 @@ MISSING, FULL = -1, -2  # instead of a term's row: a frequent term without bytes
 Results = tuple[list[int], list[float]]  # positions and scores of a query's best documents
 
 
-class Vocabulary(Protocol):
-    """The numbers of terms."""
-
-    def get(self, term: str) -> int | None:
-        """Return the number of a term, or None if no document contains it."""
-
-    def items(self) -> Iterable[tuple[str, int]]:
-        """Return all terms with their numbers."""
-
-
 class Scorer(Protocol):
     """Scores documents for the terms of a query, in the query's order and with repetitions."""
 
@@ -47,26 +37,16 @@ class Scorer(Protocol):
         """Return the k best documents in ``mask`` (None for all documents)."""
 
 
-class Memory(threading.local):
-    """Arrays that a thread's searches reuse: allocating them takes longer than a search.
+class Best(threading.local):
+    """Arrays for the k best positions and scores, which a thread's searches reuse: NumPy allocates slowly."""
 
-    ``sums`` are zeros between searches; ``totals`` are for small collections; ``positions`` and ``scores`` are results.
-    """
-
-    def __init__(self, size: int) -> None:
-        small = size <= SMALL
-        self.sums = np.zeros(0 if small else size, dtype=np.float32)
-        self.touched = np.empty(0 if small else size + 1, dtype=np.int32)
-        self.totals = np.empty(2 * size if small else 0)
-        self.header = _addresses(self.sums, self.touched, self.totals)
-        self.address = _address(self.header)
-        self.resize(10)
+    k = 0
 
     def resize(self, k: int) -> None:
-        """Allocate results for k documents."""
+        """Allocate arrays for k documents."""
         self.k = k
         self.positions, self.scores = np.empty(k, dtype=np.int64), np.empty(k)
-        self.results = _address(self.positions), _address(self.scores)
+        self.addresses = _address(self.positions), _address(self.scores)
 
 
 class Compiled:
@@ -85,47 +65,41 @@ class Compiled:
 
         self.postings = postings
         self._search, self._search_all, self._fill_row = compiled.search, compiled.search_all, compiled.fill
-        self._share = compiled.SHARE
-        size = postings.size
-        rows = min(MOST_ROWS, MOST_BYTES // size) if size > SMALL else 0
-        self._rows = np.full(len(postings.base), MISSING, dtype=np.int16)
+        size, terms = postings.size, len(postings.base)
+        self._frequent = np.diff(postings.starts) * compiled.SHARE >= size
+        rows = min(MOST_ROWS, MOST_BYTES // size, int(self._frequent.sum())) if size > compiled.SMALL else 0
+        self._rows = np.full(terms, MISSING, dtype=np.int16)
         self._values = np.zeros((rows, size), dtype=np.uint8)  # only rows in use take memory
-        self._steps = np.zeros(rows)
-        self._places = np.zeros((rows, -(-size // 64), 2), dtype=np.int64)
-        arrays: tuple[Any, ...] = (
-            postings.starts,
-            postings.documents,
-            postings.weights,
-            postings.base,
-            postings.highest,
-            self._rows,
+        places = np.zeros((rows, (size >> compiled.PARTS) + 2), dtype=np.int64)
+        unit = max(
+            postings.highest[self._frequent].max(initial=0) / compiled.LEVELS,
+            postings.highest.max() / compiled.RARE_LEVELS,
         )
-        arrays += (self._values, self._steps, self._places)
-        self._header = np.concatenate(
-            (_addresses(*arrays), [len(postings.base), len(postings.documents), size, rows])
-        ).astype(np.int64)
+        arrays = postings.starts, postings.documents, postings.weights, postings.base, postings.highest, self._rows
+        self._arrays = (*arrays, self._values, places)
+        unit = np.float64(unit or 1.0).view(np.int64)
+        numbers = [*map(_address, self._arrays), terms, len(postings.documents), size, rows, unit]
+        self._header = np.array(numbers, dtype=np.int64)
         self._address = _address(self._header)
-        self._like = postings.weights.dtype.type(0)
-        if postings.weights.dtype == np.float64:
-            self._like = 0.0
-        self._memory = Memory(size)
+        self._like = 0.0 if postings.weights.dtype == np.float64 else np.float32(0)
+        self._best = Best()
         self._used = 0
         self._lock = threading.Lock()
 
-    def top(self, terms: Sequence[int], k: int, mask: Mask | None, among: int) -> tuple[list[int], list[float]]:
-        """Return the positions and scores of the k best documents; k is at most ``among``, the number in ``mask``."""
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> tuple[list[int], list[float]]:
+        """Return the positions and scores of the k best documents; k is at most the number of documents in ``mask``."""
         numbers = array.array("q", terms)
-        memory = self._memory
-        if k > memory.k:
-            memory.resize(k)
-        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), among, k, *memory.results)
-        if self._search(self._address, memory.address, *arguments, self._like) == MISSING:
+        best = self._best
+        if k > best.k:
+            best.resize(k)
+        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, *best.addresses, self._like)
+        if self._search(self._address, *arguments) == MISSING:
             self._fill(terms)
-            self._search(self._address, memory.address, *arguments, self._like)
-        return memory.positions[:k].tolist(), memory.scores[:k].tolist()
+            self._search(self._address, *arguments)
+        return best.positions[:k].tolist(), best.scores[:k].tolist()
 
     def top_all(
-        self, terms: Array, ends: Array, k: int, mask: Mask | None, among: int, workers: int | None
+        self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None
     ) -> tuple[list[list[int]], list[list[float]]]:
         """Return the results of ``top`` for many queries, which threads share.
 
@@ -134,17 +108,16 @@ class Compiled:
             ends: the start of each query in ``terms``, and the end of the last; int64.
             k: see ``top``.
             mask: see ``top``.
-            among: see ``top``.
             workers: threads; None for one per processor if there are many queries.
         """
         size = len(ends) - 1
         self._fill(np.unique(terms))
         positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))
         queries = _address(terms), _address(ends)
-        options = _address(mask), among, k, _address(positions), _address(scores), self._like
+        options = _address(mask), k, _address(positions), _address(scores), self._like
 
         def run(first: int, last: int) -> None:
-            self._search_all(self._address, self._memory.address, *queries, first, last, *options)
+            self._search_all(self._address, *queries, first, last, *options)
 
         workers = workers or min(len(os.sched_getaffinity(0)), -(-size // QUERIES_PER_THREAD))
         if workers <= 1:
@@ -157,12 +130,9 @@ class Compiled:
 
     def _fill(self, terms: Sequence[int] | Array) -> None:
         """Compute the bytes of frequent terms that have none yet."""
-        starts, size = self.postings.starts, self.postings.size
         with self._lock:
             for term in terms:
-                if len(self._values) and self._rows[term] == MISSING:
-                    if (starts[term + 1] - starts[term]) * self._share < size:
-                        continue
+                if self._frequent[term] and len(self._values) and self._rows[term] == MISSING:
                     row = self._used if self._used < len(self._values) else FULL
                     if row != FULL:
                         self._fill_row(self._address, term, row, self._like)
@@ -174,14 +144,10 @@ def _address(values: Array | None) -> int:
     return 0 if values is None else int(values.ctypes.data)
 
 
-def _addresses(*arrays: Array) -> Array:
-    return np.array([_address(values) for values in arrays], dtype=np.int64)
-
-
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
-    def __init__(self, postings: Postings, vocabulary: Vocabulary) -> None:
+    def __init__(self, postings: Postings, vocabulary: dict[str, int]) -> None:
         self.postings = postings
         self.vocabulary = vocabulary
         self._compiled: Compiled | None = None
@@ -192,23 +158,18 @@ class InvertedScorer:
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return the score of every document."""
-        numbers = self._numbers(terms)
-        self.postings.check(numbers)
-        return self.postings.scores(numbers)
+        return self.postings.scores(self._numbers(terms))
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
         """Return the k best documents in ``mask`` (None for all documents)."""
         numbers = self._numbers(terms)
-        postings = self.postings
-        postings.check(numbers)
-        allowed = postings.size if mask is None else int(np.count_nonzero(mask))
-        k = min(k, allowed)
+        k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
         if k == 0:
             return [], []
         compiled = self._compiled or self._compile(1)
         if compiled is None:
-            return postings.top(numbers, k, mask)
-        return compiled.top(numbers, k, mask, allowed)
+            return self.postings.top(numbers, k, mask)
+        return compiled.top(numbers, k, mask)
 
     def top_all(
         self, terms: Array, ends: Array, names: Sequence[str | None], k: int, mask: Mask | None, workers: int | None
@@ -223,26 +184,22 @@ class InvertedScorer:
             mask: see ``top``.
             workers: threads; see ``Compiled.top_all``.
         """
-        allowed = self.postings.size if mask is None else int(np.count_nonzero(mask))
-        k = min(k, allowed)
+        k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
         if k == 0:
             return [([], [])] * (len(ends) - 1)
-        self.postings.check_source()
         get = self.vocabulary.get
         numbers = np.array([-1 if name is None or (n := get(name)) is None else n for name in names] or [-1])
-        self.postings.check(numbers[numbers >= 0].tolist())
         terms = numbers[terms] if len(terms) else np.empty(0, dtype=np.int64)
         present = terms >= 0
         ends = np.concatenate(([0], np.cumsum(present)))[ends]
         terms = terms[present]
         compiled = self._compiled or self._compile(len(ends) - 1)
         if compiled is not None:
-            return list(zip(*compiled.top_all(terms, ends, k, mask, allowed, workers), strict=True))
+            return list(zip(*compiled.top_all(terms, ends, k, mask, workers), strict=True))
         bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
         return [self.postings.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:
-        self.postings.check_source()
         get = self.vocabulary.get
         return [number for term in terms if (number := get(term)) is not None]
 
