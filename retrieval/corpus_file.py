@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,12 +119,14 @@ def _parquet_rows(path: Path, columns: list[str] | None, start: int, end: int) -
             first += rows
 
 
-def _opened_parquet(path: Path) -> Any:
-    """Open a ``pyarrow.parquet.ParquetFile``. Raises InputError if the file is not one."""
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[Any]:
+    """Provide a ``pyarrow.parquet.ParquetFile``. Raises InputError if the file is not one, or is damaged."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.ParquetFile(path)
-    except pyarrow.ArrowException as error:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path} is not a Parquet file, or is damaged: {error}") from None

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, replace
+from datetime import date, time
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from qabench.errors import InputError
 from qabench.io.limits import toml_of
@@ -96,8 +97,8 @@ def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
         if (kind is bool and not isinstance(value, bool)) or (kind is not bool and not number):
             raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be of type {kind.__name__}")
         least = 0 if name in ("delay", "redirects") else 1
-        if kind is not bool and value < least:
-            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be at least {least}")
+        if kind is not bool and not least <= value < math.inf:
+            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be a number of at least {least}")
     return PageLimits(**{name: types[name](value) for name, value in settings.items()})
 
 
@@ -187,7 +188,7 @@ def load_provider(search: str) -> SearchProvider:
     except (OSError, ValueError) as error:
         raise InputError(f"the search configuration {path} cannot be read: {error}") from None
     preset = document.pop("preset", None)
-    if preset is not None and preset not in PRESETS:
+    if preset is not None and preset not in tuple(PRESETS):
         raise InputError(f"{path}: the preset is {preset!r}; allowed: {', '.join(PRESETS)}")
     settings = {**PRESETS.get(preset, {}), **document}
     name = preset or f"{path.stem}@{hashlib.sha256(content).hexdigest()[:8]}"
@@ -211,10 +212,12 @@ def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set
         raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
     if wrong := [name for name, value in settings.get("headers", {}).items() if not isinstance(value, str)]:
         raise InputError(f"{where}: the header {wrong[0]!r} must be a string")
+    if wrong := [name for name, value in settings.get("params", {}).items() if isinstance(value, date | time)]:
+        raise InputError(f"{where}: the parameter {wrong[0]!r} must not be a date or time; write it in quotes")
     pages = page_limits(settings.get("pages", {}), where)
     provider = SearchProvider(name, **{**settings, "pages": pages})
     provider = replace(provider, values=_values(provider, where, variables))
-    if urlsplit(provider.endpoint).scheme not in ("http", "https"):
+    if not re.match("https?://", provider.endpoint):
         raise InputError(f"{where}: the URL is {provider.endpoint!r}; it must begin with http:// or https://")
     return provider
 

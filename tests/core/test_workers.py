@@ -129,6 +129,22 @@ def test_a_job_continues_with_the_missing_parts(answers: Path, tmp_path: Path) -
         normalize(answers, output, "prediction", "simplemma", rows_per_part=5)
 
 
+def test_damaged_parts_are_named(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "texts.parquet"
+    parquet.write_table(
+        pyarrow.table({"text": ["Houses", "mice"] * 500}), path, compression="none", write_page_checksum=True
+    )
+    path.write_bytes(path.read_bytes().replace(b"Houses", b"houses"))
+    with pytest.raises(InputError, match="is not a Parquet file, or is damaged"):
+        normalize(path, tmp_path / "out", "text", "simplemma")
+    (tmp_path / "out" / "job.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"job.json is damaged"):
+        normalize(path, tmp_path / "out", "text", "simplemma")
+
+
 def test_errors_of_sources(answers: Path, tmp_path: Path) -> None:
     from datasets import Dataset
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from fault_child import Child, command
 from fault_harness import Campaign
-from fault_kills import SAMPLE, TEXTS, expected_scores, expected_tree, offline, small_indexes, tree
-
-from qabench.retrieval import BM25Index
+from fault_kills import SAMPLE, expected_scores, offline
 
 ENOUGH = "64m"
+LARGEST = 400  # KiB of the results and caches
 
 
 @functools.cache
@@ -50,93 +49,44 @@ def remount(place: Path, option: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{option}", place], check=True, capture_output=True)
 
 
-class Score:
-    """Results and caches on the disk."""
-
-    largest = 400
-
-    def child(self, folder: Path, place: Path) -> Child:
-        answers = next((SAMPLE / "generations").glob("*.jsonl"))
-        outputs = ["-o", place / "out.json", "--per-item", place / "items.jsonl"]
-        options = ["--config", "sample", "--lemmatizer", "simplemma", "--json", "--quiet", *outputs]
-        return Child(command("score", "fanoutqa", answers, *options), folder, **offline(place))
-
-    def whole(self, place: Path) -> bool:
-        found = [place / name for name in ("out.json", "items.jsonl")]
-        for path, expected in zip(found, expected_scores(), strict=True):
-            if path.exists() and path.read_bytes() != expected:
-                raise AssertionError(f"{path.name} is not whole")
-        return all(path.exists() for path in found)
+def scoring(folder: Path, place: Path) -> Child:
+    """Scoring with results and caches on the disk."""
+    answers = next((SAMPLE / "generations").glob("*.jsonl"))
+    outputs = ["-o", place / "out.json", "--per-item", place / "items.jsonl"]
+    options = ["--config", "sample", "--lemmatizer", "simplemma", "--json", "--quiet", *outputs]
+    return Child(command("score", "fanoutqa", answers, *options), folder, **offline(place))
 
 
-class Index:
-    """``BM25Index.save`` over an older index."""
-
-    largest = 1600
-
-    def child(self, folder: Path, place: Path) -> Child:
-        def work() -> int:
-            from qabench.errors import QabenchError
-
-            try:
-                BM25Index.from_dataset([{"text": text} for text in TEXTS]).save(place / "index.bm25")
-            except QabenchError:
-                return 1
-            return 0
-
-        return Child(work, folder)
-
-    def whole(self, place: Path) -> bool:
-        path = place / "index.bm25"
-        if path.exists() and path.read_bytes() != small_indexes()[1]:
-            raise AssertionError("a part of an index")
-        return path.exists()
-
-
-class Build:
-    """``build``: the repository and the caches of datasets."""
-
-    largest = 600
-
-    def child(self, folder: Path, place: Path) -> Child:
-        arguments = ["build", place / "out", "fanoutqa", "--config", "sample", "--quiet"]
-        return Child(command(*arguments), folder, **offline(place))
-
-    def whole(self, place: Path) -> bool:
-        out = place / "out/fanoutqa"
-        if out.exists() and tree(out) != expected_tree():
-            raise AssertionError("a part of a repository")
-        return out.exists()
-
-
-OPERATIONS = [Score, Index, Build]
+def whole(place: Path) -> bool:
+    """Whether both results are there. Raises AssertionError for a part of one."""
+    paths = [place / name for name in ("out.json", "items.jsonl")]
+    for path, expected in zip(paths, expected_scores(), strict=True):
+        if path.exists() and path.read_bytes() != expected:
+            raise AssertionError(f"{path.name} is not whole")
+    return all(path.exists() for path in paths)
 
 
 def full_disk(chance: random.Random, folder: Path) -> str:
-    return _case(chance, folder, lambda place: None, chance.randrange(4, 100) / 100)
+    return _case(folder, lambda place: None, chance.randrange(4, 100) / 100)
 
 
 def read_only_disk(chance: random.Random, folder: Path) -> str:
-    return _case(chance, folder, lambda place: remount(place, "ro"), 40.0, "rw,")
+    return _case(folder, lambda place: remount(place, "ro"), 40.0, "rw,")
 
 
-def _case(
-    chance: random.Random, folder: Path, prepare: Callable[[Path], None], share: float, writable: str = ""
-) -> str:
-    operation = chance.choice(OPERATIONS)()
-    with disk(folder, max(16, int(operation.largest * share))) as place:
+def _case(folder: Path, prepare: Callable[[Path], None], share: float, writable: str = "") -> str:
+    with disk(folder, max(16, int(LARGEST * share))) as place:
         prepare(place)
-        child = operation.child(folder, place)
+        child = scoring(folder, place)
         code = child.wait()
         lines = [line for line in child.errors.splitlines() if line.startswith("qabench:")]
         if code not in (0, 1) or len(lines) > 1:
             raise AssertionError(f"exit code {code}, {child.errors[-300:]}")
-        whole = operation.whole(place)
-        if code == 0 and not whole:
+        if not whole(place) and code == 0:
             raise AssertionError("exit code 0 without the files")
         remount(place, f"{writable}size={ENOUGH}")
-        again = operation.child(folder, place)
-        if again.wait() != 0 or not operation.whole(place):
+        again = scoring(folder, place)
+        if again.wait() != 0 or not whole(place):
             raise AssertionError(f"not finished with space: {again.errors[-300:]}")
     return "one error, then finished with space" if code else "finished"
 

@@ -43,7 +43,6 @@ class Result:
     campaign: Campaign
     observed: Counter[str] = field(default_factory=Counter)
     wrong: list[tuple[int, str]] = field(default_factory=list)
-    seconds: float = 0.0
 
     @property
     def tries(self) -> int:
@@ -73,7 +72,6 @@ def run(campaign: Campaign, cases: int | None, seconds: float = float("inf"), fi
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         seed += 1
-    result.seconds = time.monotonic() - begin
     return result
 
 

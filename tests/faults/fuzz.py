@@ -2,14 +2,12 @@
 
 python tests/faults/fuzz.py [TARGET ...] [--inputs N] [--minutes M] [--seed S]
 
-Inputs are mutations of the good inputs of each target, reproducible by the seed. An input that breaks a target is
-written to tests/faults/cases, where the tests run it from then on.
+Inputs are mutations of the good inputs of each target, reproducible by the seed.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import random
 import sys
 import time
@@ -27,19 +25,7 @@ PIECES: list[bytes | str] = [
 PIECES += ["é", "½", "²", "٣", "\u2028", "\ufeff", "\U0001f600", "İ", "ﬁ", "\u202e", b"\xff", b"\xc3", b"\xed\xa0\xbd"]
 WORDS = r"\ud83d \u0000 null true NaN Infinity 1e999 &a *a <![ <!-- ]]> </ &#x110000; yes no e.g. Dr. http:// ?key="
 PIECES += WORDS.split()
-PIECES += [
-    "<td colspan=",
-    "'''",
-    '"""',
-    "{}" * 60,
-    "[" * 120,
-    "9" * 5000,
-    "segment ",
-    "claim ",
-    "Sources:",
-    "[1]",
-    "A1" * 40,
-]
+PIECES += ["<td colspan=", "'''", "{}" * 60, "[" * 120, "9" * 5000, "segment ", "claim ", "Sources:", "[1]", "A1" * 40]
 BYTES = [piece if isinstance(piece, bytes) else piece.encode() for piece in PIECES]
 LONGEST = 400  # of most inputs
 
@@ -67,7 +53,7 @@ def mutated(chance: random.Random, seeds: list[bytes]) -> bytes:
     return bytes(data)
 
 
-def fuzz(names: list[str], inputs: int, minutes: float, seed: int, keep: bool = True) -> tuple[Counter[str], list[str]]:
+def fuzz(names: list[str], inputs: int, minutes: float, seed: int) -> tuple[Counter[str], list[str]]:
     """Runs inputs of all targets in turn, more of the fast ones. Returns the counts, and what broke which target."""
     from fuzz_targets import TARGETS, check
 
@@ -85,20 +71,11 @@ def fuzz(names: list[str], inputs: int, minutes: float, seed: int, keep: bool = 
                 check(TARGETS[name], data)
             except Exception as error:
                 found.append(f"{name}: {type(error).__name__}: {error} for {data!r:.200}")
-                if keep:
-                    store(name, data)
             counts[name] += 1
         total += len(schedule)
         if len(found) > 20:
             break
     return counts, found
-
-
-def store(name: str, data: bytes) -> None:
-    """Keeps an input as a case."""
-    folder = HERE / "cases"
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}--{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
 
 
 def main() -> int:

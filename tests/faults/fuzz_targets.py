@@ -9,7 +9,6 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from qabench.answers import dumps, equal, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
@@ -163,9 +162,3 @@ def check(target: Target, data: bytes) -> None:
     """Runs one input. Raises whatever the target is not allowed to raise."""
     with contextlib.suppress(target.allowed):
         target.call(data)
-
-
-def cases() -> list[tuple[str, bytes]]:
-    """Inputs that once broke a target: tests/faults/cases/TARGET--NAME."""
-    folder = Path(__file__).parent / "cases"
-    return [(path.name.partition("--")[0], path.read_bytes()) for path in sorted(folder.glob("*--*"))]

@@ -131,6 +131,10 @@ private_addresses = true
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\ntimeout = 0', "at least 1"),
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\nresults = true', "of type int"),
         ("url = ", "cannot be read"),
+        ("preset = {}", "allowed: google, searxng"),
+        ('url = "https//["\nresults = "r"\naddress = "a"', "http://"),
+        ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\nresults = inf', "number of at least 1"),
+        ('url = "https://x"\nresults = "r"\naddress = "a"\n[params]\nq = 2026-01-31', "'q' must not be a date"),
     ],
 )
 def test_wrong_configurations(text: str, says: str, tmp_path: Path) -> None:

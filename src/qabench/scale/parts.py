@@ -113,7 +113,10 @@ def _begin(folder: Path, job: Mapping[str, Any]) -> None:
     if not path.exists():
         write_json(path, job)
         return
-    state = json_of(path.read_bytes())
+    try:
+        state = dict(json_of(path.read_bytes()))
+    except (TypeError, ValueError):
+        raise InputError(f"{path} is damaged: use another folder, or delete this one") from None
     if differing := [name for name in {**job, **state} if job.get(name) != state.get(name)]:
         raise InputError(
             f"{folder} has the results of another job, which differs in {', '.join(differing)}: use another folder, or "

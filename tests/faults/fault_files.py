@@ -1,0 +1,204 @@
+"""Damaged and crafted files: caches, BM25 indexes, logs of runs. No score, ranking or text may change."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import xxhash
+from fault_harness import Campaign, damaged
+
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.llm.cache import ReplyCache
+from qabench.llm.exchange import ChatRequest, Reply
+from qabench.retrieval import BM25Index
+from qabench.retrieval.bm25.storage import START
+from qabench.text.cache import NormalizedTextCache
+
+FORMS = {f"Text {i} {'x' * (i * 37 % 300)}": f"form {i} {'y' * (i * 31 % 300)}" for i in range(250)}
+REQUESTS = [ChatRequest("m", (("user", str(i)),)) for i in range(120)]
+URL = "http://a/v1"
+REPLIES = {request.key(URL): Reply(f"reply {i} {'z' * (i * 29 % 700)}") for i, request in enumerate(REQUESTS)}
+
+
+@functools.cache
+def text_cache_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "normalized.sqlite"
+        NormalizedTextCache(path).put("key", FORMS)
+        return path.read_bytes()
+
+
+@functools.cache
+def reply_cache_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        cache = ReplyCache(Path(folder) / "replies.sqlite")
+        for request, (key, reply) in zip(REQUESTS, REPLIES.items(), strict=True):
+            cache.store(key, request, reply)
+        cache.close()
+        return cache.path.read_bytes()
+
+
+def damaged_text_cache(chance: random.Random, folder: Path) -> str:
+    path = folder / "normalized.sqlite"
+    path.write_bytes(damaged(text_cache_file(), chance))
+    cache = NormalizedTextCache(path)
+    found = cache.get("key", FORMS)
+    if wrong := [text for text, form in found.items() if form != FORMS[text]]:
+        raise AssertionError(f"{len(wrong)} wrong forms")
+    cache.put("key", {text: form for text, form in FORMS.items() if text not in found})
+    if any(form != FORMS[text] for text, form in NormalizedTextCache(path).get("key", FORMS).items()):
+        raise AssertionError("a wrong form after storing")
+    return _observed(len(found) == len(FORMS), cache.damaged, cache.usable)
+
+
+def damaged_reply_cache(chance: random.Random, folder: Path) -> str:
+    path = folder / "replies.sqlite"
+    path.write_bytes(damaged(reply_cache_file(), chance))
+    cache = ReplyCache(path)
+    found = cache.find(REPLIES)
+    for request, (key, reply) in zip(REQUESTS, REPLIES.items(), strict=True):
+        if found.get(key, reply) != reply:
+            raise AssertionError("another request's or a changed reply")
+        stored = cache.store(key, request, reply)
+        if stored != reply:
+            raise AssertionError(f"{stored!r:.60} after storing {reply!r:.60}")
+    cache.close()
+    return _observed(len(found) == len(REPLIES), cache.damaged, cache.usable)
+
+
+def _observed(complete: bool, damaged_entries: int, usable: bool) -> str:
+    if not usable:
+        return "file set aside with a warning"
+    if damaged_entries:
+        return "damaged entries ignored with a warning"
+    return "equal" if complete else "entries missing"
+
+
+ROWS = [{"text": f"w{i % 7} w{i % 31} w{i % 97} w{i * i % 211} é{i}", "kind": i % 3} for i in range(3000)]
+QUERIES = ["w1 w2 w3", "w96 é17", "w5 w5 w210 é2999 nothing", ""]
+JUNK: list[Any] = [None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), "", "x"]
+JUNK += ["<f8", "<i4", "|O"]
+JUNK += ["\ud800", [], [1], ["x"], {}, {"x": 1}, [[[]]], ["<f8", 10**9, 64, 0], ["<i4", 1, -64, None]]
+
+
+@functools.cache
+def index_file() -> tuple[bytes, Any]:
+    """An index, and what its searches find."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "index.bm25"
+        BM25Index.from_dataset(ROWS, filters=["kind"]).save(path)
+        return path.read_bytes(), searches(BM25Index.load(path))
+
+
+def searches(index: BM25Index) -> Any:
+    where = [index.search(query, 7, where={"kind": 2}) for query in QUERIES]
+    return [index.search(query, 10) for query in QUERIES], where, [index.scores(query).tolist() for query in QUERIES]
+
+
+def damaged_index(chance: random.Random, folder: Path) -> str:
+    whole, expected = index_file()
+    path = folder / "index.bm25"
+    path.write_bytes(damaged(whole, chance))
+    try:
+        found = searches(BM25Index.load(path))
+    except InputError:
+        return "InputError"
+    if found != expected:
+        raise AssertionError("another ranking")
+    return "equal"
+
+
+def crafted_index(chance: random.Random, folder: Path) -> str:
+    """A header with another content, and a checksum that matches it."""
+    whole, expected = index_file()
+    end = START + int.from_bytes(whole[START - 8 : START], "little")
+    header = json.loads(whole[START:end])
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        replace(header["arrays"], chance)
+    text = json.dumps(header).encode()
+    if chance.random() < 0.05:
+        text = chance.choice((b"[" * 100_000, b"{}", b"null", b"1" * 5000, b"\xff", b'{"arrays": {}}'))
+    content = len(text).to_bytes(8, "little") + text + whole[end:]
+    path = folder / "index.bm25"
+    path.write_bytes(whole[: START - 16] + xxhash.xxh3_64_intdigest(content).to_bytes(8, "little") + content)
+    try:
+        index = BM25Index.load(path)
+        found = searches(index)
+        if chance.random() < 0.2:
+            index.save(folder / "copy.bm25")
+    except InputError:
+        return "InputError"
+    return "equal" if found == expected else "the crafted content's ranking"
+
+
+def replace(node: Any, chance: random.Random) -> None:
+    """Replaces, removes or adds a random value somewhere in a tree of JSON."""
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not keys:
+            return
+        key = chance.choice(keys)
+        if isinstance(node[key], dict | list) and chance.random() < 0.8:
+            node = node[key]
+            continue
+        kind = chance.random()
+        if kind < 0.15:
+            del node[key]
+        elif kind < 0.5 and type(node[key]) is int:
+            node[key] += chance.choice((-64, -1, 1, 8, 64, 1 << 20))
+        else:
+            node[key] = copy.deepcopy(chance.choice(JUNK))
+        return
+
+
+@functools.cache
+def log_file() -> tuple[bytes, Any]:
+    """The log of a run on the sample, and what is read from it."""
+    from inspect_ai import eval as inspect_eval
+    from scripted_model import scripted
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = scripted(lambda messages: "Mars, 1998 and Lima", name="damage")
+        options: dict[str, Any] = {"log_dir": folder, "display": "none", "limit": 6}
+        inspect_eval("qabench/fanoutqa_closed_book", model, task_args={"config": "sample"}, **options)
+        (path,) = Path(folder).glob("*.eval")
+        return path.read_bytes(), content(read_log(path))
+
+
+def read_log(path: Path) -> Evaluation:
+    from qabench.runs.log import read_run
+
+    return read_run(path)
+
+
+def content(evaluation: Evaluation) -> Any:
+    return [evaluation.signatures, evaluation.model, evaluation.created, evaluation.expected, evaluation.records]
+
+
+def damaged_log(chance: random.Random, folder: Path) -> str:
+    whole, expected = log_file()
+    path = folder / "run.eval"
+    path.write_bytes(damaged(whole, chance))
+    try:
+        found = content(read_log(path))
+    except InputError:
+        return "InputError"
+    if found != expected:
+        raise AssertionError("another text, score or count")
+    return "equal"
+
+
+CAMPAIGNS = [
+    Campaign("text-cache", "damaged cache of normalized texts", "right form or none", damaged_text_cache),
+    Campaign("reply-cache", "damaged cache of model replies", "right reply or none", damaged_reply_cache),
+    Campaign("index", "damaged BM25 index file", "right ranking or InputError", damaged_index),
+    Campaign("index-crafted", "crafted header of a BM25 index with its checksum", "InputError alone", crafted_index),
+    Campaign("log", "damaged log of a run", "same evaluation or InputError", damaged_log),
+]
