@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import signal
 import socket
@@ -21,6 +22,7 @@ from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, map_loaded, using
 from qabench.scale import Cluster
+from qabench.scale.cluster import delete_abandoned
 from qabench.scale.jobs import normalize, score
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
@@ -154,6 +156,16 @@ def test_errors_of_sources(answers: Path, tmp_path: Path) -> None:
         normalize(answers, tmp_path / "x", "text", "simplemma")
     with pytest.raises(InputError, match=r"families are .*; allowed: acc, rouge, bleurt"):
         score(answers, tmp_path / "x", families=["rogue"])
+
+
+def test_folders_of_killed_clusters_are_deleted(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    mine, left = (tmp_path / f"qabench-ray-{pid}-x" for pid in (os.getpid(), ended.pid))
+    for folder in (mine, left, tmp_path / "qabench-ray-other-x"):
+        (folder / "session").mkdir(parents=True)
+    delete_abandoned(tmp_path)
+    assert mine.exists() and not left.exists() and len(list(tmp_path.iterdir())) == 2
 
 
 def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, answers: Path) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
@@ -29,6 +30,7 @@ Out = TypeVar("Out")
 
 MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
 SECONDS_TO_CONNECT = 10
+FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local clusters
 
 
 class Cluster:
@@ -150,8 +152,9 @@ class Cluster:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # announced default; silences a warning
         options: dict[str, Any] = {"address": self.address or "local"}
         if self.address is None:
-            # Ray's sockets need a short path.
-            folder = tempfile.mkdtemp(prefix="qabench-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)
+            place = Path("/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir())  # Ray's sockets need a short path
+            delete_abandoned(place)
+            folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=place)
             closing.callback(shutil.rmtree, folder, ignore_errors=True)
             options |= {"num_cpus": self._given[0] or most_workers(), "include_dashboard": False, "_temp_dir": folder}
             options |= {"_system_config": {"worker_niceness": 0}}  # the priority of this process instead of the lowest
@@ -164,6 +167,17 @@ class Cluster:
             raise QabenchError(
                 f"the Ray cluster {options['address']} cannot be {'reached' if self.address else 'started'}: {error}"
             ) from error
+
+
+def delete_abandoned(place: Path) -> None:
+    """Delete the folders of clusters whose command was killed."""
+    for folder in place.glob(f"{FOLDER}*-*"):
+        try:
+            os.kill(int(folder.name.removeprefix(FOLDER).partition("-")[0]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (ValueError, OSError):  # not such a folder, or of another user
+            pass
 
 
 def _check_answers(address: str) -> None:
