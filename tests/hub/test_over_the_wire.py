@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import evaluate
 import pytest
 import stand_ins
 from hub_server import TOKEN, Hub
@@ -49,28 +47,21 @@ sys.path.append({str(Path(stand_ins.__file__).parent)!r})
 import pytest, stand_ins
 stand_ins.no_weights(pytest.MonkeyPatch())
 """
-TIMED = """
-import json, sys, time
-given, times = json.loads(sys.argv[1]), {}
-def timed(call, function, *args, **options):
-    start = time.perf_counter()
-    result = function(*args, **options)
-    times[call] = round(time.perf_counter() - start, 3)
-    return result
+PREAMBLE = """
+import json, sys
+arguments = json.loads(sys.argv[1])
 """
 
 
-def python(code: str, hub: Hub, home: Path, given: Any = None, **environment: str) -> Any:
-    """Runs code with only HF_ENDPOINT set; returns the JSON on the last line of its output."""
+def python(code: str, hub: Hub, home: Path, arguments: Any = None, **environment: str) -> Any:
+    """Run code with only HF_ENDPOINT set, and return the JSON on the last line of its output."""
     (home / "work").mkdir(parents=True, exist_ok=True)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "QABENCH_"))}
     env |= {"HF_HOME": str(home), "QABENCH_CACHE": str(home / "qabench"), **hub.environment, **environment}
-    command = [sys.executable, "-W", "ignore", "-c", TIMED + code, json.dumps(given)]
+    command = [sys.executable, "-W", "ignore", "-c", PREAMBLE + code, json.dumps(arguments)]
     done = subprocess.run(command, cwd=home / "work", env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    print(json.dumps(result.get("times", {}), indent=1))
-    return result
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def publish(out: Path) -> Published:
@@ -117,37 +108,35 @@ def home(tmp_path: Path) -> Path:
 
 
 DATASETS = """
-imported = time.perf_counter()
 from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset, load_dataset_builder
-times["import datasets"] = round(time.perf_counter() - imported, 3)
 configs, splits, rows, columns = {}, {}, {}, {}
-for name in dict(given["samples"]):
-    configs[name] = timed(f"get_dataset_config_names {name}", get_dataset_config_names, f"qabench/{name}")
-for name, config in given["samples"]:
+for name in dict(arguments["samples"]):
+    configs[name] = get_dataset_config_names(f"qabench/{name}")
+for name, config in arguments["samples"]:
     hub_name, key = f"qabench/{name}", f"{name} {config}"
-    splits[key] = timed(f"get_dataset_split_names {key}", get_dataset_split_names, hub_name, config)
-    every = timed(f"load_dataset {key}", load_dataset, hub_name, config)
+    splits[key] = get_dataset_split_names(hub_name, config)
+    every = load_dataset(hub_name, config)
     rows[key] = {split: list(part) for split, part in every.items()}
     columns[key] = {column: repr(feature) for column, feature in next(iter(every.values())).features.items()}
-    again = timed(f"load_dataset {key}, again", load_dataset, hub_name, config)
-    info = timed(f"load_dataset_builder {key}", load_dataset_builder, hub_name, config).info
+    again = load_dataset(hub_name, config)
+    info = load_dataset_builder(hub_name, config).info
     assert {split: info.splits[split].num_examples for split in info.splits} == {s: len(again[s]) for s in again}
     assert info.features == next(iter(every.values())).features
-    tagged = timed(f"load_dataset {key}, tag", load_dataset, hub_name, config, revision=given["tag"])
+    tagged = load_dataset(hub_name, config, revision=arguments["tag"])
     for split, part in every.items():
-        first = timed(f"load_dataset {key}, slice", load_dataset, hub_name, config, split=f"{split}[:2]")
+        first = load_dataset(hub_name, config, split=f"{split}[:2]")
         stream = load_dataset(hub_name, config, split=split, streaming=True)
-        assert timed(f"load_dataset {key}, streaming", list, stream) == list(part) == list(tagged[split])
+        assert list(stream) == list(part) == list(tagged[split])
         assert list(stream.take(1)) == [part[0]] and list(first) == list(part)[:2]
-print(json.dumps({"configs": configs, "splits": splits, "rows": rows, "columns": columns, "times": times}))
+print(json.dumps({"configs": configs, "splits": splits, "rows": rows, "columns": columns}))
 """
 OFFLINE = """
 from datasets import load_dataset
 rows = {}
-for name, config in given:
-    every = timed(f"load_dataset {name} {config}, offline", load_dataset, f"qabench/{name}", config)
+for name, config in arguments:
+    every = load_dataset(f"qabench/{name}", config)
     rows[f"{name} {config}"] = {split: list(part) for split, part in every.items()}
-print(json.dumps({"rows": rows, "times": times}))
+print(json.dumps({"rows": rows}))
 """
 
 
@@ -172,15 +161,12 @@ def test_datasets(hub: Hub, home: Path, compared: Callable[[str], None]) -> None
 DEV = """
 from datasets import load_dataset
 import evaluate
-dev = timed("load_dataset fanoutqa dev", load_dataset, "qabench/fanoutqa", "dev", split="validation")
-streamed = timed("load_dataset fanoutqa dev, streaming", list,
-                 load_dataset("qabench/fanoutqa", "dev", split="validation", streaming=True))
-assert streamed == list(dev)
-metric = timed("evaluate.load fanout_acc", evaluate.load, "qabench/fanout_acc")
+dev = load_dataset("qabench/fanoutqa", "dev", split="validation")
+assert list(load_dataset("qabench/fanoutqa", "dev", split="validation", streaming=True)) == list(dev)
+metric = evaluate.load("qabench/fanout_acc")
 predictions = [f"It is {answer}" for answer in dev["answer"]]
-score = timed("compute fanout_acc dev", metric.compute, predictions=predictions, references=dev["answer"],
-              lemmatizer="simplemma")
-print(json.dumps({"rows": list(dev), "predictions": predictions, "score": score, "times": times}))
+score = metric.compute(predictions=predictions, references=dev["answer"], lemmatizer="simplemma")
+print(json.dumps({"rows": list(dev), "predictions": predictions, "score": score}))
 """
 
 
@@ -208,17 +194,15 @@ def test_real_questions(
 
 
 EVALUATE = """
-imported = time.perf_counter()
 import evaluate
-times["import evaluate"] = round(time.perf_counter() - imported, 3)
 results = {}
-for name, (example, options) in given["examples"].items():
-    metric = timed(f"evaluate.load {name}", evaluate.load, f"qabench/{name}")
-    results[name] = timed(f"compute {name}", metric.compute, **example, **options)
-timed("evaluate.load fanout_acc, again", evaluate.load, "qabench/fanout_acc")
-both = timed("evaluate.combine", evaluate.combine, ["qabench/fanout_acc", "qabench/fanout_rouge"])
+for name, (example, options) in arguments["examples"].items():
+    metric = evaluate.load(f"qabench/{name}")
+    results[name] = metric.compute(**example, **options)
+evaluate.load("qabench/fanout_acc")
+both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
 results["both"] = both.compute(predictions=["Paris"], references=["Paris"])
-print(json.dumps({"results": results, "times": times}))
+print(json.dumps({"results": results}))
 """
 
 
@@ -248,28 +232,26 @@ def test_metrics(hub: Hub, home: Path, monkeypatch: pytest.MonkeyPatch, compared
 
 WHICH = """
 import contextlib, io, os, pathlib
-if given["register"]:
+if arguments["register"]:
     from qabench.cli import main
     sys.argv[1:] = ["register", "fanoutqa", "--config", "sample"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main()
 from datasets import load_dataset
 import evaluate
-ds = timed("load_dataset", load_dataset, "qabench/fanoutqa", "sample", split="validation")
-metric = timed("evaluate.load", evaluate.load, "qabench/fanout_acc")
+ds = load_dataset("qabench/fanoutqa", "sample", split="validation")
+metric = evaluate.load("qabench/fanout_acc")
 places = {"dataset": ds.cache_files[0]["filename"], "metric": sys.modules[type(metric).__module__].__file__}
 marked = {name: (pathlib.Path(place).parent / "qabench-registered.json").exists() for name, place in places.items()}
 score = metric.compute(predictions=["Paris"] * len(ds), references=ds["answer"], lemmatizer="simplemma")
-print(json.dumps({"registered": [name for name in marked if marked[name]], "rows": list(ds), "score": score,
-                  "times": times}))
+print(json.dumps({"registered": [name for name in marked if marked[name]], "rows": list(ds), "score": score}))
 """
 
 
 def test_registered_and_published_names(hub: Hub, home: Path) -> None:
     """The stock functions return the Hub's version if it responds, else the one cached last.
 
-    Both have the same rows and scores. evaluate ignores HF_HUB_OFFLINE; it uses HF_EVALUATE_OFFLINE
-    own.
+    Both have the same rows and scores. evaluate ignores HF_HUB_OFFLINE; it uses HF_EVALUATE_OFFLINE.
     """
     register, stay = {"register": True}, {"register": False}
     with Hub() as empty, ThreadPoolExecutor() as pool:
@@ -283,93 +265,3 @@ def test_registered_and_published_names(hub: Hub, home: Path) -> None:
     assert [run["registered"] for run in runs] == [["dataset"], [], [], ["dataset", "metric"]]
     assert all((run["rows"], run["score"]) == (runs[0]["rows"], runs[0]["score"]) for run in runs)
     assert runs[0]["rows"] == list(qabench.load_dataset("fanoutqa", "sample", split="validation"))
-
-
-FAULTY = """
-from datasets import load_dataset
-import evaluate
-seen = {}
-def tried(what, function, *args):
-    for attempt in ("first", "second"):
-        try:
-            seen[what, attempt] = timed(f"{what}, {attempt}", function, *args)
-            return attempt
-        except Exception as error:
-            seen[what, attempt] = f"{type(error).__name__}: {error}"
-results = {name: tried(name, load_dataset, f"qabench/{name}", "sample") for name in given}
-rows = {name: {split: list(part) for split, part in seen[name, results[name]].items()} for name in given}
-results["fanout_acc"] = tried("fanout_acc", evaluate.load, "qabench/fanout_acc")
-results["fanout_rouge"] = tried("fanout_rouge", evaluate.load, "qabench/fanout_rouge")
-errors = {what: text for (what, attempt), text in seen.items() if isinstance(text, str)}
-print(json.dumps({"results": results, "rows": rows, "errors": errors, "times": times}))
-"""
-
-
-def test_faults_of_downloads(hub: Hub, home: Path) -> None:
-    """Short faults are retried or resumed; if the stock call gives up, the next call returns the correct rows."""
-    contents = {name: hub.repo("dataset", f"qabench/{name}").tip.tree for name in benchmark_names()}
-    digests = {
-        name: next(blob.sha256 for path, blob in tree.items() if blob.sha256 and path.startswith("sample/"))
-        for name, tree in contents.items()
-    }
-    add = hub.faults.add
-    add(f"GET /cdn/{digests['fanoutqa']}", drop_response_after=1000)
-    add("GET /api/resolve-cache/datasets/qabench/felm/.*README", status=429, headers={"Retry-After": "0"})
-    add("GET /api/datasets/qabench/expertqa/tree/", status=500)
-    add("HEAD /datasets/qabench/expertqa/resolve/main/", status=500)
-    add(f"GET /cdn/{digests['fastbook']}", shorten_to=1000)
-    add("HEAD /spaces/qabench/fanout_acc/resolve/main", status=429, headers={"Retry-After": "0"})
-    add("GET /api/resolve-cache/spaces/qabench/fanout_rouge/", drop_response_after=1000)
-    try:
-        stock = python(FAULTY, hub, home, benchmark_names())
-    finally:
-        hub.faults.clear()
-    expected = {"fanoutqa": "first", "felm": "first", "expertqa": "first", "fastbook": "second"}
-    assert stock["results"] == {**expected, "fanout_acc": "second", "fanout_rouge": "second"}
-    assert "Consistency check failed" in stock["errors"]["fastbook"]
-    for name in benchmark_names():
-        ours = qabench.load_dataset(name, "sample")
-        assert stock["rows"][name] == {split: list(part) for split, part in ours.items()}
-
-
-VERSIONS = """
-from datasets import load_dataset
-import evaluate
-def prompts(**options):
-    return load_dataset("qabench/felm", "sample", split="test", **options)["prompt"][:]
-def description(**options):
-    return evaluate.load("qabench/fanout_rouge", **options).description.strip()
-revisions = {"tag": "v0.0.1", "commit": given["commit"], "main": "main", "none": None}
-result = {"dataset": {name: prompts(revision=revision) for name, revision in revisions.items()},
-          "number": description(revision="0.0.1"), "none": description()}
-print(json.dumps(result))
-"""
-
-
-def test_versions(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tag does not change. Without a revision, evaluate prefers the tag with the name of its own version."""
-    import pyarrow.parquet as pq
-
-    folders = {"felm": tmp_path / "felm", "fanout_rouge": tmp_path / "fanout_rouge"}
-    build(tmp_path, ["felm"], ["sample"])
-    shutil.copytree(METRICS / "fanout_rouge", folders["fanout_rouge"])
-    module = folders["fanout_rouge"] / "fanout_rouge.py"
-    text = module.read_text(encoding="utf-8")
-    with Hub() as hub:
-        hub.used_here(monkeypatch)
-        for version, tag in (("first", "v0.0.1"), ("second", f"v{evaluate.__version__}"), ("third", None)):
-            (parquet,) = folders["felm"].rglob("*.parquet")
-            table = pq.read_table(parquet)
-            column = table.column_names.index("prompt")
-            pq.write_table(table.set_column(column, "prompt", [[version] * len(table)]), parquet)
-            module.write_text(text.replace('_DESCRIPTION = """', f'_DESCRIPTION = """{version}\n'), encoding="utf-8")
-            for name, kind in (("felm", "dataset"), ("fanout_rouge", "space")):
-                upload(hub, folders[name], kind, name)
-                if tag:
-                    HfApi(endpoint=hub.url, token=TOKEN).create_tag(f"qabench/{name}", tag=tag, repo_type=kind)
-        given = {"commit": hub.repo("dataset", "qabench/felm").refs["refs/tags/v0.0.1"]}
-        stock = python(VERSIONS, hub, home, given)
-    found = {name: set(prompts) for name, prompts in stock["dataset"].items()}
-    assert found == {"tag": {"first"}, "commit": {"first"}, "main": {"third"}, "none": {"third"}}
-    assert stock["number"].splitlines()[0] == "first"
-    assert stock["none"].splitlines()[0] == "second"

@@ -331,9 +331,9 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     downloaded = Path(api.hf_hub_download(MODEL, name, revision="refs/pr/1", cache_dir=tmp_path / "seen"))
     text = downloaded.read_text(encoding="utf-8")
     assert yaml.safe_load(text) == done["files"][name]
-    assert api.get_discussion_details(MODEL, 1).title == "Add evaluation results: fanoutqa_dev_closed_book"
-
-    api.merge_pull_request(MODEL, 1)
+    repo = hub.repo("model", MODEL)
+    assert repo.pull_requests == ["Add evaluation results: fanoutqa_dev_closed_book"]
+    repo.refs["refs/heads/main"] = repo.refs["refs/pr/1"]
     again = command(report, "--setting=closed-book", "--push", MODEL)
     assert "already has these results: no pull request was opened" in again.stdout
     later = as_json(report, "--setting=closed-book", "--date=2026-02-01", "--metric=acc.loose", "--push", MODEL)
@@ -350,4 +350,4 @@ def test_errors_of_the_hub(hub: Hub, report: Path, monkeypatch: pytest.MonkeyPat
     assert "token" in failed(*push, MODEL)
     monkeypatch.delenv("HF_TOKEN")
     assert "no token for http://127.0.0.1" in failed(*push, MODEL)
-    assert hub.repo("model", MODEL).discussions == []
+    assert hub.repo("model", MODEL).pull_requests == []

@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from qabench.data.predictions import some
 from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
@@ -51,7 +52,6 @@ class Built:
     """The result of one benchmark.
 
     Attributes:
-        benchmark: its name.
         path: its repository.
         rows: for each config that was built, the number of rows by split.
         missing: for each config whose data is not available, the reason.
@@ -102,14 +102,19 @@ def build(
         DataError: a source file does not match the schema.
         QabenchError: the folder cannot be written.
     """
-    configs_by_name = _configs_by_name(names, configs)
-    out = out.absolute()
-    for name in configs_by_name:
-        check_replaceable(out / name)  # before the work
-    total, done, built = sum(map(len, configs_by_name.values())), 0, []
-    for name, config_names in configs_by_name.items():
+    tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
+    if configs and len(tables) != 1:
+        raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
+    for name in tables:
+        check_replaceable(out.absolute() / name)  # before the work
+    to_build = {
+        name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
+        for name, table in tables.items()
+    }
+    total, done, built = sum(map(len, to_build.values())), 0, []
+    for name, table in tables.items():
         splits, missing = {}, {}
-        for config in config_names:
+        for config in to_build[name]:
             try:
                 splits[config] = load_dataset(name, config)
             except SourceUnavailable as error:
@@ -119,39 +124,18 @@ def build(
             done += 1
             if progress:
                 progress(done, total)
-        built.append(_build_repository(out / name, dataset_table(name), splits, missing, skip_missing, namespace))
+        folder = out.absolute() / name
+        older = check_replaceable(folder)
+        rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
+        restriction = table.restriction if any(table.configs[config].files for config in splits) else None
+        written = skip_missing or older is None or not older["configs"].keys() & missing
+        size = 0
+        if written:
+            with replacing(folder) as new:
+                _write(new, table, splits, restriction, namespace)
+                size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
+        built.append(Built(name, folder, rows, missing, size, restriction, written))
     return built
-
-
-def _configs_by_name(names: Sequence[str], configs: Sequence[str]) -> dict[str, list[str]]:
-    """Return the configs to build of each benchmark, without duplicates."""
-    tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
-    if configs and len(tables) != 1:
-        raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
-    return {
-        name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
-        for name, table in tables.items()
-    }
-
-
-def _build_repository(
-    folder: Path,
-    table: DatasetTable,
-    splits: dict[str, Any],
-    missing: dict[str, str],
-    skip_missing: bool,
-    namespace: str,
-) -> Built:
-    older = check_replaceable(folder)
-    rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
-    restriction = table.restriction if any(table.configs[config].files for config in splits) else None
-    written = skip_missing or older is None or not older["configs"].keys() & missing
-    size = 0
-    if written:
-        with replacing(folder) as new:
-            _write(new, table, splits, restriction, namespace)
-            size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
-    return Built(table.name, folder, rows, missing, size, restriction, written)
 
 
 def _write(folder: Path, table: DatasetTable, splits: dict[str, Any], restriction: str | None, namespace: str) -> None:
@@ -165,19 +149,37 @@ def _write(folder: Path, table: DatasetTable, splits: dict[str, Any], restrictio
     card = card_text(table, infos, restriction, digests(folder))
     write_text(folder / "README.md", in_namespace(card, namespace))
     if any(not table.configs[config].files for config in splits):  # the card refers to its files
-        _copy_files(FOLDER / table.name / "sample", folder / "sample")
+        copy_files(FOLDER / table.name / "sample", folder / "sample")
     if (license := FOLDER / table.name / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
     if tasks := eval_tasks(table, infos):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
-    write_json(folder / MANIFEST, _manifest(folder, table, infos, restriction))
+    sources = source_table(table.name)
+    used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
+    manifest = {
+        "format": FORMAT,
+        "benchmark": table.name,
+        "redistributable": restriction is None,
+        "restriction": restriction,
+        "made_with": {"qabench": version()}
+        | {name: metadata.version(name) for name in ("datasets", "huggingface-hub", "pyarrow")},
+        "configs": {
+            config: {name: split.num_examples for name, split in info.splits.items()} for config, info in infos.items()
+        },
+        "sources": [
+            {name: getattr(sources[path], name) for name in ("url", "git_blob_sha1", "sha256", "license")}
+            for path in used
+        ],
+        "files": digests(folder),
+    }
+    write_json(folder / MANIFEST, manifest)
 
 
-def _copy_files(source: Path, target: Path) -> None:
-    # Not copytree, which would keep the permissions of a read-only installation.
+def copy_files(source: Path, target: Path) -> None:
+    """Copy a folder without caches and permissions; those of an installation may be read-only."""
     for path in source.rglob("*"):
-        if path.is_file():
+        if path.is_file() and "__pycache__" not in path.parts:
             copy = target / path.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -199,35 +201,6 @@ def _shards(part: Any, folder: Path, split: str) -> Iterable[Path]:
         yield path
 
 
-def _manifest(folder: Path, table: DatasetTable, infos: dict[str, Any], restriction: str | None) -> dict[str, Any]:
-    """Return the manifest, which marks the folder as qabench's: sources, versions and digests of all files."""
-    sources = source_table(table.name)
-    used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
-    return {
-        "format": FORMAT,
-        "benchmark": table.name,
-        "redistributable": restriction is None,
-        "restriction": restriction,
-        "made_with": {
-            "qabench": version(),
-            **{name: metadata.version(name) for name in ("datasets", "huggingface-hub", "pyarrow")},
-        },
-        "configs": {
-            config: {name: split.num_examples for name, split in info.splits.items()} for config, info in infos.items()
-        },
-        "sources": [
-            {
-                "url": sources[path].url,
-                "git_blob_sha1": sources[path].git_blob_sha1,
-                "sha256": sources[path].sha256,
-                "license": sources[path].license,
-            }
-            for path in used
-        ],
-        "files": digests(folder),
-    }
-
-
 def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]]:
     """Return size and SHA-256 of all files below ``folder`` by relative path, sorted, with or without the manifest."""
     files: dict[str, dict[str, Any]] = {}
@@ -235,10 +208,8 @@ def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]
         name = path.relative_to(folder).as_posix()
         if (manifest or name != MANIFEST) and (path.is_symlink() or not path.is_dir()):
             with path.open("rb") as file:
-                files[name] = {
-                    "size": path.stat().st_size,
-                    "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
-                }
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            files[name] = {"size": path.stat().st_size, "sha256": sha256}
     return files
 
 
@@ -281,8 +252,7 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error}. {advice}.") from error
     if other:
-        names = ", ".join(other[:3]) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
-        raise InputError(f"{folder} has files that qabench did not write: {names}. {advice}.")
+        raise InputError(f"{folder} has files that qabench did not write: {some(other)}. {advice}.")
     return manifest
 
 

@@ -16,7 +16,6 @@ from qabench.io.workers import run_job
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
 MAX_SILENT_SECONDS = 120.0
 MAX_ANSWER_SECONDS = 300.0
@@ -32,6 +31,7 @@ _ADVICE = {
     412: "someone else committed at the same time: run the command again",
     413: "a file is too large",
     429: "too many requests: wait{wait} and run the command again; it continues where this one stopped",
+    500: "it has an internal error: run the command again later; it continues where this one stopped",
 }
 # All further repositories would fail in the same way.
 _STOPPING = {401, 402, 429}
@@ -142,7 +142,11 @@ def _explained(error: Exception, endpoint: str) -> HubError:
         if isinstance(cause, LocalTokenNotFoundError):
             return HubError(_no_token(endpoint), stops=True)
         if isinstance(cause, HfHubHTTPError):
-            return _rejection(cause, endpoint)
+            status = cause.response.status_code
+            seconds = cause.response.headers.get("Retry-After")
+            advice = _ADVICE.get(min(status, 500), "unexpected").format(wait=f" {seconds} seconds" if seconds else "")
+            message = f" ({cause.server_message})" if cause.server_message else ""
+            return HubError(f"{endpoint} answers {status}{message}: {advice}", status in _STOPPING)
         if isinstance(cause, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol):
             return HubError(f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT", stops=True)
         if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
@@ -161,16 +165,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _rejection(error: HfHubHTTPError, endpoint: str) -> HubError:
-    status = error.response.status_code
-    seconds = error.response.headers.get("Retry-After")
-    advice = _ADVICE.get(status, "").format(wait=f" {seconds} seconds" if seconds else "")
-    if status >= 500:
-        advice = "it has an internal error: run the command again later; it continues where this one stopped"
-    message = f" ({error.server_message})" if error.server_message else ""
-    return HubError(f"{endpoint} answers {status}{message}: {advice or 'unexpected'}", status in _STOPPING)
 
 
 def _no_token(endpoint: str) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from qabench.data.predictions import some
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, digests
@@ -42,12 +43,9 @@ class Outcome:
     """The result of one repository.
 
     Attributes:
-        kind: "dataset" or "space".
-        repo_id: its name on the Hub.
         state: "published"; "unchanged": the version is already there; "to publish" in a dry run; "skipped" or "failed",
             for ``reason``.
-        tag: the tag of the version.
-        commit: the commit with this tag; None in a dry run, or if skipped or failed.
+        commit: the commit with the tag of the version; None in a dry run, or if skipped or failed.
         files: size and SHA-256 of its files by path.
         reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
         missing: the configs that are left out because their data is not available.
@@ -102,7 +100,7 @@ def publish(
     did not write is rejected, too. The visibility is set when a repository is created, and not changed later.
 
     Args:
-        what: "datasets", "metrics" or "all".
+        what: the kinds of repositories.
         org: an organization or a user.
         private: make new repositories and the collection private; an existing public repository is rejected.
         dry_run: build, check and compare with the Hub if it can be reached; send nothing.
@@ -121,6 +119,8 @@ def publish(
     from huggingface_hub import HfApi
 
     datasets, spaces = _names(what, org)
+    if out and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists and is not an empty folder; it was not changed")
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():
         if not dry_run:
@@ -130,10 +130,10 @@ def publish(
                 api.whoami()
         outcomes: list[Outcome] = []
         stopped: HubError | None = None
-        with (
-            _output_folder(out) as root,
-            closing(_staged(datasets, spaces, org, root, skip_missing)) as repositories,
-        ):
+        with ExitStack() as stack:
+            folder = tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True)
+            root = out.absolute() if out else Path(stack.enter_context(folder))
+            repositories = stack.enter_context(closing(_staged(datasets, spaces, org, root, skip_missing)))
             for staged in repositories:
                 outcome, stopped = _outcome(api, staged, private, dry_run, stopped)
                 outcomes.append(outcome)
@@ -169,17 +169,6 @@ def _names(what: str, org: str) -> tuple[list[str], list[str]]:
     return datasets, spaces
 
 
-@contextmanager
-def _output_folder(out: Path | None) -> Iterator[Path]:
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and is not an empty folder; it was not changed")
-    yield out.absolute()
-
-
 def _staged(
     datasets: list[str], spaces: list[str], org: str, root: Path, skip_missing: bool
 ) -> Generator[Staged, None, None]:
@@ -199,17 +188,9 @@ def _staged(
 def _outcome(
     api: HfApi, staged: Staged, private: bool, dry_run: bool, stopped: HubError | None
 ) -> tuple[Outcome, HubError | None]:
-    """Publish a repository unless it was skipped or has problems.
+    """Publish a repository unless it was skipped or has problems; in a dry run, only compare it with the Hub.
 
-    Args:
-        api: the Hub.
-        staged: the repository.
-        private: make a new repository private.
-        dry_run: only compare it with the Hub.
-        stopped: an earlier error that all further requests would get, too.
-
-    Returns:
-        The outcome, and ``stopped`` or a new error of this kind.
+    Returns the outcome, and ``stopped``: an earlier or new error that all further requests would get, too.
     """
     outcome = Outcome(staged.kind, staged.repo_id, "failed", f"v{version()}", missing=staged.missing)
     if staged.skipped:
@@ -222,8 +203,7 @@ def _outcome(
     try:
         if stopped:
             raise stopped
-        commit = _tagged_version(api, staged, outcome, private)
-        if commit:
+        if commit := _tagged_version(api, staged, outcome, private):
             return replace(outcome, state="unchanged", commit=commit), stopped
         _check_card(api, staged)
         if dry_run:
@@ -246,6 +226,7 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
             configs; or the tag has other content.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
+    from huggingface_hub.hf_api import RepoFile
 
     repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
@@ -256,10 +237,11 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
         files = api.list_repo_files(**repo)
         manifest = _remote_manifest(api, staged) if MANIFEST in files else None
         commit = _tagged_commit(api, staged, outcome.tag)
-        tagged = _tree(api, staged, commit) if commit else {}
+        tree = api.list_repo_tree(**repo, revision=commit, recursive=True) if commit else []
+        tagged = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
     if manifest is None and set(files) - INITIAL[staged.kind]:
         raise QabenchError(
-            f"the existing repository was not published by qabench (it contains {_few(sorted(files))}); it was "
+            f"the existing repository was not published by qabench (it contains {some(sorted(files))}); it was "
             "not changed. Use another --org, or rename that repository on the Hub"
         )
     if private and not info.private:
@@ -268,7 +250,7 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
         paths = outcome.files
         if differing := [path for path in paths if not _same_content(staged.folder / path, tagged.get(path))]:
             raise QabenchError(
-                f"{outcome.tag} is published with other content: {_few(differing)}. A published version never "
+                f"{outcome.tag} is published with other content: {some(differing)}. A published version never "
                 "changes: increase the version of the package, unless the files differ only because of other versions "
                 f"of the libraries listed in {MANIFEST}"
             )
@@ -276,7 +258,7 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
     local_manifest = json.loads((staged.folder / MANIFEST).read_text(encoding="utf-8"))
     if lost := sorted(set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))):
         raise QabenchError(
-            f"the Hub has configs whose data is missing here: {_few(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
+            f"the Hub has configs whose data is missing here: {some(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
         )
     return None
 
@@ -330,13 +312,6 @@ def _remote_manifest(api: HfApi, staged: Staged) -> dict[str, Any] | None:
     return manifest if is_ours else None
 
 
-def _tree(api: HfApi, staged: Staged, revision: str) -> dict[str, RepoFile]:
-    from huggingface_hub.hf_api import RepoFile
-
-    tree = api.list_repo_tree(staged.repo_id, repo_type=staged.kind, revision=revision, recursive=True)
-    return {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-
-
 def _same_content(path: Path, file: RepoFile | None) -> bool:
     """Return whether a local file equals the Hub's, by the digest on the Hub: SHA-256 for LFS, else git's."""
     if file is None:
@@ -385,7 +360,3 @@ def _collect(api: HfApi, org: str, outcomes: Sequence[Outcome], private: bool) -
         if (kind, repo_id) not in present:
             api.add_collection_item(collection.slug, repo_id, kind, exists_ok=True)
     return collection.slug
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -31,12 +31,9 @@ State = Literal["registered", "not registered", "out of date", "shadowed", "no d
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The registration of one dataset config or metric.
+    """The registration of one dataset config or metric, by its Hub name.
 
     Attributes:
-        kind: "dataset" or "metric".
-        name: its Hub name, such as "qabench/fanoutqa".
-        config: the config of a dataset, else None.
         state: "registered": the stock function returns the current version; "out of date": it returns an older version;
             "shadowed": it returns a copy that another program cached later; "not registered"; "no data": the source
             files are not available.
@@ -57,12 +54,10 @@ class Registration:
 
 def register_dataset(name: str, config: str) -> Registration:
     """Prepare a config where the stock ``load_dataset`` finds it, if it is not there yet. See ``Registration``."""
-    hub_name = f"{NAMESPACE}/{name}"
-    dataset = builder(name, config, repo_id=hub_name, dataset_name=name)
-    folder = Path(dataset.cache_dir)
+    hub_name, folder = f"{NAMESPACE}/{name}", _dataset_folder(name, config)
     with _lock(folder.parents[2]):
         try:
-            dataset.download_and_prepare()
+            _builder(name, config).download_and_prepare()
         except SourceError as error:
             return Registration("dataset", hub_name, config, "no data", detail=str(error))
         _mark(folder, name=hub_name, config=config)
@@ -76,7 +71,7 @@ def _touch_default(name: str) -> None:
     """Make ``load_dataset`` without a config return the default one, or the first one with data: the newest folder."""
     table = dataset_table(name)
     for config in dict.fromkeys([table.default, *table.configs]):
-        folder = Path(builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name).cache_dir)
+        folder = _dataset_folder(name, config)
         if (folder / MARKER).is_file():
             now = time.time_ns()  # the system's own clock for files may not have advanced since the last one
             os.utime(folder, ns=(now, now))
@@ -99,12 +94,10 @@ def register_metric(name: str) -> Registration:
 
 def dataset_status(name: str, config: str) -> Registration:
     """Return what the stock ``load_dataset`` would load for a config without access to the Hub."""
-    hub_name = f"{NAMESPACE}/{name}"
-    dataset = builder(name, config, repo_id=hub_name, dataset_name=name)
-    folder = Path(dataset.cache_dir)
+    folder = _dataset_folder(name, config)
     copies = [path for path in folder.parents[1].glob("*/*") if (path / "dataset_info.json").is_file()]
     newest = max(copies, key=lambda path: path.stat().st_mtime, default=None)
-    return Registration("dataset", hub_name, config, _state(newest, folder), str(newest) if newest else None)
+    return Registration("dataset", f"{NAMESPACE}/{name}", config, *_state(newest, folder))
 
 
 def metric_status(name: str) -> Registration:
@@ -112,14 +105,13 @@ def metric_status(name: str) -> Registration:
     root = _metric_root(name)
     copies = [path for path in root.glob("*") if len(path.name) == 64 and (path / f"{name}.py").is_file()]
     newest = max(copies, key=lambda path: (path / f"{name}.py").stat().st_mtime, default=None)
-    state = _state(newest, root / _metric_hash(_metric_source(name)))
-    return Registration("metric", f"{NAMESPACE}/{name}", None, state, str(newest) if newest else None)
+    current = root / _metric_hash(_metric_source(name))
+    return Registration("metric", f"{NAMESPACE}/{name}", None, *_state(newest, current))
 
 
 def unregister_dataset(name: str, config: str) -> list[Path]:
     """Remove all folders of a config that have qabench's marker, and return their paths."""
-    dataset = builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
-    config_folder = Path(dataset.cache_dir).parents[1]
+    config_folder = _dataset_folder(name, config).parents[1]
     with _lock(config_folder.parent):
         return _remove(_marked(config_folder, "*/*"))
 
@@ -136,12 +128,21 @@ def registrable(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(table.name, config) for table in map(dataset_table, names) for config in table.configs]
 
 
-def _state(newest: Path | None, current: Path) -> State:
+def _state(newest: Path | None, current: Path) -> tuple[State, str | None]:
+    """Return the state and the path of the copy that is loaded."""
     if newest is None:
-        return "not registered"
+        return "not registered", None
     if newest == current:
-        return "registered"
-    return "out of date" if (newest / MARKER).is_file() else "shadowed"
+        return "registered", str(newest)
+    return "out of date" if (newest / MARKER).is_file() else "shadowed", str(newest)
+
+
+def _builder(name: str, config: str) -> Any:
+    return builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
+
+
+def _dataset_folder(name: str, config: str) -> Path:
+    return Path(_builder(name, config).cache_dir)
 
 
 def _metric_root(name: str) -> Path:

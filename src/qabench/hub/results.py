@@ -32,8 +32,6 @@ Report = Mapping[str, Any]
 
 FOLDER = ".eval_results"
 SOURCE = "https://github.com/qabench/qabench"
-# The Hub's rule for names: no path such as "../x".
-REPO_ID = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[\w.-]*\w)?/[A-Za-z0-9_](?:[\w.-]*\w)?", re.ASCII)
 FROM_A_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 
 NEEDED = ("benchmark", "config", "setting", "created", "scores", "intervals", "n", "deviations", "counts", "signatures")
@@ -57,8 +55,7 @@ class About:
         date: an ISO date, or date and time; None for the report's date.
         dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
         revision: the commit or tag of that dataset; None if unknown.
-        source_url: a link to the evaluation, such as a repository with its logs.
-        source_name: the text of that link.
+        source_url: a link to the evaluation, such as a repository with its logs; ``source_name`` is its text.
         allow_unofficial: publish unofficial scores, with their deviations in the notes.
     """
 
@@ -78,11 +75,21 @@ def read_reports(path: Path) -> list[Report]:
         InputError: it cannot be read, or is not a log or a report of this version.
         MissingExtra: a log needs the extra ``run``.
     """
-    if path.is_dir() or path.suffix == ".eval":
-        return _of_logs(path)
-    document = _load(path)
-    if isinstance(document, dict) and {"eval", "version"} <= document.keys():
-        return _of_logs(path)
+    document = None
+    if not path.is_dir() and path.suffix != ".eval":
+        try:
+            document = json_of(path.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
+    if document is None or (isinstance(document, dict) and {"eval", "version"} <= document.keys()):
+        from qabench.runs.sources import read_evaluations
+
+        read = read_evaluations([path], logs_only=True)
+        for note in read.notes:
+            warnings.warn(note, stacklevel=2)
+        return [evaluation.as_dict() for evaluation in read.evaluations]
     reports = document if isinstance(document, list) else [document]
     for report in reports:
         if not isinstance(report, dict) or not {"benchmark", "scores"} <= report.keys():
@@ -96,11 +103,7 @@ def read_reports(path: Path) -> list[Report]:
 
 
 def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
-    """Return the names of the metrics to publish.
-
-    Args:
-        report: a report.
-        names: the requested metrics; () means all metrics that the benchmark's authors report.
+    """Return the names of the metrics to publish: those requested, else all that the benchmark's authors report.
 
     Raises:
         QabenchError: the report has no scores.
@@ -151,7 +154,7 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
     Args:
         report: see ``read_reports``.
         about: what the publisher adds to it.
-        metrics: names of metrics; () means all that the benchmark's authors report.
+        metrics: see ``chosen``.
 
     Raises:
         QabenchError: the report has no scores.
@@ -160,24 +163,51 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
     """
     from huggingface_hub import EvalResultEntry
 
-    names = chosen(report, metrics)
-    setting, day, dataset = setting_of(report, about), _date(report, about), _dataset(report, about)
+    names, setting, path = chosen(report, metrics), setting_of(report, about), report.get("path")
+    day, dataset = str(about.date or report["created"]), about.dataset or f"qabench/{report['benchmark']}"
+    try:
+        (datetime if "T" in day else date).fromisoformat(day)
+    except ValueError:
+        raise InputError(f"the date is {day!r}; allowed: an ISO date or time such as 2026-01-31") from None
+    check_name(dataset, f"qabench/{report['benchmark']}")
     deviating = {name: sentences for name in names if (sentences := deviations_of(report, name))}
     if deviating and not about.allow_unofficial:
-        raise InputError(_refusal(report, names, deviating))
+        name, sentences = next(iter(deviating.items()))
+        raise InputError(
+            f"{len(deviating)} of {len(names)} scores of {path} are not official. {name}: {'; '.join(sentences)}. Use "
+            "the official settings, choose other scores (--metric), or publish them as unofficial (--allow-unofficial; "
+            "their notes list the deviations)"
+        )
+    values = {name: report["scores"][name] for name in names}
+    for name, value in values.items():
+        if not isinstance(value, int | float) or not isfinite(value):
+            raise InputError(f"the score {name} of {path} is {value!r}; an entry needs a finite number")
     return [
         EvalResultEntry(
             dataset_id=dataset,
             task_id=task_id(report["config"], setting, name),
-            value=_value(report, name),
+            value=value,
             dataset_revision=about.revision,
             date=day,
             source_url=about.source_url,
             source_name=about.source_name,
             notes=_notes(report, name, setting, deviating.get(name, [])),
         )
-        for name in names
+        for name, value in values.items()
     ]
+
+
+def check_name(repo_id: str, example: str) -> None:
+    """Raise InputError unless a name is that of a repository on the Hub, such as ``example``."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(repo_id)
+        if repo_id.count("/") != 1:
+            raise HFValidationError("an owner and a name are needed")
+    except HFValidationError as error:
+        raise InputError(f"{repo_id!r} is not a name on the Hub; allowed: names such as {example} ({error})") from None
 
 
 def setting_of(report: Report, about: About) -> str:
@@ -216,10 +246,17 @@ def to_yaml(new: Sequence[EvalResultEntry], old: str = "", name: object = "the f
         InputError: ``old`` is not a list of entries.
     """
     import yaml
-    from huggingface_hub import eval_result_entries_to_yaml
+    from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
 
+    try:
+        rows = yaml_of(old) or []
+        parse_eval_result_entries(rows)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} exists and is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
+        ) from None
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
-    rows = [added.pop(_key(row), row) for row in _rows(old, name)]
+    rows = [added.pop(_key(row), row) for row in rows]
     # Notes are not wrapped, so that signatures can be searched.
     return str(yaml.safe_dump([*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")))
 
@@ -242,8 +279,7 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    if not REPO_ID.fullmatch(model):
-        raise InputError(f"{model!r} is not the name of a model on the Hub; allowed: names such as ORG/NAME")
+    check_name(model, "ORG/NAME")
     api = HfApi()
     require_token(api)
     with bounded_answers(), hub_errors(api):
@@ -265,55 +301,8 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     return str(commit.pr_url)
 
 
-def _of_logs(path: Path) -> list[Report]:
-    from qabench.runs.sources import read_evaluations
-
-    read = read_evaluations([path], logs_only=True)
-    for note in read.notes:
-        warnings.warn(note, stacklevel=2)
-    return [evaluation.as_dict() for evaluation in read.evaluations]
-
-
-def _load(path: Path) -> Any:
-    try:
-        return json_of(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
-
-
-def _rows(text: str, name: object) -> list[dict[str, Any]]:
-    from huggingface_hub import parse_eval_result_entries
-
-    try:
-        rows = yaml_of(text) or []
-        parse_eval_result_entries(rows)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} exists and is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
-        ) from None
-    return list(rows)
-
-
 def _key(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["dataset"]["id"], row["dataset"]["task_id"]
-
-
-def _refusal(report: Report, names: Sequence[str], deviating: Mapping[str, Sequence[str]]) -> str:
-    name, sentences = next(iter(deviating.items()))
-    return (
-        f"{len(deviating)} of {len(names)} scores of {report.get('path')} are not official. {name}: "
-        f"{'; '.join(sentences)}. Use the official settings, choose other scores (--metric), or publish them as "
-        "unofficial (--allow-unofficial; their notes list the deviations)"
-    )
-
-
-def _value(report: Report, name: str) -> float:
-    value = report["scores"][name]
-    if not isinstance(value, int | float) or not isfinite(value):
-        raise InputError(f"the score {name} of {report.get('path')} is {value!r}; an entry needs a finite number")
-    return value
 
 
 def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
@@ -324,24 +313,6 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
     if line := signature_of(report, name):
         parts.append(f"signature {line}")
     return "; ".join(parts)
-
-
-def _date(report: Report, about: About) -> str:
-    day = str(about.date or report["created"])
-    try:
-        (datetime if "T" in day else date).fromisoformat(day)
-    except ValueError:
-        raise InputError(f"the date is {day!r}; allowed: an ISO date or time such as 2026-01-31") from None
-    return day
-
-
-def _dataset(report: Report, about: About) -> str:
-    dataset = about.dataset or f"qabench/{report['benchmark']}"
-    if not REPO_ID.fullmatch(dataset):
-        raise InputError(
-            f"the dataset is {dataset!r}; allowed: a name on the Hub such as qabench/{report['benchmark']}"
-        )
-    return dataset
 
 
 def _text(api: HfApi, model: str, path: str, revision: str | None) -> str | None:

@@ -92,26 +92,20 @@ def page(metric: str) -> Any:
             with gradio.Column():
                 inputs = _inputs(gradio, parameters, example)
                 with gradio.Row():
-                    gradio.ClearButton(
-                        [part for name, part in inputs.items() if name not in options], value="Clear all"
-                    )
+                    cleared = [part for name, part in inputs.items() if name not in options]
+                    gradio.ClearButton(cleared, value="Clear all")
                     button = gradio.Button("Score", variant="primary")
             with gradio.Column():
                 report = gradio.HTML(EMPTY)
-                result = gradio.Code(
-                    language="json",
-                    label="Exact result",
-                    interactive=False,
-                    visible=False,
-                    max_lines=24,
-                    wrap_lines=True,
-                )
+                code = {"language": "json", "interactive": False, "max_lines": 24, "wrap_lines": True}
+                result = gradio.Code(label="Exact result", visible=False, **code)
         with gradio.Tab("Metric card"):
             gradio.Markdown(card)
 
         def respond(*values: Any) -> tuple[str, Any]:
             html, scores = answer(metric, dict(zip(inputs, values, strict=True)))
-            return html, gradio.update(value=scores and _exact(scores), visible=scores is not None)
+            exact = json.dumps(scores, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+            return html, gradio.update(value=scores and exact, visible=scores is not None)
 
         # gradio reads the names of the API's parameters, and whether they are optional, from the signature.
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -184,13 +178,9 @@ def _inputs(gradio: Any, parameters: Parameters, example: Mapping[str, Any]) -> 
     names = ("predictions", "references", *parameters.columns)
     for name in names:
         lines = [f"  {json.dumps(value, ensure_ascii=False)}" for value in example.get(name, ())]
-        inputs[name] = gradio.Textbox(
-            "[\n" + ",\n".join(lines) + "\n]" if lines else "",
-            label=name.capitalize(),
-            info=_in_json(parameters.about[name]),
-            lines=2 if name in parameters.columns else 6,
-            max_lines=20,
-        )
+        text = "[\n" + ",\n".join(lines) + "\n]" if lines else ""
+        height = {"lines": 2 if name in parameters.columns else 6, "max_lines": 20}
+        inputs[name] = gradio.Textbox(text, label=name.capitalize(), info=_in_json(parameters.about[name]), **height)
     with gradio.Accordion("Input format and file upload", open=False):
         gradio.Markdown(HOW)
         for name in names:
@@ -198,20 +188,18 @@ def _inputs(gradio: Any, parameters: Parameters, example: Mapping[str, Any]) -> 
             inputs[f"{name}_file"] = gradio.File(label=label, file_types=[".jsonl", ".json"], height=140)
     with gradio.Accordion("Options", open=False):
         for option in parameters.options:
-            inputs[option.name] = _control(gradio, option)
+            texts = {"label": option.name, "info": _in_json(option.about)}
+            if isinstance(option.default, bool):
+                # Users of the page want scores by question.
+                control = gradio.Checkbox(option.default or option.name == "per_question", **texts)
+            elif option.choices:
+                control = gradio.Dropdown(list(option.choices), value=option.default, **texts)
+            else:
+                control = gradio.Textbox(str(option.default), max_lines=1, **texts)
+            inputs[option.name] = control
         if parameters.host_options:
             gradio.Markdown(f"Set by the host of this page: {', '.join(f'`{n}`' for n in parameters.host_options)}.")
     return inputs
-
-
-def _control(gradio: Any, option: Option) -> Any:
-    label, about = option.name, _in_json(option.about)
-    if option.kind == "bool":
-        # Users of the page want scores by question.
-        return gradio.Checkbox(option.default or option.name == "per_question", label=label, info=about)
-    if option.kind == "choice":
-        return gradio.Dropdown(list(option.choices), value=option.default, label=label, info=about)
-    return gradio.Textbox(str(option.default), label=label, info=about, max_lines=1)
 
 
 def _in_json(about: str) -> str:
@@ -221,31 +209,28 @@ def _in_json(about: str) -> str:
     return about[:1].upper() + about[1:]
 
 
-# --- the metric's parameters
-
-
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that a page offers; ``kind`` is "bool", "int", "ints" (one or several) or "choice"."""
+    """An option that a page offers: a bool, one of ``choices``, or an integer (or, if ``several``, a list of them)."""
 
     name: str
-    kind: str
     default: Any
     about: str
     choices: tuple[str, ...] = ()
+    several: bool = False
 
     def parse(self, value: Any) -> Any:
         """Return the metric's value for a user's input, or raise InputError if it is not a value of the option."""
-        if self.kind == "bool":
+        if isinstance(self.default, bool):
             return bool(value)
-        if self.kind == "choice":
+        if self.choices:
             if value not in self.choices:
                 raise InputError(f"{self.name} is {value!r}; allowed: {', '.join(self.choices)}")
             return value
         try:
-            numbers = [int(part) for part in str(value).split(",")] if self.kind == "ints" else [int(value)]
+            numbers = [int(part) for part in str(value).split(",")] if self.several else [int(value)]
         except (TypeError, ValueError):
-            kind = "an integer, or several separated by commas" if self.kind == "ints" else "an integer"
+            kind = "an integer, or several separated by commas" if self.several else "an integer"
             raise InputError(f"{self.name} is {value!r}; it must be {kind}") from None
         return numbers if len(numbers) > 1 else numbers[0]
 
@@ -255,71 +240,60 @@ class Parameters:
     """The parameters of a metric.
 
     Attributes:
+        about: the documentation of each parameter.
         fields: the field of a dataset's row for "references" and each further column, such as {"domains": "domain"}.
         columns: the further columns.
         takes_ids: whether the metric has a parameter for ids.
         options: the options that a page offers.
-        fixed: the options that a page sets.
         host_options: the options that only the host sets.
-        about: the documentation of each parameter.
+        fixed: the options that a page sets.
     """
 
+    about: Mapping[str, str]
     fields: Mapping[str, str]
     columns: tuple[str, ...]
     takes_ids: bool
     options: tuple[Option, ...]
-    fixed: Mapping[str, Any]
     host_options: tuple[str, ...]
-    about: Mapping[str, str]
+    fixed: Mapping[str, Any]
 
 
 def metric_parameters(metric: Any) -> Parameters:
     """Return the parameters of an ``evaluate`` metric of this package, from its ``_compute`` and its documentation."""
-    about: dict[str, str] = {}
-    for line in metric.inputs_description.partition("Args:\n")[2].partition("\nReturns:")[0].splitlines():
-        if match := re.match(r" {4}(\w+): (.*)", line):
-            name = match[1]
-            about[name] = match[2]
-        elif about:
-            about[name] += f" {line.strip()}"
+    arguments = metric.inputs_description.partition("Args:\n")[2].partition("\nReturns:")[0]
+    paragraphs = re.findall(r"^ {4}(\w+): (.*(?:\n {5}.*)*)", arguments, re.MULTILINE)
+    about = {name: " ".join(text.split()) for name, text in paragraphs}
     fields = {name: match[1] for name, text in about.items() if (match := re.search(r"`(\w+)` column", text))}
     signature = inspect.signature(metric._compute).parameters
-    own = {name: p for name, p in signature.items() if name not in ("predictions", "references", "ids")}
-    options = {name: _option(p, about.get(name, "")) for name, p in own.items() if name not in fields}
+    own = [name for name in signature if name not in ("predictions", "references", "ids")]
+    options = {name: _option(signature[name], about.get(name, "")) for name in own if name not in fields}
     return Parameters(
-        fields=fields,
+        about,
+        fields,
         columns=tuple(name for name in own if name in fields),
         takes_ids="ids" in signature,
         options=tuple(option for option in options.values() if option),
-        fixed={name: value for name, value in FIXED_OPTIONS.items() if name in signature},
         host_options=tuple(name for name, option in options.items() if not option),
-        about=about,
+        fixed={name: value for name, value in FIXED_OPTIONS.items() if name in signature},
     )
 
 
 def _option(parameter: inspect.Parameter, about: str) -> Option | None:
     name, default = parameter.name, parameter.default
-    if isinstance(default, bool):
-        return Option(name, "bool", default, about)
-    if isinstance(default, int):
-        return Option(name, "ints" if "list" in str(parameter.annotation) else "int", default, about)
+    if isinstance(default, int):  # also bool
+        return Option(name, default, about, several="list" in str(parameter.annotation))
     choices = tuple(dict.fromkeys([default, *re.findall(r'"([\w.-]+)"', about)]))
-    return Option(name, "choice", default, about, choices) if isinstance(default, str) and len(choices) > 1 else None
+    return Option(name, default, about, choices) if isinstance(default, str) and len(choices) > 1 else None
 
 
-# --- the result as HTML
-
-
-def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, notes: Sequence[str] = ()) -> str:
+def result_html(result: Mapping[str, Any], ids: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
     """Return the HTML of a result.
 
     Args:
         result: the output of the metric's ``compute``.
-        ids: the ids of the questions; None to number them from 1.
+        ids: the ids of the questions; () to number them from 1.
         notes: remarks on the input.
     """
-    rest = {name: value for name, value in result.items() if name not in NOT_SCORES}
-    groups = {name: value for name, value in rest.items() if _is_group(value)}
     parts = []
     if deviations := result.get("deviations"):
         parts.append(_box("warning", "Unofficial scores: do not compare them with published scores", *deviations))
@@ -327,9 +301,16 @@ def result_html(result: Mapping[str, Any], ids: Sequence[str] | None = None, not
         parts.append(_box("warning", "Not scored", *(f"{name}: {reason}" for name, reason in absent.items())))
     if notes:
         parts.append(_box("note", "About the input", *notes))
+    rest = {name: value for name, value in result.items() if name not in NOT_SCORES}
+    # Scores by group, such as by system, are dicts of dicts.
+    groups = {
+        n: v for n, v in rest.items() if v and isinstance(v, dict) and all(isinstance(p, dict) for p in v.values())
+    }
     if scores := _flat({name: value for name, value in rest.items() if name not in groups}):
-        parts.append(_main([(name, value) for name, value in scores if isinstance(value, float)][:MAIN_SCORES]))
-        parts.append(_table("Scores", ["score", "value"], [[name, _text(value)] for name, value in scores]))
+        main = [(name, value) for name, value in scores.items() if isinstance(value, float)][:MAIN_SCORES]
+        large = "".join(f"<div><dt>{escape(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in main)
+        parts += [f'<dl class="main">{large}</dl>'] if large else []
+        parts.append(_table("Scores", ["score", "value"], [[name, _text(value)] for name, value in scores.items()]))
     parts += [_records(name, "", group.items()) for name, group in groups.items()]
     parts += [_records(name, "#", enumerate(rows, 1)) for name, rows in rest.items() if _is_records(rows)]
     per_question = next((result[name] for name in PER_QUESTION if result.get(name)), None)
@@ -346,11 +327,6 @@ def error_html(message: str) -> str:
     return _box("error", "This cannot be scored yet", message)
 
 
-def _exact(result: Mapping[str, Any]) -> str:
-    """Return the result as JSON, with all digits."""
-    return json.dumps(result, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
-
-
 def _box(kind: str, title: str, *paragraphs: str) -> str:
     role = "alert" if kind == "error" else "status"
     body = "".join(f"<p>{escape(text)}</p>" for text in paragraphs)
@@ -359,30 +335,21 @@ def _box(kind: str, title: str, *paragraphs: str) -> str:
 
 def _text(value: Any) -> str:
     """Return a value as text: fractions with four decimals."""
-    if value is None:
-        return "\u2013"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value)) or "\u2013"
-    text = str(value)
+    text = "\u2013" if value is None else ("no", "yes")[value] if isinstance(value, bool) else str(value)
     return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "\u2026"
-
-
-def _is_group(value: Any) -> bool:
-    """Return whether a value contains scores by group, such as by system: a dict of dicts."""
-    return isinstance(value, dict) and bool(value) and all(isinstance(part, dict) for part in value.values())
 
 
 def _is_records(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(part, dict) for part in value)
 
 
-def _flat(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the single values; those of nested dicts are named "outer: inner"."""
-    return [(name, part) for name, part in flattened(value, ": ") if not _is_records(part)]
+    return {name: part for name, part in flattened(value, ": ") if not _is_records(part)}
 
 
 def _questions(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -397,26 +364,18 @@ def _questions(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tu
 
 def _records(caption: str, first: str, records: Iterable[tuple[Any, Mapping[str, Any]]]) -> str:
     """Return a table with one row per record and a column for each value that any record has."""
-    flat = [(str(name), dict(_flat(record))) for name, record in records]
+    flat = [(str(name), _flat(record)) for name, record in records]
     columns = list(dict.fromkeys(column for _, record in flat for column in record))
     if len(flat) > MAX_ROWS:
         caption += f" (the first {MAX_ROWS} of {len(flat)}; all are in the exact result)"
     # In a column with fractions, integers are shown as fractions as well.
     fractions = {column for _, record in flat for column, value in record.items() if isinstance(value, float)}
-    rows = [
-        [name, *(_cell(record, column, column in fractions) for column in columns)] for name, record in flat[:MAX_ROWS]
-    ]
+    rows = [[name] for name, _ in flat[:MAX_ROWS]]
+    for row, (_, record) in zip(rows, flat, strict=False):
+        for column in columns:
+            value = record.get(column, "")
+            row.append(_text(float(value) if column in fractions and type(value) is int else value))
     return _table(caption, [first, *columns], rows)
-
-
-def _cell(record: Mapping[str, Any], column: str, fraction: bool) -> str:
-    value = record.get(column, "")
-    return _text(float(value) if fraction and type(value) is int else value)
-
-
-def _main(scores: Iterable[tuple[str, float]]) -> str:
-    shown_scores = "".join(f"<div><dt>{escape(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in scores)
-    return f'<dl class="main">{shown_scores}</dl>' if shown_scores else ""
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,72 +7,65 @@ A list is JSON, or JSONL with one item per line. An item is a value, or an objec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from qabench.data.predictions import some
 from qabench.errors import InputError
 from qabench.io.limits import json_of, numbered_lines, why_not_json
 
 MAX_BYTES = 5 * 1024 * 1024
 ID_FIELDS = ("id", "question_id", "example_id")
 PREDICTION_FIELDS = ("prediction", "answer")
-MAX_LISTED = 5  # lines or ids that a message lists; the others are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A line of JSONL, or an item of a JSON list: its number from 1, and its value."""
+    """A line of JSONL, or an item of a JSON list: its place ("line 3"), its value, and the object that contained it."""
 
-    number: int
+    place: str
     value: Any
     id: str | None = None
-    fields: Mapping[str, Any] | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of one text.
-
-    Attributes:
-        name: the name of the text in messages.
-        unit: "line" or "item".
-        bad: the items that cannot be used: number and reason.
-    """
+    """The items of one text: its name in messages, "line" or "item", the items, and why others cannot be used."""
 
     name: str
     unit: str
     items: tuple[Item, ...]
-    bad: tuple[tuple[int, str], ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
-    def problems(self) -> list[str]:
-        """Return the items that cannot be used, with the reasons."""
-        return [f"{self.unit} {number}: {reason}" for number, reason in self.bad]
-
-    @property
-    def ids(self) -> tuple[str, ...] | None:
-        """Return the ids of all items, or None if not all have one."""
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all items; () if not all have one."""
         ids = tuple(item.id for item in self.items if item.id is not None)
-        return ids if ids and len(ids) == len(self.items) else None
+        return ids if len(ids) == len(self.items) else ()
 
-    def has(self, field: str) -> bool:
+    def has(self, name: str) -> bool:
         """Return whether any item is an object with this field."""
-        return any(field in (item.fields or {}) for item in self.items)
+        return any(name in item.fields for item in self.items)
 
-    def values(self, field: str | None = None) -> list[Any]:
-        """Return the values, or a field of all items.
-
-        Raises:
-            InputError: an item cannot be used, or does not have the field.
-        """
-        if self.bad:
-            raise InputError(f"{self.name}: {_few(self.problems)}. Fix these items, or remove them on both sides")
-        if field is None:
+    def values(self, name: str | None = None) -> list[Any]:
+        """Return the values, or a field of all items; raise InputError if an item cannot be used, or lacks it."""
+        if self.problems:
+            raise InputError(f"{self.name}: {some(self.problems)}. Fix these items, or remove them on both sides")
+        if name is None:
             return [item.value for item in self.items]
-        if without := next((item for item in self.items if field not in (item.fields or {})), None):
-            raise InputError(f"{self.name}: {self.unit} {without.number} has no {field!r}, but others have it")
-        return [(item.fields or {})[field] for item in self.items]
+        if without := [item for item in self.items if name not in item.fields]:
+            raise InputError(f"{self.name}: {without[0].place} has no {name!r}, but others have it")
+        return [item.fields[name] for item in self.items]
+
+
+class Aligned(NamedTuple):
+    """The input of a metric: aligned columns, the questions' ids in order (or ()), and notes for the user."""
+
+    columns: dict[str, list[Any]]
+    ids: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read_text(text: str, name: str) -> Items:
@@ -87,12 +80,12 @@ def read_text(text: str, name: str) -> Items:
         raise InputError(f"{name}: empty; paste a JSON list, or JSONL with one item per line, or choose a file")
     # In JSONL, the first line is JSON by itself, and can also be a list.
     first, _, rest = text.strip().partition("\n")
-    if not first.startswith("[") or (rest.strip() and isinstance(_parsed(first), tuple)):
+    if not first.startswith("[") or (rest.strip() and not isinstance(_parsed(first), ValueError)):
         return _read_lines(text, name)
-    parsed = _parsed(text)
-    if isinstance(parsed, str):
-        raise InputError(f"{name}: {parsed}")
-    return Items(name, "item", tuple(Item(number, value) for number, value in enumerate(parsed[0], 1)))
+    values = _parsed(text)
+    if isinstance(values, ValueError):
+        raise InputError(f"{name}: {why_not_json(values)}")
+    return Items(name, "item", tuple(Item(f"item {n}", value) for n, value in enumerate(values, 1)))
 
 
 def read_file(path: str | Path, name: str) -> Items:
@@ -108,88 +101,6 @@ def read_file(path: str | Path, name: str) -> Items:
         raise InputError(f"{name}: line {line} is not UTF-8 text; save the file as UTF-8") from None
     # By its extension, a JSONL file with one line has one item, even if that is a list.
     return _read_lines(text, name) if path.suffix == ".jsonl" and text.strip() else read_text(text, name)
-
-
-def _check_size(size: int, name: str) -> None:
-    if size > MAX_BYTES:
-        raise InputError(
-            f"{name}: {size / 1024**2:.1f} MB; the limit of this page is {MAX_BYTES // 1024**2} MB. Score larger files "
-            "on your own machine: pip install qabench, then qabench score or qabench.load_metric"
-        )
-
-
-def _parsed(text: str) -> tuple[Any] | str:
-    """Return the value of a JSON text in a tuple, or why it is not JSON."""
-    try:
-        return (json_of(text),)
-    except ValueError as error:
-        return why_not_json(error)
-
-
-def _read_lines(text: str, name: str) -> Items:
-    parsed = [(number, _parsed(line)) for number, line in numbered_lines(text)]
-    good = tuple(Item(number, value[0]) for number, value in parsed if isinstance(value, tuple))
-    items = Items(name, "line", good, tuple((number, reason) for number, reason in parsed if isinstance(reason, str)))
-    if not good:
-        raise InputError(
-            f"{name}: {_few(items.problems)}. Use a JSON list, or JSONL with one item per line; strings need double "
-            'quotes: "Paris"'
-        )
-    return items
-
-
-def _unwrap(items: Items, names: tuple[str, ...]) -> Items:
-    """Replace the objects that contain a value by the value.
-
-    Args:
-        items: the items as read.
-        names: the fields that can contain the value. Objects with the first field always contain a value; objects with
-            another field if all have it or there are ids. Other objects are values themselves.
-    """
-    objects = [item.value for item in items.items if isinstance(item.value, dict)]
-    with_ids = any(field in value for value in objects for field in ID_FIELDS)
-    for name in names:
-        count = sum(name in value for value in objects)
-        if count and (name == names[0] or with_ids or count == len(items.items)):
-            return _unwrap_field(items, name)
-    if len(objects) == len(items.items):
-        return replace(items, items=tuple(_with_id(item, item.value) for item in items.items))
-    return items
-
-
-def _unwrap_field(items: Items, name: str) -> Items:
-    kinds = {bool: "true or false", str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    good, bad = [], list(items.bad)
-    for item in items.items:
-        if not isinstance(item.value, dict):
-            kind = kinds.get(type(item.value), "null")
-            bad.append((item.number, f"{kind}, but others are objects with {name!r}"))
-        elif name not in item.value:
-            bad.append((item.number, f"without {name!r} (it has {', '.join(map(repr, item.value)) or 'no field'})"))
-        else:
-            good.append(_with_id(item, item.value[name]))
-    return replace(items, items=tuple(good), bad=tuple(sorted(bad)))
-
-
-def _with_id(item: Item, value: Any) -> Item:
-    id = next((item.value[field] for field in ID_FIELDS if field in item.value), None)
-    usable = isinstance(id, str | int) and not isinstance(id, bool)
-    return Item(item.number, value, str(id) if usable else None, item.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """The input of a metric.
-
-    Attributes:
-        columns: aligned lists: "predictions", "references", and further columns of the metric.
-        ids: the ids of the questions in order, or None.
-        notes: notes for the user on how they were aligned.
-    """
-
-    columns: Mapping[str, list[Any]]
-    ids: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
 
 
 def align(
@@ -216,55 +127,50 @@ def align(
     if references is None or (predictions.has("reference") and any(map(predictions.has, PREDICTION_FIELDS))):
         # An object whose answer is the prediction has no reference in that field.
         usable = reference_fields if predictions.has("prediction") else reference_fields[:1]
-        if (field := next(filter(predictions.has, usable), None)) is None:
+        if (name := next(filter(predictions.has, usable), None)) is None:
             raise InputError("references: empty; paste them, choose a file, or add a reference to each prediction")
-        columns = {"predictions": predictions.values(), "references": predictions.values(field)}
-        unused = (
-            f"Each prediction contains its reference; those of {references.name} are not used." if references else ""
-        )
-        notes = (unused,) if unused else ()
-        return Aligned(columns | _extra_columns([predictions], extra, fields), predictions.ids, notes)
+        columns = {"predictions": predictions.values(), "references": predictions.values(name)}
+        notes = [f"Each prediction contains its reference; those of {r.name} are not used." for r in [references] if r]
+        return Aligned(columns | _extra_columns([predictions], extra, fields), predictions.ids, tuple(notes))
     references = _unwrap(references, reference_fields)
     if predictions.ids and references.ids:
         return _align_by_id(predictions, references, extra, fields)
     columns = {"predictions": predictions.values(), "references": references.values()}
     ids = references.ids or predictions.ids
-    notes = ("One side has no ids: predictions and references are matched by position.",) if ids else ()
-    return Aligned(columns | _extra_columns([references, predictions], extra, fields), ids, notes)
+    notes = ["One side has no ids: predictions and references are matched by position."] if ids else []
+    return Aligned(columns | _extra_columns([references, predictions], extra, fields), ids, tuple(notes))
 
 
 def _align_by_id(
     predictions: Items, references: Items, extra: Mapping[str, Items | None], fields: Mapping[str, str]
 ) -> Aligned:
     values = references.values()
-    numbers: dict[str, list[int]] = {}
-    for item in references.items:
-        numbers.setdefault(str(item.id), []).append(item.number)
-    if repeated := [f"{i} ({references.unit}s {', '.join(map(str, n))})" for i, n in numbers.items() if len(n) > 1]:
-        raise InputError(f"{references.name}: repeated ids: {_few(repeated)}")
-    last = {str(item.id): item for item in predictions.items}
-    if not last.keys() & numbers.keys():
+    places: dict[str, list[str]] = {}
+    for id, item in zip(references.ids, references.items, strict=True):
+        places.setdefault(id, []).append(item.place)
+    if repeated := [f"{id} ({' and '.join(where)})" for id, where in places.items() if len(where) > 1]:
+        raise InputError(f"{references.name}: repeated ids: {some(repeated)}")
+    last = dict(zip(predictions.ids, predictions.items, strict=True))
+    if not last.keys() & places.keys():
         raise InputError(
-            f"predictions and references have no id in common: the predictions begin with {predictions.items[0].id!r}, "
-            f"the references with {references.items[0].id!r}; are they for the same questions?"
+            f"predictions and references have no id in common: the predictions begin with {predictions.ids[0]!r}, "
+            f"the references with {references.ids[0]!r}; are they for the same questions?"
         )
-    answers = tuple(last.get(id) for id in numbers)
+    answers = [last.get(id) for id in places]
     columns = {"predictions": [item and item.value for item in answers], "references": values}
-    answered = replace(predictions, items=tuple(item for item in answers if item), bad=())
+    answered = replace(predictions, items=tuple(item for item in answers if item), problems=())
     sources = [references, answered] if all(answers) else [references]
-    unknown = [item for item in predictions.items if item.id not in numbers]
-    replaced = [item for item in predictions.items if last[str(item.id)] is not item and item.id in numbers]
+    unknown = [item for item in predictions.items if item.id not in places]
+    replaced = [item for item in predictions.items if item.id in places and item is not last[str(item.id)]]
     notes = {
-        "Questions without a prediction, scored as unanswered": [id for id in numbers if id not in last],
-        "Null predictions, scored as unanswered": [id for id in numbers if id in last and last[id].value is None],
-        "Predictions for unknown ids, left out": [f"{item.id}, {predictions.unit} {item.number}" for item in unknown],
-        "Predictions replaced by a later one with the same id": [
-            f"{item.id}, {predictions.unit} {item.number}" for item in replaced
-        ],
-        f"Unreadable {predictions.unit}s, left out": predictions.problems,
+        "Questions without a prediction, scored as unanswered": [id for id in places if id not in last],
+        "Null predictions, scored as unanswered": [id for id in places if id in last and last[id].value is None],
+        "Predictions for unknown ids, left out": [f"{item.id}, {item.place}" for item in unknown],
+        "Predictions replaced by a later one with the same id": [f"{item.id}, {item.place}" for item in replaced],
+        f"Unreadable {predictions.unit}s, left out": list(predictions.problems),
     }
-    texts = tuple(f"{text}: {len(items)} ({_few(items)})" for text, items in notes.items() if items)
-    return Aligned(columns | _extra_columns(sources, extra, fields), tuple(numbers), texts)
+    texts = tuple(f"{text}: {len(items)} ({some(items)})" for text, items in notes.items() if items)
+    return Aligned(columns | _extra_columns(sources, extra, fields), tuple(places), texts)
 
 
 def _extra_columns(
@@ -280,6 +186,58 @@ def _extra_columns(
     return columns
 
 
-def _few(texts: list[str]) -> str:
-    more = f"; and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
-    return "; ".join(texts[:MAX_LISTED]) + more
+def _check_size(size: int, name: str) -> None:
+    if size > MAX_BYTES:
+        raise InputError(
+            f"{name}: {size / 1024**2:.1f} MB; the limit of this page is {MAX_BYTES // 1024**2} MB. Score larger files "
+            "on your own machine: pip install qabench, then qabench score or qabench.load_metric"
+        )
+
+
+def _parsed(text: str) -> Any:
+    """Return the value of a JSON text, or the error."""
+    try:
+        return json_of(text)
+    except ValueError as error:
+        return error
+
+
+def _read_lines(text: str, name: str) -> Items:
+    values = {f"line {number}": _parsed(line) for number, line in numbered_lines(text)}
+    problems = tuple(f"{place}: {why_not_json(v)}" for place, v in values.items() if isinstance(v, ValueError))
+    items = tuple(Item(place, value) for place, value in values.items() if not isinstance(value, ValueError))
+    if not items:
+        raise InputError(
+            f"{name}: {some(problems)}. Use a JSON list, or JSONL with one item per line; strings need double "
+            'quotes: "Paris"'
+        )
+    return Items(name, "line", items, problems)
+
+
+def _unwrap(items: Items, names: tuple[str, ...]) -> Items:
+    """Replace the objects that contain a value by the value.
+
+    Objects with the first name as a field always contain a value; objects with another one if all have it or there are
+    ids. Other objects are values themselves.
+    """
+    objects = [item.value for item in items.items if isinstance(item.value, dict)]
+    with_ids = any(name in value for value in objects for name in ID_FIELDS)
+    for name in names:
+        count = sum(name in value for value in objects)
+        if count and (name == names[0] or with_ids or count == len(items.items)):
+            unwrapped, problems = [], list(items.problems)
+            for item in items.items:
+                if isinstance(item.value, dict) and name in item.value:
+                    unwrapped.append(_with_id(item, item.value[name]))
+                else:
+                    problems.append(f"{item.place} is {item.value!r:.80}, but others are objects with {name!r}")
+            return replace(items, items=tuple(unwrapped), problems=tuple(problems))
+    if len(objects) == len(items.items):
+        return replace(items, items=tuple(_with_id(item, item.value) for item in items.items))
+    return items
+
+
+def _with_id(item: Item, value: Any) -> Item:
+    id = next((item.value[name] for name in ID_FIELDS if name in item.value), None)
+    usable = isinstance(id, str | int) and not isinstance(id, bool)
+    return Item(item.place, value, str(id) if usable else None, item.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from typing import Any, Literal
 from qabench import metrics
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
-from qabench.hub.build import MANIFEST, build, digests, read_manifest
+from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
 from qabench.hub.cards import in_namespace
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
@@ -39,9 +38,6 @@ class Staged:
     """A repository to publish.
 
     Attributes:
-        kind: "dataset" or "space".
-        repo_id: its name on the Hub.
-        folder: its files.
         skipped: why it is not published, or None.
         problems: the problems found by the checks; it must not be published unless this is empty.
         missing: the configs that are left out because their data is not available.
@@ -99,19 +95,11 @@ def write_space(name: str, folder: Path, namespace: str) -> None:
 
     The files are those of the metric's folder, with two changes: ``requirements.txt`` has ``qabench==VERSION`` and its
     extras, so that the Space's scores do not change; and the Hub names in the card are those of ``namespace``.
-
-    Raises:
-        QabenchError: the requirements do not contain qabench, or pin its version.
     """
-    source = Path(metrics.__file__).parent / name
-    for path in sorted(source.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            target = folder / path.relative_to(source)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-    card = (source / "README.md").read_text(encoding="utf-8")
-    write_text(folder / "README.md", in_namespace(card, namespace))
-    write_text(folder / "requirements.txt", pinned((source / "requirements.txt").read_text(encoding="utf-8")))
+    copy_files(Path(metrics.__file__).parent / name, folder)
+    card, requirements = folder / "README.md", folder / "requirements.txt"
+    write_text(card, in_namespace(_card(folder), namespace))
+    write_text(requirements, pinned(requirements.read_text(encoding="utf-8")))
 
 
 def pinned(requirements: str) -> str:
@@ -130,7 +118,6 @@ def pinned(requirements: str) -> str:
 
 def sign_space(name: str, folder: Path, signature: str) -> None:
     """Add the signature of its example and the manifest, which marks it as qabench's, to a staged Space."""
-    path = folder / "README.md"
     section = f"""
 ## Signature
 
@@ -140,15 +127,10 @@ With qabench {version()}, the example above has this signature. The same options
 {signature}
 ```
 """
-    write_text(path, path.read_text(encoding="utf-8").rstrip("\n") + "\n" + section)
-    manifest = {
-        "format": SPACE_FORMAT,
-        "metric": name,
-        "made_with": {"qabench": version()},
-        "signature": signature,
-        "files": digests(folder),
-    }
-    write_json(folder / MANIFEST, manifest)
+    write_text(folder / "README.md", _card(folder).rstrip("\n") + "\n" + section)
+    made_with = {"qabench": version()}
+    manifest = {"format": SPACE_FORMAT, "metric": name, "made_with": made_with, "signature": signature}
+    write_json(folder / MANIFEST, manifest | {"files": digests(folder)})
 
 
 def check_dataset(name: str, folder: Path) -> list[str]:
@@ -158,10 +140,6 @@ def check_dataset(name: str, folder: Path) -> list[str]:
     files must have the digests in the manifest and the card. The card must be valid for the Hub's libraries, and its
     Python code must run; see ``run_card``.
 
-    Args:
-        name: the benchmark.
-        folder: its repository, .../OWNER/NAME.
-
     Raises:
         SourceError: a source file is not available.
         InputError: the folder is not a repository written by ``qabench build``.
@@ -170,32 +148,27 @@ def check_dataset(name: str, folder: Path) -> list[str]:
     problems = [problem for config in manifest["configs"] for problem in _row_problems(name, folder, config)]
     problems += _digest_problems(folder, manifest)
     problems += _dataset_card_problems(folder, manifest)
-    try:
-        run_card(_card(folder), folder.parents[1])
-    except QabenchError as error:
-        problems.append(str(error))
-    return problems
+    return problems + _run_card(folder)[0]
 
 
 def check_space(name: str, folder: Path) -> tuple[list[str], str]:
     """Return the problems of the staged Space of a metric, and the signature that its card's example prints.
 
     The card must be valid; its code must run and print what the card says and the result's signature.
-
-    Args:
-        name: the metric.
-        folder: its staged files, .../OWNER/NAME.
     """
-    problems = _space_card_problems(folder)
-    signature = ""
+    problems, printed = _run_card(folder)
+    signature = next((line for line in reversed(printed) if line.startswith(f"{name}|")), "")
+    if not signature and not problems:
+        problems.append('the card\'s code does not print a signature: add print(result["signature"]) at its end')
+    return _space_card_problems(folder) + problems, signature
+
+
+def _run_card(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the problem of a card's code, if any, and the lines that it prints."""
     try:
-        printed = run_card(_card(folder), folder.parents[1])
-        signature = next((line for line in reversed(printed) if line.startswith(f"{name}|")), "")
-        if not signature:
-            problems.append('the card\'s code does not print a signature: add print(result["signature"]) at its end')
+        return [], run_card(_card(folder), folder.parents[1])
     except QabenchError as error:
-        problems.append(str(error))
-    return problems, signature
+        return [str(error)], []
 
 
 def run_card(card: str, folder: Path) -> list[str]:
@@ -213,12 +186,9 @@ def run_card(card: str, folder: Path) -> list[str]:
     if not code:
         raise QabenchError("the card has no Python code")
     with tempfile.TemporaryDirectory(prefix="qabench-card-", ignore_cleanup_errors=True) as caches:
-        environment = {
-            **os.environ,
-            **{name: str(Path(caches, name)) for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")},
-            **{"HF_HUB_OFFLINE": "1", "QABENCH_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"},
-            "PYTHONUTF8": "1",
-        }
+        variables = ("HF_HUB_OFFLINE", "QABENCH_OFFLINE", "HF_DATASETS_DISABLE_PROGRESS_BARS", "PYTHONUTF8")
+        environment = os.environ | dict.fromkeys(variables, "1")
+        environment |= {name: str(Path(caches, name)) for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")}
         # -P: the working folder has a folder with this package's name.
         command = [sys.executable, "-P", "-W", "ignore", "-c", code]
         try:

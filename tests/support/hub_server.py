@@ -1,0 +1,597 @@
+"""A Hub on loopback with the API that huggingface_hub, datasets and evaluate use, over real HTTP.
+
+Repositories of models, datasets and Spaces with commits, tags and pull requests; uploads as commits and by the LFS
+protocol; downloads with redirects and ranges; card validation; collections. All of it is in memory. Every request is
+recorded, and rules make chosen ones fail. Not here: Xet (``used_here`` turns it off), gated repositories, discussions.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import yaml  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    import pytest
+
+TOKEN = "hf_of_the_tester"
+MAIN = "refs/heads/main"
+DATE = "2026-01-31T00:00:00.000Z"
+# The file in new repositories that says which files go to large file storage, abbreviated.
+GIT_ATTRIBUTES = "".join(
+    f"*.{name} filter=lfs diff=lfs merge=lfs -text\n" for name in ("parquet", "arrow", "npy", "zip")
+)
+COLORS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
+LICENSES = ("apache-2.0", "mit", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-sa-4.0", "other", "unknown")
+SIGNATURE = "Signature=of-the-test-hub"
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of a tree: its git object, and for a large one the SHA-256 that its pointer has."""
+
+    oid: str
+    size: int
+    sha256: str | None = None
+
+    @property
+    def etag(self) -> str:
+        return self.sha256 or self.oid
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit of a whole tree. Its id depends on its content, parent and message."""
+
+    tree: dict[str, Blob]
+    parent: str | None
+    title: str
+
+    @property
+    def id(self) -> str:
+        content = [sorted((path, blob.oid) for path, blob in self.tree.items()), self.parent, self.title]
+        return hashlib.sha1(json.dumps(content).encode()).hexdigest()
+
+
+@dataclass
+class Repo:
+    """A repository; ``kind`` is "model", "dataset" or "space"."""
+
+    kind: str
+    id: str
+    private: bool = False
+    sdk: str | None = None
+    refs: dict[str, str] = field(default_factory=dict)
+    commits: dict[str, Commit] = field(default_factory=dict)
+    pull_requests: list[str] = field(default_factory=list)
+
+    @property
+    def tip(self) -> Commit:
+        """Return the last commit of main."""
+        return self.commits[self.refs[MAIN]]
+
+    def commit(self, revision: str) -> Commit:
+        """Return the commit that a branch, tag, full ref or commit id names."""
+        names = (revision, f"refs/heads/{revision}", f"refs/tags/{revision}")
+        id = next((self.refs[name] for name in names if name in self.refs), revision)
+        if id not in self.commits:
+            raise Refusal(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+        return self.commits[id]
+
+    def add(self, ref: str, commit: Commit) -> None:
+        self.commits[commit.id] = commit
+        self.refs[ref] = commit.id
+
+    def history(self) -> list[Commit]:
+        """Return the commits of main, latest first."""
+        history = [self.tip]
+        while (parent := history[-1].parent) is not None:
+            history.append(self.commits[parent])
+        return history
+
+
+@dataclass
+class Request:
+    """A received request; ``user`` is None without a token."""
+
+    method: str
+    target: str
+    headers: Any
+    user: str | None
+    body: bytes = b""
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.target).path
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        return parse_qs(urlsplit(self.target).query)
+
+    @property
+    def line(self) -> str:
+        return f"{self.method} {unquote(self.target)}"
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Response:
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Any, status: int = 200, **headers: str) -> Response:
+        return cls(status, json.dumps(data).encode(), {"Content-Type": "application/json", **headers})
+
+
+class Refusal(Exception):
+    """An error response: its status, message and the Hub's error code."""
+
+    def __init__(self, status: int, message: str, code: str = "") -> None:
+        headers = {"X-Error-Message": message} | ({"X-Error-Code": code} if code else {})
+        self.response = Response.of({"error": message}, status, **headers)
+
+
+@dataclass
+class Fault:
+    """Which requests fail, and how.
+
+    The ``nth`` request whose "METHOD /path" the pattern ``match`` is in, and the ``times - 1`` after it, fail.
+    ``status`` with ``headers`` and ``body`` replace the right answer. ``drop_request_after``: the connection breaks
+    after so many bytes of the request's content. ``endless``: an answer that never ends, "silence", "slow headers",
+    "slow" or "large".
+    """
+
+    match: str
+    nth: int = 1
+    times: int = 1
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    drop_request_after: int | None = None
+    endless: str | None = None
+    seen: int = 0
+
+    def takes(self, line: str) -> bool:
+        """Count the request if it matches; return whether it must fail."""
+        self.seen += bool(re.search(self.match, line))
+        return bool(re.search(self.match, line)) and self.nth <= self.seen < self.nth + self.times
+
+
+class Hub:
+    """A Hub at ``url``, running while the context is open. Its user "tester" may write to ``organizations``.
+
+    Large files are served from ``cdn``, another origin, as the real one does.
+    """
+
+    def __init__(self, organizations: tuple[str, ...] = ("qabench",)) -> None:
+        self.organizations = organizations
+        self.repos: dict[tuple[str, str], Repo] = {}
+        self.contents: dict[str, bytes] = {}  # by git object id, or SHA-256 of a large file
+        self.collections: dict[str, dict[str, Any]] = {}
+        self.faults: list[Fault] = []
+        self.requests: list[Request] = []
+        self.outside: list[str] = []
+        self.lock = threading.RLock()
+        handler = type("HubHandler", (_Handler,), {"hub": self})
+        self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), handler) for _ in range(2)]
+        self.url, self.cdn = (f"http://127.0.0.1:{server.server_port}" for server in self._servers)
+
+    def __enter__(self) -> Hub:
+        for server in self._servers:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a client in a separate process; its requests elsewhere end up in ``outside``."""
+        proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), self.cdn)
+        return {"HF_ENDPOINT": self.url, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **proxies}
+
+    def used_here(self, patch: pytest.MonkeyPatch) -> None:
+        """Make it the Hub of huggingface_hub in this process, which the tests' settings keep offline."""
+        from huggingface_hub import constants
+
+        patch.setattr(constants, "HF_HUB_OFFLINE", False)
+        patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        patch.setattr(constants, "ENDPOINT", self.url)
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", self.url + "/{repo_id}/resolve/{revision}/{filename}")
+        patch.setenv("HF_TOKEN", TOKEN)
+
+    def fail(self, match: str, **how: Any) -> None:
+        """Add a rule by which requests fail; see ``Fault``. The first matching rule decides."""
+        self.faults.append(Fault(match, **how))
+
+    def lines(self, *methods: str) -> list[str]:
+        """Return "METHOD /path" of the requests with these methods, or of all."""
+        return [request.line for request in self.requests if not methods or request.method in methods]
+
+    def repo(self, kind: str, id: str) -> Repo:
+        """Return a repository; ``kind`` may be plural, as in addresses."""
+        if (repo := self.repos.get((kind.removesuffix("s"), id))) is None:
+            raise Refusal(404, "Repository not found", "RepoNotFound")
+        return repo
+
+    def writable(self, kind: str, id: str, user: str | None) -> Repo:
+        self.check_owner(id, user)
+        return self.repo(kind, id)
+
+    def check_owner(self, id: str, user: str | None) -> None:
+        if user is None or id.split("/")[0] not in (user, *self.organizations):
+            raise Refusal(403 if user else 401, f"You don't have the rights to write to {id}")
+
+    def regular(self, content: bytes) -> Blob:
+        oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        self.contents[oid] = content
+        return Blob(oid, len(content))
+
+    def answer(self, request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        for route_method, pattern, function in _ROUTES:
+            if route_method == method and (match := pattern.fullmatch(request.path)):
+                groups = {name: unquote(text) for name, text in match.groupdict().items() if text is not None}
+                try:
+                    return function(self, request, **groups)
+                except Refusal as refusal:
+                    return refusal.response
+                except Exception as error:  # 400, because clients would try again and again after 500
+                    traceback.print_exc()
+                    return Refusal(400, f"The test Hub itself failed: {type(error).__name__}: {error}").response
+        return Refusal(404, f"The test Hub does not know {request.method} {request.path}").response
+
+
+class _Handler(BaseHTTPRequestHandler):
+    hub: Hub
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def handle_request(self) -> None:
+        if self.path.startswith("http://") or self.command == "CONNECT":
+            self.hub.outside.append(f"{self.command} {self.path}")
+            self.close_connection = True
+            return self.send_error(403)
+        user = "tester" if self.headers.get("Authorization") == f"Bearer {TOKEN}" else None
+        request = Request(self.command, self.path, self.headers, user)
+        with self.hub.lock:
+            self.hub.requests.append(request)
+            fault = next((fault for fault in self.hub.faults if fault.takes(request.line)), None) or Fault("")
+        length, limit = int(self.headers.get("Content-Length") or 0), fault.drop_request_after
+        request.body = self._read_chunks(limit) if length == 0 else self.rfile.read(min(length, limit or length))
+        if limit is not None:
+            self.close_connection = True
+            with suppress(OSError):  # where the client was first
+                self.connection.shutdown(socket.SHUT_RDWR)
+            return None
+        if fault.endless:
+            return self._send_endlessly(fault.endless)
+        response = Response(fault.status, fault.body, fault.headers) if fault.status else self.hub.answer(request)
+        self.send_response(response.status)
+        for name, value in {**response.headers, "Content-Length": str(len(response.body))}.items():
+            self.send_header(name, value)
+        with suppress(OSError):  # the client went away
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(response.body)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = handle_request
+
+    def _read_chunks(self, limit: int | None) -> bytes:
+        content = b""
+        while "chunked" in self.headers.get("Transfer-Encoding", "") and (limit is None or len(content) < limit):
+            size = int(self.rfile.readline().split(b";")[0], 16)
+            content += self.rfile.read(size)
+            self.rfile.readline()
+            if size == 0:
+                break
+        return content
+
+    def _send_endlessly(self, answer: str) -> None:
+        """Send nothing, slow headers, a slow body or a large one, until the client goes away."""
+        parts = {"silence": b"", "slow headers": b"A: b\r\n", "slow": b"1,", "large": b"1," * 5000}
+        starts = {"silence": b"", "slow headers": b"HTTP/1.1 200 OK\r\n"}
+        with suppress(OSError):
+            self.wfile.write(starts.get(answer, b"HTTP/1.1 200 OK\r\n\r\n["))
+            while True:
+                self.wfile.write(parts[answer])
+                time.sleep(0.02)
+        self.close_connection = True
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+Answer = Callable[..., Response]
+_ROUTES: list[tuple[str, re.Pattern[str], Answer]] = []
+# Shorthands in patterns; what a group matches is unquoted.
+_NAMES = {
+    "<repo>": r"(?P<kind>models|datasets|spaces)/(?P<id>[^/]+/[^/]+)",
+    "<git>": r"(?:(?P<kind>datasets|spaces)/)?(?P<id>[^/]+/[^/]+?)",
+    "<revision>": r"(?P<revision>[^/]+)",
+    "<slug>": r"(?P<slug>[^/]+/[^/]+)",
+    "<sha256>": r"(?P<sha256>[0-9a-f]{64})",
+}
+
+
+def route(method: str, pattern: str) -> Callable[[Answer], Answer]:
+    """Register a function for requests with this method whose whole path matches."""
+    for name, regex in _NAMES.items():
+        pattern = pattern.replace(name, regex)
+
+    def register(answer: Answer) -> Answer:
+        _ROUTES.append((method, re.compile(pattern), answer))
+        return answer
+
+    return register
+
+
+@route("GET", "/api/whoami-v2")
+def whoami(hub: Hub, request: Request) -> Response:
+    if request.user is None:
+        raise Refusal(401, "Invalid credentials in Authorization header")
+    role = {"accessToken": {"displayName": "test", "role": "write"}}
+    return Response.of({"type": "user", "name": request.user, "orgs": [], "auth": role})
+
+
+@route("POST", "/api/repos/create")
+def create(hub: Hub, request: Request) -> Response:
+    body = request.json()
+    kind, id, sdk = body.get("type", "model"), f"{body['organization'] or request.user}/{body['name']}", body.get("sdk")
+    hub.check_owner(id, request.user)
+    answer = {"url": f"{hub.url}/{id if kind == 'model' else f'{kind}s/{id}'}", "name": id, "id": id}
+    if (kind, id) in hub.repos:
+        return Response.of({"error": f"You already created this {kind} repo: {id}", **answer}, 409)
+    repo = hub.repos[kind, id] = Repo(kind, id, body.get("visibility") == "private", sdk)
+    files = {".gitattributes": GIT_ATTRIBUTES} | ({"README.md": f"---\ntitle: new\nsdk: {sdk}\n---\n"} if sdk else {})
+    repo.add(MAIN, Commit({path: hub.regular(text.encode()) for path, text in files.items()}, None, "initial commit"))
+    return Response.of(answer)
+
+
+@route("GET", "/api/<repo>")
+@route("GET", "/api/<repo>/revision/<revision>")
+def info(hub: Hub, request: Request, kind: str, id: str, revision: str = "main") -> Response:
+    repo = hub.repo(kind, id)
+    commit = repo.commit(revision)
+    card = commit.tree.get("README.md")
+    data = card_data(hub.contents[card.etag].decode()) if card else {}
+    document: dict[str, Any] = {
+        "_id": commit.id[:24], "id": id, "author": id.split("/")[0], "sha": commit.id, "private": repo.private,
+        "createdAt": DATE, "lastModified": DATE, "gated": False, "disabled": False, "downloads": 0, "likes": 0,
+        "tags": data.get("tags", []), "cardData": data, "sdk": repo.sdk,
+        "siblings": [{"rfilename": path} for path in sorted(commit.tree)],
+    }  # fmt: skip
+    if fields := request.query.get("expand"):
+        document = {name: document[name] for name in ("_id", "id", *fields)}
+    return Response.of(document)
+
+
+@route("GET", "/api/<repo>/tree/<revision>(/(?P<folder>.+))?")
+def tree(hub: Hub, request: Request, kind: str, id: str, revision: str, folder: str = "") -> Response:
+    commit = hub.repo(kind, id).commit(revision)
+    prefix = f"{folder}/" if folder else ""
+    below = [path[len(prefix) :] for path in commit.tree if path.startswith(prefix)]
+    if folder and not below:
+        raise Refusal(404, f"{folder} does not exist on {revision}", "EntryNotFound")
+    names = sorted({*below, *(path[:i] for path in below for i, letter in enumerate(path) if letter == "/")})
+    recursive = request.query.get("recursive", ["false"])[0].lower() in ("1", "true")
+    return Response.of([_entry(commit, prefix + name) for name in names if recursive or "/" not in name])
+
+
+@route("POST", "/api/<repo>/paths-info/<revision>")
+def paths_info(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
+    commit = hub.repo(kind, id).commit(revision)
+    folders = {path.rpartition("/")[0] for path in commit.tree}
+    paths = parse_qs(request.body.decode()).get("paths", [])
+    return Response.of([_entry(commit, path) for path in paths if path in commit.tree or path in folders])
+
+
+def _entry(commit: Commit, path: str) -> dict[str, Any]:
+    """Return a file or folder of a listing."""
+    if (blob := commit.tree.get(path)) is None:
+        return {"type": "directory", "oid": commit.id, "size": 0, "path": path}
+    large = {"lfs": {"oid": blob.sha256, "size": blob.size, "pointerSize": 130}} if blob.sha256 else {}
+    return {"type": "file", "oid": blob.oid, "size": blob.size, "path": path, **large}
+
+
+@route("GET", "/api/<repo>/refs")
+def refs(hub: Hub, request: Request, kind: str, id: str) -> Response:
+    rows: dict[str, list[dict[str, str]]] = {"branches": [], "tags": [], "converts": []}
+    for ref, target in hub.repo(kind, id).refs.items():
+        for name, prefix in (("branches", "refs/heads/"), ("tags", "refs/tags/")):
+            if ref.startswith(prefix):
+                rows[name].append({"name": ref.removeprefix(prefix), "ref": ref, "targetCommit": target})
+    return Response.of(rows)
+
+
+@route("POST", "/api/<repo>/tag/<revision>")
+def tag(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
+    repo, ref = hub.writable(kind, id, request.user), f"refs/tags/{request.json()['tag']}"
+    if ref in repo.refs:
+        raise Refusal(409, f"tag already exists: {ref}")
+    repo.refs[ref] = repo.commit(revision).id
+    return Response.of({"ref": ref})
+
+
+@route("POST", "/api/<repo>/preupload/<revision>")
+def preupload(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
+    """Say how to upload each file, and the digest of the current one, so that clients skip equal files."""
+    files = hub.writable(kind, id, request.user).commit(revision).tree
+    attributes = hub.contents[files[".gitattributes"].oid].decode() if ".gitattributes" in files else ""
+    patterns = [line.split()[0] for line in attributes.splitlines() if "filter=lfs" in line]
+    rows = []
+    for path, sample in ((file["path"], base64.b64decode(file["sample"])) for file in request.json()["files"]):
+        large = b"\0" in sample or any(fnmatch(path.rpartition("/")[2], pattern) for pattern in patterns)
+        oid = files[path].etag if path in files else None
+        rows.append({"path": path, "uploadMode": "lfs" if large else "regular", "shouldIgnore": False, "oid": oid})
+    return Response.of({"files": rows})
+
+
+@route("POST", r"/<git>\.git/info/lfs/objects/batch")
+def batch(hub: Hub, request: Request, kind: str = "models", *, id: str) -> Response:
+    """Say where to upload each large file; nowhere if it already exists."""
+    hub.writable(kind, id, request.user)
+    objects = [{"oid": file["oid"], "size": file["size"]} for file in request.json()["objects"]]
+    for file in objects:
+        if file["oid"] not in hub.contents:
+            file["actions"] = {"upload": {"href": f"{hub.cdn}/upload/{file['oid']}?signed"}}
+    return Response.of({"transfer": "basic", "objects": objects})
+
+
+@route("PUT", "/upload/<sha256>")
+def upload(hub: Hub, request: Request, sha256: str) -> Response:
+    if "Authorization" in request.headers or hashlib.sha256(request.body).hexdigest() != sha256:
+        raise Refusal(400, "The content is not of the digest announced, or a token was sent")
+    hub.contents[sha256] = request.body
+    return Response()
+
+
+@route("POST", "/api/<repo>/commit/<revision>")
+def commit(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
+    """Create a commit, even if it changes nothing (clients should not send such commits)."""
+    repo = hub.writable(kind, id, request.user)
+    header, *changes = (json.loads(line) for line in request.body.splitlines())
+    with hub.lock:
+        parent = repo.commit(revision)
+        if header["value"].get("parentCommit", parent.id) != parent.id:
+            raise Refusal(412, "A commit has happened since. Please refresh and try again.")
+        files, ref, url = dict(parent.tree), MAIN, None
+        for change in changes:
+            key, value = change["key"], change["value"]
+            if key == "file":
+                files[value["path"]] = hub.regular(base64.b64decode(value["content"]))
+            elif key == "lfsFile":
+                sha256, size = value["oid"], len(hub.contents[value["oid"]])
+                pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n"
+                files[value["path"]] = Blob(hub.regular(pointer.encode()).oid, size, sha256)
+            else:  # "deletedFile"
+                del files[value["path"]]
+        title = header["value"]["summary"]
+        if "create_pr" in request.query:
+            repo.pull_requests.append(title)
+            number = len(repo.pull_requests)
+            ref, url = f"refs/pr/{number}", f"{hub.url}/{id}/discussions/{number}"
+        new = Commit(files, parent.id, title)
+        repo.add(ref, new)
+    place = f"{hub.url}/{id}/commit/{new.id}"
+    return Response.of({"success": True, "commitOid": new.id, "commitUrl": place, "pullRequestUrl": url})
+
+
+@route("GET", "/<git>/resolve/<revision>/(?P<path>.+)")
+def resolve(hub: Hub, request: Request, kind: str = "models", *, id: str, revision: str, path: str) -> Response:
+    """Return a file's bytes, with metadata for the client; large files are on another origin."""
+    commit = hub.repo(kind, id).commit(revision)
+    if (blob := commit.tree.get(path)) is None:
+        raise Refusal(404, "Entry not found", "EntryNotFound")
+    headers = {"X-Repo-Commit": commit.id, "ETag": f'"{blob.etag}"'}
+    if blob.sha256:
+        headers |= {"X-Linked-Size": str(blob.size), "X-Linked-ETag": f'"{blob.sha256}"'}
+        return Response(302, b"", {**headers, "Location": f"{hub.cdn}/cdn/{blob.sha256}?{SIGNATURE}"})
+    return _ranged(request, hub.contents[blob.oid], headers)
+
+
+@route("GET", "/cdn/<sha256>")
+def large(hub: Hub, request: Request, sha256: str) -> Response:
+    """Answer as the other origin: anyone with the signed URL may read; tokens must not be sent."""
+    if "Authorization" in request.headers or SIGNATURE not in request.target:
+        raise Refusal(400, "Only one auth mechanism allowed")
+    return _ranged(request, hub.contents[sha256], {"ETag": f'"{sha256}"'})
+
+
+def _ranged(request: Request, content: bytes, headers: dict[str, str]) -> Response:
+    headers |= {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}
+    match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("Range") or "")
+    if not match:
+        return Response(200, content, headers)
+    start, stop = int(match[1]), min(int(match[2] or len(content)) + 1, len(content))
+    return Response(206, content[start:stop], {**headers, "Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
+
+
+@route("POST", "/api/collections")
+def create_collection(hub: Hub, request: Request) -> Response:
+    body = request.json()
+    hub.check_owner(body["namespace"], request.user)
+    if len(body["title"]) > 60 or len(body.get("description") or "") > 150:
+        raise Refusal(400, "the title or the description is too long")
+    slug = f"{body['namespace']}/{body['title']}-{len(hub.collections):024x}"
+    hub.collections[slug] = {
+        "slug": slug, "title": body["title"], "description": body.get("description", ""), "items": [], "position": 0,
+        "owner": {"name": body["namespace"]}, "private": body.get("private", False), "theme": "orange", "upvotes": 0,
+        "lastUpdated": DATE,
+    }  # fmt: skip
+    return Response.of(hub.collections[slug])
+
+
+@route("GET", "/api/collections")
+def collections(hub: Hub, request: Request) -> Response:
+    """List the collections of an owner, each with only its first items."""
+    owner = request.query["owner"][0]
+    rows = [{**row, "items": row["items"][:4]} for slug, row in hub.collections.items() if slug.startswith(f"{owner}/")]
+    return Response.of(rows)
+
+
+@route("GET", "/api/collections/<slug>")
+def collection(hub: Hub, request: Request, slug: str) -> Response:
+    return Response.of(hub.collections[slug])
+
+
+@route("POST", "/api/collections/<slug>/items")
+def add_item(hub: Hub, request: Request, slug: str) -> Response:
+    hub.check_owner(slug, request.user)
+    body, items = request.json(), hub.collections[slug]["items"]
+    hub.repo(body["item"]["type"], body["item"]["id"])
+    note = {"note": {"text": body["note"]}} if body.get("note") else {}
+    items.append({"_id": f"{len(items):024x}", "position": len(items), **body["item"], **note})
+    return Response.of(hub.collections[slug])
+
+
+def card_data(text: str) -> dict[str, Any]:
+    """Return the metadata of a card; {} if it is missing or invalid."""
+    match = re.match(r"---\s*\n(.*?)\n---\s*(\n|$)", text, re.DOTALL)
+    try:
+        data = yaml.safe_load(match[1]) if match else {}
+    except yaml.YAMLError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+@route("POST", "/api/validate-yaml")
+def validate(hub: Hub, request: Request) -> Response:
+    """Validate the fields of cards that this project uses most."""
+    body = request.json()
+    data = card_data(body["content"])
+    rules: dict[str, Callable[[Any], bool]] = {
+        "license": lambda value: value in LICENSES,
+        "colorFrom": lambda value: value in COLORS,
+        "colorTo": lambda value: value in COLORS,
+        "language": lambda value: all(re.fullmatch("[a-z]{2,3}", code) for code in value),
+        "configs": lambda value: len({config["config_name"] for config in value}) == len(value),
+        "short_description": lambda value: len(value) <= 60,
+    }
+    invalid = [name for name, is_valid in rules.items() if name in data and not is_valid(data[name])]
+    errors = [f'"{name}" is not valid: {data[name]!r}' for name in invalid]
+    if body["content"].startswith("---") and not data:
+        errors.append("The metadata is not a YAML mapping")
+    document = {"errors": [{"message": text} for text in errors], "warnings": []}
+    return Response.of(document, 400 if errors else 200)
