@@ -14,7 +14,7 @@ from pathlib import Path
 
 from qabench.data.pinned import SourceTable, load_table
 from qabench.data.sources import local_path
-from qabench.errors import InputError
+from qabench.errors import unknown_name
 
 FOLDER = Path(__file__).parent
 SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, not in the upstream repository
@@ -54,7 +54,7 @@ class DatasetTable:
         try:
             return self.configs[name or self.default]
         except KeyError:
-            raise InputError(f"{self.name} has no config {name!r}; allowed: {', '.join(self.configs)}") from None
+            raise unknown_name(f"{self.name} has no config", name, self.configs) from None
 
 
 def benchmark_names() -> list[str]:
@@ -74,7 +74,7 @@ def dataset_table(name: str) -> DatasetTable:
     """
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
-        raise InputError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
+        raise unknown_name("unknown benchmark", name, benchmark_names())
     table = json.loads((FOLDER / name / "configs.json").read_text(encoding="utf-8"))
     configs = {
         config: Config(

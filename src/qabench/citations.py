@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 
-from qabench.errors import InputError
+from qabench.errors import unknown_name
 from qabench.evaluation.signature import version
 from qabench.loading_scripts import benchmark_names, citation
 from qabench.metric_module import MetricModule
@@ -44,10 +44,7 @@ def _entries(name: str) -> Iterator[str]:
         if kind.CITATION:
             yield kind.CITATION.strip() + "\n"
     else:
-        raise InputError(
-            f"unknown benchmark or metric {name!r}; benchmarks: {', '.join(benchmark_names())}; "
-            f"metrics: {', '.join(metric_names())}"
-        )
+        raise unknown_name("unknown benchmark or metric", name, [*benchmark_names(), *metric_names()])
 
 
 def metric_class(name: str) -> type[MetricModule]:

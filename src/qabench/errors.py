@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class QabenchError(Exception):
     """Base class of all errors that qabench raises. The command line exits with 1."""
@@ -9,6 +11,16 @@ class QabenchError(Exception):
 
 class InputError(QabenchError, ValueError):
     """Invalid input from the user: an option, a name or a file. The command line exits with 2."""
+
+
+def unknown_name(what: str, name: object, allowed: Iterable[str]) -> InputError:
+    """Return the error for an unknown name: what it is, the nearest valid name, and all valid ones."""
+    import difflib
+
+    names = list(allowed)
+    nearest = difflib.get_close_matches(str(name), names, 1)
+    suggestion = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    return InputError(f"{what} {name!r}{suggestion}; allowed: {', '.join(names) or 'none'}")
 
 
 class DataError(InputError):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unknown_name
 
 if TYPE_CHECKING:
     from datasets import (
@@ -124,6 +124,12 @@ def load_dataset(
 
 @overload
 def load_dataset(
+    path: str, name: str | None = ..., *, split: list[str], streaming: Literal[False] = ..., **options: Unpack[Options]
+) -> list[Dataset]: ...
+
+
+@overload
+def load_dataset(
     path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[True], **options: Unpack[Options]
 ) -> IterableDatasetDict: ...
 
@@ -132,6 +138,17 @@ def load_dataset(
 def load_dataset(
     path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[True], **options: Unpack[Options]
 ) -> IterableDataset: ...
+
+
+@overload
+def load_dataset(
+    path: str,
+    name: str | None = ...,
+    *,
+    split: OneSplit | list[OneSplit] | list[str] | None = ...,
+    streaming: bool,
+    **options: Unpack[Options],
+) -> DatasetDict | Dataset | list[Dataset] | IterableDatasetDict | IterableDataset: ...
 
 
 @_cache_errors()
@@ -218,7 +235,7 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
 
     name = path.removeprefix("qabench/")
     if name not in metric_names():
-        raise InputError(f"unknown metric {path!r}; allowed: {', '.join(metric_names())}")
+        raise unknown_name("unknown metric", path, metric_names())
     folder = Path(str(importlib.import_module(f"qabench.metrics.{name}").__path__[0]))
     return evaluate.load(str(folder), **kwargs)
 
@@ -242,7 +259,7 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
     names = {name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]}
     if not names or names - {*allowed, "all"}:
         where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
-        raise InputError(f"{where} has no split {str(split)!r}; allowed: {', '.join(allowed)}, or a slice")
+        raise unknown_name(f"{where} has no split", str(split), allowed)
     return None if "all" in names else [name for name in allowed if name in names]
 
 

@@ -78,7 +78,7 @@ def test_config_selects_files() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fanout"], "unknown benchmarks 'fanout'; allowed: "),
+        (["fanout"], "unknown benchmark 'fanout' (did you mean 'fanoutqa'?); allowed: "),
         (["fanoutqa", "--config", "train"], "no config 'train'; there are dev, test"),
         (["--config", "dev"], "exactly one benchmark"),
     ],

@@ -106,7 +106,7 @@ def test_arguments_of_the_stock_function(tmp_path: Path) -> None:
         qabench.load_dataset("fanoutqa", "sample", split="train", cache_dir=cache)
     with pytest.raises(InputError, match="no config 'train'; allowed: dev, test, dev_nov23, test_nov23, sample"):
         qabench.load_dataset("fanoutqa", "train")
-    with pytest.raises(InputError, match=r"unknown benchmark 'fanout'; allowed: .*fanoutqa"):
+    with pytest.raises(InputError, match=r"unknown benchmark 'fanout' \(did you mean 'fanoutqa'\?\); allowed: .*"):
         qabench.load_dataset("fanout")
 
 

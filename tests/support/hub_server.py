@@ -546,9 +546,9 @@ def create_collection(hub: Hub, request: Request) -> Response:
 @route("GET", "/api/collections")
 def collections(hub: Hub, request: Request) -> Response:
     """List the collections of an owner, each with only its first items."""
-    owner = request.query["owner"][0]
-    rows = [{**row, "items": row["items"][:4]} for slug, row in hub.collections.items() if slug.startswith(f"{owner}/")]
-    return Response.of(rows)
+    rows = [row for slug, row in hub.collections.items() if slug.startswith(f"{request.query['owner'][0]}/")]
+    names = [name for row in rows[:1] for name in row if name != "position"]
+    return Response.of([{name: row[name] for name in names} | {"items": row["items"][:4]} for row in rows])
 
 
 @route("GET", "/api/collections/<slug>")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.errors import InputError
+from qabench.errors import unknown_name
 
 if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
@@ -41,7 +41,7 @@ def benchmark(name: str) -> Benchmark:
     """
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
-        raise InputError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmark_names())}")
+        raise unknown_name("unknown benchmark", name, benchmark_names())
     instance: Benchmark = importlib.import_module(f"{__name__}.{name}").BENCHMARK
     return instance
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation.metric import CUTOFF, Metric, present
 from qabench.io.tables import Displayed, Table
 
@@ -267,7 +267,7 @@ class Benchmark(Displayed, ABC):
         if name is None:
             return self.settings[0]
         if name not in by_name:
-            raise InputError(f"{self.title} has no setting {name!r}; allowed: {', '.join(by_name)}")
+            raise unknown_name(f"{self.title} has no setting", name, by_name)
         return by_name[name]
 
     def metric(self, name: str) -> Metric:
@@ -277,7 +277,7 @@ class Benchmark(Displayed, ABC):
         if at and cutoff.isdigit() and stem + CUTOFF in by_name:
             return by_name[stem + CUTOFF].at(cutoff)
         if name not in by_name:
-            raise InputError(f"{self.title} has no metric {name!r}; allowed: {', '.join(by_name)}")
+            raise unknown_name(f"{self.title} has no metric", name, by_name)
         return by_name[name]
 
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
@@ -294,7 +294,7 @@ class Benchmark(Displayed, ABC):
         """Return the official values of the fields of a signature, by the score's name in it. Raises InputError."""
         declarations = self.declarations()
         if score not in declarations:
-            raise InputError(f"{self.title} has no official values for {score!r}; allowed: {', '.join(declarations)}")
+            raise unknown_name(f"{self.title} has no official values for", score, declarations)
         return declarations[score]
 
     def checked_families(self, names: Sequence[str] | str | None) -> list[str] | None:
@@ -305,7 +305,7 @@ class Benchmark(Displayed, ABC):
             names = names.split(",")
         families = list(dict.fromkeys(name.strip() for name in names if name.strip()))
         if unknown := [name for name in families if name not in self.families]:
-            raise InputError(f"{self.title} has no metric {unknown[0]!r}; allowed: {', '.join(self.families)}")
+            raise unknown_name(f"{self.title} has no metric", unknown[0], self.families)
         if not families:
             raise InputError(f"metrics is empty; allowed: {', '.join(self.families)}")
         return families
@@ -316,7 +316,7 @@ class Benchmark(Displayed, ABC):
         values = {name: value for name, value in options.items() if value is not None}
         for name, value in values.items():
             if name not in declared:
-                raise InputError(f"{self.title} has no option {name!r}; allowed: {', '.join(declared) or 'none'}")
+                raise unknown_name(f"{self.title} has no option", name, declared)
             if (choices := declared[name].choices) and str(value) not in choices:
                 raise InputError(f"{self.title}: {name} is {value!r}; allowed: {', '.join(map(str, choices))}")
         return values

@@ -16,7 +16,7 @@ from qabench.cli.lazy import with_parameters
 from qabench.cli.options import AsJson, ConfigName, Format, MetricName, Output, Questions, Verbose, checked_format
 from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
 from qabench.cli.score import parameters
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
@@ -243,7 +243,7 @@ def matching(metric: str, names: Sequence[str], where: str) -> str:
         return metric
     endings = [name for name in names if name.endswith(f".{metric}") or metric.endswith(f".{name}")]
     if len(endings) != 1:
-        raise InputError(f"{where} does not have exactly one score {metric!r}; allowed: {', '.join(names) or '(none)'}")
+        raise unknown_name(f"{where} does not have exactly one score", metric, names)
     return endings[0]
 
 

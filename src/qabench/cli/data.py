@@ -24,7 +24,7 @@ from qabench.cli.options import (
     checked_format,
 )
 from qabench.cli.output import print_json, print_table, print_tables, say
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]
 
     allowed = benchmark_names()
     if unknown := [name for name in benchmarks if name not in allowed]:
-        raise InputError(f"unknown benchmarks {', '.join(map(repr, unknown))}; allowed: {', '.join(allowed)}")
+        raise unknown_name("unknown benchmark", unknown[0], allowed)
     names = list(dict.fromkeys(benchmarks)) or allowed
     if not configs:
         return [file for name in names for file in source_table(name)]

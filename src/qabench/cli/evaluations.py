@@ -8,7 +8,7 @@ from typing import Any
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.published import ranks
 from qabench.cli.output import print_tables, say, say_on_stderr
-from qabench.errors import InputError
+from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.official import short_signature
 from qabench.evaluation.tables import (
@@ -37,7 +37,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     allowed = evaluation.groupings()
     if unknown := [name for name in by if name not in allowed]:
         config = f"{benchmark(evaluation.benchmark).title} {evaluation.config}"
-        raise InputError(f"{config} has no grouping {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}")
+        raise unknown_name(f"{config} has no grouping", unknown[0], allowed)
     shape = benchmark(evaluation.benchmark).official_shape(evaluation) if evaluation.answered else None
     official = {"official": shape} if shape else {}
     return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -14,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.output import set_quiet
+from qabench.errors import unknown_name
 
 # Section of the help -> command -> (module, function or Typer application in it, help in one line).
 Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
@@ -63,7 +63,7 @@ class Group(TyperGroup):
         """Return the command to run; the error for an unknown name lists the valid names."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
-            ctx.fail(unknown_name("command", args[0], names))
+            ctx.fail(str(unknown_name("No such command", args[0], names)))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -181,10 +181,3 @@ def _with_quiet(function: Callable[..., None]) -> Callable[..., None]:
     kind = inspect.Parameter.KEYWORD_ONLY
     parameter = inspect.Parameter("quiet", kind, default=False, annotation=Annotated[bool, option])
     return with_parameters(run, [parameter])
-
-
-def unknown_name(kind: str, name: str, allowed: Sequence[str]) -> str:
-    """Return an error message for an unknown name, with the closest valid one and all valid ones."""
-    close = difflib.get_close_matches(name, allowed, 1)
-    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"No such {kind} {name!r}{suggestion}; allowed: {', '.join(allowed)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import MissingExtra, unknown_name
 from qabench.evaluation.tables import title
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str |
     scores = evaluation.scores()
     names = list(metrics) if metrics else list(scores)
     if missing := [name for name in names if name not in scores]:
-        raise InputError(f"unknown score {missing[0]!r}; allowed: {', '.join(scores) or 'none'}")
+        raise unknown_name("unknown score", missing[0], scores)
     if by is None:
         return _intervals({scores[name].metric.title: scores[name].interval for name in names}, title(evaluation), axes)
     if by not in evaluation.groupings():
-        raise InputError(f"unknown grouping {by!r}; allowed: {', '.join(evaluation.groupings()) or 'none'}")
+        raise unknown_name("unknown grouping", by, evaluation.groupings())
     groups = {}
     for group, group_scores in evaluation.scores_by_group(by).items():
         if score := group_scores.get(names[0]):

@@ -131,7 +131,8 @@ def publish(
         outcomes: list[Outcome] = []
         stopped: HubError | None = None
         with ExitStack() as stack:
-            folder = tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True)
+            if out is None:
+                folder = tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True)
             root = out.absolute() if out else Path(stack.enter_context(folder))
             repositories = stack.enter_context(closing(_staged(datasets, spaces, org, root, skip_missing)))
             for staged in repositories:

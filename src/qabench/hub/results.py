@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import ANSWERED
 from qabench.evaluation.official import deviations, signature_name
 from qabench.evaluation.signature import version
@@ -113,7 +113,7 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
     if not scores:
         raise QabenchError(f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}")
     if unknown := [name for name in names if name not in scores]:
-        raise InputError(f"{report.get('path')} has no metric {unknown[0]!r}; allowed: {', '.join(scores)}")
+        raise unknown_name(f"{report.get('path')} has no metric", unknown[0], scores)
     metric = benchmark(report["benchmark"]).metric
     return list(names) or [name for name in scores if metric(name).official] or scores
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.llm.client import BYTES_PER_TOKEN, EXPECTED_REPLY_TOKENS, TOKENS_PER_MESSAGE, Plan, Prices
 
 _SAME_AS = re.compile(r"see ``(\w+)``")
@@ -44,9 +44,7 @@ def check_task_options(benchmark: Benchmark, setting: Setting, arguments: Mappin
     """Raise InputError, with the allowed names, for an argument that the setting does not have."""
     allowed = [option.name for option in task_options(benchmark, setting)]
     if unknown := [name for name in arguments if name not in allowed]:
-        raise InputError(
-            f"{benchmark.title}, {setting.name}, has no option {unknown[0]!r}; allowed with -T: {', '.join(allowed)}"
-        )
+        raise unknown_name(f"{benchmark.title}, {setting.name}, has no option", unknown[0], allowed)
 
 
 def _arguments(function: Any) -> dict[str, str]:

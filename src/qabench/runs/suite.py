@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
@@ -217,7 +217,7 @@ class _Mapping:
         if not isinstance(document, dict):
             raise InputError(f"{what} is not a mapping; an example of a suite:\n{EXAMPLE}")
         if unknown := [key for key in document if key not in keys]:
-            raise InputError(f"{what} has an unknown key {unknown[0]!r}; allowed: {', '.join(keys)}")
+            raise unknown_name(f"{what} has an unknown key", unknown[0], keys)
         self.values, self.what = document, what
 
     def value(self, key: str, kind: type, default: Any = None) -> Any:

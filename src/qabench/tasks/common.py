@@ -19,7 +19,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageAssistant
 from inspect_ai.solver import TaskState
 
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.io.workers import run_job
 
 Out = TypeVar("Out")
@@ -107,7 +107,7 @@ def chosen(
     if unknown := [id for id in selected_ids if id not in by_id]:
         raise InputError(f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}")
     if unknown := [name for name in selected_categories if name not in categories]:
-        raise InputError(f"no question is in {unknown[0]!r}; allowed: {', '.join(sorted(categories))}")
+        raise unknown_name("no question is in", unknown[0], sorted(categories))
     return [
         sample
         for id, sample in by_id.items()

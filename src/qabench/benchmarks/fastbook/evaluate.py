@@ -22,7 +22,7 @@ from qabench.data.predictions import (
     read_predictions,
     source_name,
 )
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.signature import signature
@@ -70,7 +70,7 @@ def load_questions(config: str | None = None, path: Path | None = None) -> Quest
         return Questions("custom", list(map(parse_question, read_questions(path))), digest[:12])
     name = config or CONFIGS[0]
     if name not in CONFIGS:
-        raise InputError(f"fastbook has no questions in {name!r}; allowed: {', '.join(CONFIGS)}")
+        raise unknown_name("fastbook has no questions in", name, CONFIGS)
     ((file,),) = dataset_table("fastbook").config(name).splits.values()
     rows = list(map(parse_question, read_questions(open_path("fastbook", file))))
     return Questions(name, rows, file_digest("fastbook", file))
