@@ -47,6 +47,13 @@ class ReadInstruction: ...
 class DownloadMode: ...
 class VerificationMode: ...
 """
+MYPY_INI = """
+[mypy]
+strict = true
+[mypy-qabench.*,evaluate.*,datasets.*]
+ignore_missing_imports = true
+follow_imports = silent
+"""
 CALLS = """
 from typing import assert_type
 from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit, ReadInstruction
@@ -73,9 +80,7 @@ def test_return_types_follow_from_split_and_streaming(tmp_path: Path) -> None:
     shutil.copyfile(loading.__file__, tmp_path / "loading.py")
     (tmp_path / "datasets.pyi").write_text(STUB)
     (tmp_path / "calls.py").write_text(CALLS)
-    (tmp_path / "mypy.ini").write_text(
-        "[mypy]\nstrict = true\n[mypy-qabench.*,evaluate.*,datasets.*]\nignore_missing_imports = true\nfollow_imports = silent\n"
-    )
+    (tmp_path / "mypy.ini").write_text(MYPY_INI)
     command = [sys.executable, "-m", "mypy", "calls.py"]
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout

@@ -165,7 +165,7 @@ def test_scores_without_recorded_deviations_are_refused() -> None:
         ({"scores": {"acc.loose": math.nan}}, {}, "acc.loose of answers.jsonl is nan; an entry needs a finite number"),
         ({"scores": {"acc.loose": math.inf}}, {}, "finite"),
         ({}, {"date": "31.1.2026"}, r"the date is '31\.1\.2026'; allowed: an ISO date"),
-        ({}, {"dataset": "fanoutqa"}, "the dataset is 'fanoutqa'; allowed"),
+        ({}, {"dataset": "fanoutqa"}, "the dataset is 'fanoutqa', which is not a name"),
     ],
 )
 def test_unusable_values(change: dict[str, Any], about: dict[str, Any], said: str) -> None:
@@ -292,7 +292,7 @@ def test_a_log_of_some_questions_is_unofficial(tmp_path: Path) -> None:
         (("--setting=x", "--dataset=a"), "the dataset is 'a'"),
         (("--setting=x", "--dataset=../x"), "the dataset is '../x'"),
         (("--setting=x", "--dataset=a/.."), "the dataset is 'a/..'"),
-        (("--setting=x", "--push=a b"), "is not the name of a model"),
+        (("--setting=x", "--push=a b"), "the model is 'a b', which is not a name"),
     ],
 )
 def test_wrong_usage(report: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -169,7 +169,7 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
         (datetime if "T" in day else date).fromisoformat(day)
     except ValueError:
         raise InputError(f"the date is {day!r}; allowed: an ISO date or time such as 2026-01-31") from None
-    check_name(dataset, f"qabench/{report['benchmark']}")
+    check_name("the dataset", dataset, f"qabench/{report['benchmark']}")
     deviating = {name: sentences for name in names if (sentences := deviations_of(report, name))}
     if deviating and not about.allow_unofficial:
         name, sentences = next(iter(deviating.items()))
@@ -197,7 +197,7 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
     ]
 
 
-def check_name(repo_id: str, example: str) -> None:
+def check_name(what: str, repo_id: str, example: str) -> None:
     """Raise InputError unless a name is that of a repository on the Hub, such as ``example``."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -207,7 +207,8 @@ def check_name(repo_id: str, example: str) -> None:
         if repo_id.count("/") != 1:
             raise HFValidationError("an owner and a name are needed")
     except HFValidationError as error:
-        raise InputError(f"{repo_id!r} is not a name on the Hub; allowed: names such as {example} ({error})") from None
+        allowed = f"allowed: names such as {example}"
+        raise InputError(f"{what} is {repo_id!r}, which is not a name on the Hub; {allowed} ({error})") from None
 
 
 def setting_of(report: Report, about: About) -> str:
@@ -279,7 +280,7 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    check_name(model, "ORG/NAME")
+    check_name("the model", model, "ORG/NAME")
     api = HfApi()
     require_token(api)
     with bounded_answers(), hub_errors(api):
