@@ -8,7 +8,6 @@ string "1998" as a number.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -148,17 +147,6 @@ def text_of(answer: Any) -> str:
 def type_name(answer: Any) -> str:
     """Return the name of an answer's type in tables: dict, list, str, int, float, bool or null."""
     return "null" if answer is None else type(answer).__name__
-
-
-def equal(a: Any, b: Any) -> bool:
-    """Return whether two answers have equal values, types and order (1 differs from 1.0, and True from 1)."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(equal(a[key], b[key]) for key in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(equal, a, b))
-    return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
 
 
 def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:

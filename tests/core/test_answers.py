@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -20,13 +19,7 @@ ANSWERS = st.recursive(PRIMITIVES, lambda inner: st.lists(inner) | st.dictionari
 def test_json_text_round_trips_types_and_digits(answer: object) -> None:
     text = answers.dumps(answer)
     text.encode("utf-8")  # fits into Arrow
-    assert answers.equal(answers.loads(text), answer)
-
-
-def test_equal_compares_types_and_order() -> None:
-    for a, b in [(1, 1.0), (True, 1), ("1", 1), ([1, 2], [2, 1]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "")]:
-        assert not answers.equal(a, b)
-    assert answers.equal({"a": [math.nan, 1.14]}, {"a": [math.nan, 1.14]})
+    assert repr(answers.loads(text)) == repr(answer)  # types, digits and order
 
 
 def test_numpy_scalars_and_odd_keys_are_converted() -> None:

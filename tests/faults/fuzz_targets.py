@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qabench.answers import dumps, equal, loads, text_of
+from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer, verdict
 from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
@@ -62,7 +62,7 @@ def _loads(data: bytes) -> None:
         written = dumps(value)
     except QabenchError:
         return
-    if not equal(loads(written), value):
+    if repr(loads(written)) != repr(value):
         raise AssertionError("another value after writing and reading")
     text_of(value)
 

@@ -26,8 +26,8 @@ def assert_equal(raw: dict[str, Any], row: dict[str, Any]) -> None:
         key: raw[key] for key in ("id", "question", "categories")
     }
     if "answer" in raw:
-        assert answers.equal(answers.loads(row["answer"]), raw["answer"])
-        assert answers.equal(answers.loads(row["decomposition"]), raw["decomposition"])
+        assert repr(answers.loads(row["answer"])) == repr(raw["answer"])
+        assert repr(answers.loads(row["decomposition"])) == repr(raw["decomposition"])
         pages = _pages(raw["decomposition"])
     else:
         pages = raw["necessary_evidence"]

@@ -19,10 +19,8 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
 from qabench.evaluation.comparison import compare
 from qabench.report import build_report
-from qabench.report.analysis import analyze, outcome
-from qabench.report.finding import finding
+from qabench.report.analysis import analyze, finding, outcome, sections_of
 from qabench.report.records import LONGEST_TEXT, shortened
-from qabench.report.sections import sections_of
 from qabench.stats import bootstrap_mean, paired_randomization
 
 pytest.importorskip("jinja2", reason="needs the extra report")

@@ -1,20 +1,25 @@
-"""The numbers of a section: scores, comparisons, groups and outcomes, as data for the page and for report.json."""
+"""The sections of a report, one per config, and their numbers: scores, comparisons, groups, outcomes, findings."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.benchmarks.published import ranks
+from qabench.errors import InputError
 from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
-from qabench.evaluation.comparison import Comparison, compare
+from qabench.evaluation.comparison import Comparison, Pair, compare, without_superseded
 from qabench.evaluation.evaluation import Score, item_score, scores_of
-from qabench.report.sections import Section
+from qabench.evaluation.metric import present
+from qabench.evaluation.tables import distinct, labels
 
 Row = dict[str, Any]
 SMALL = 10  # smaller groups are binned
+NAMED = 3  # systems that a sentence names; the others are counted
 MOST_GROUPS = 15  # groups of a grouping; the smallest others are binned
 
 # The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is no score.
@@ -34,14 +39,74 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """One group of a grouping, or the bin of its small groups.
+class Section:
+    """The evaluations on one config.
 
     Attributes:
-        name: such as "History"; for a bin, the number of its groups.
-        questions: the number of questions in the group, over all runs.
-        members: the names of the groups that are binned here; () for a group.
+        key: the section's name in links, such as "fanoutqa-dev".
+        runs: by label, in the given order; labels are short and distinct.
+        metrics: the metrics whose columns at least one run has, in the benchmark's order.
+        headline: the main metric; None if nothing is scored.
+        superseded: the paths of runs that are left out, because another run resumed them.
     """
+
+    key: str
+    benchmark: Benchmark
+    config: str
+    runs: Mapping[str, Evaluation]
+    metrics: Sequence[Metric]
+    headline: Metric | None
+    superseded: Sequence[str] = ()
+
+    @property
+    def groupings(self) -> list[str]:
+        """Return the groupings that at least one run has, in the benchmark's order; others follow."""
+        names = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
+        declared = [name for name in self.benchmark.groupings if name in names]
+        return list(dict.fromkeys([*declared, *names]))
+
+    def grouping_title(self, grouping: str) -> str:
+        """Return the grouping in words, such as "type of answer"."""
+        return self.benchmark.groupings.get(grouping, grouping.replace("_", " "))
+
+
+def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
+    """Return the evaluations by benchmark and config, in the order of first appearance.
+
+    Runs that were resumed by another run are left out.
+
+    Raises:
+        InputError: no evaluations, or one without records.
+    """
+    if not runs:
+        raise InputError("nothing to report: at least one log of a run or one file of predictions is required")
+    current, superseded = without_superseded(runs)
+    runs_by_config: dict[tuple[str, str], list[Evaluation]] = {}
+    for run in current:
+        if not run.records:
+            raise InputError(f"{run.path} has no records yet (status: {run.status}); there is nothing to report")
+        runs_by_config.setdefault((run.benchmark, run.config), []).append(run)
+    keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b}-{c}".lower()) for b, c in runs_by_config])
+    sections = []
+    for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
+        columns = dict.fromkeys(column for run in members for record in run.records for column in record.scores)
+        sections.append(
+            Section(
+                key,
+                benchmark(name),
+                config,
+                runs=dict(zip(labels(members), members, strict=True)),
+                metrics=present(benchmark(name).metrics, list(columns)),
+                headline=benchmark(name).headline_metric(members),
+                superseded=[run.path for run in superseded if (run.benchmark, run.config) == (name, config)],
+            )
+        )
+    return sections
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of a grouping with its number of questions over all runs, or the bin of the small groups ``members``."""
 
     name: str
     questions: int
@@ -50,19 +115,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Scores by the groups of one grouping.
-
-    Attributes:
-        grouping: its key, such as "category".
-        title: such as "type of answer".
-        groups: in the order of display.
-        scores: run -> group's name -> metric's name -> score.
-    """
+    """Scores by the groups of one grouping, in the order of display."""
 
     grouping: str
     title: str
     groups: Sequence[Group]
-    scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
+    scores: Mapping[str, Mapping[str, Mapping[str, Score]]]  # run -> group's name -> metric's name -> score
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +128,9 @@ class Analysis:
     """The numbers of a section.
 
     Attributes:
-        scores: run -> metric's name -> score.
+        scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among published scores.
         comparisons: metric's name -> its comparison; {} for a single run.
-        breakdowns: one per grouping with at least two groups.
-        extra: the benchmark's additional sections.
         outcomes: run -> outcome -> number of answers; only outcomes that occur.
-        deviations: run -> metric's name -> sentences; see ``qabench.evaluation.official``.
-        ranks: run -> metric's name -> its rank among published scores; see ``qabench.benchmarks.published``.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -145,19 +199,12 @@ def score_row(score: Score) -> Row:
 def extra_dict(extra: ExtraSection) -> Row:
     """Return a benchmark's additional section as plain data."""
     rows = [
-        {
-            "run": row.system,
-            "score": row.score,
-            "at": row.at,
-            "mean": row.interval.mean,
-            "low": row.interval.low,
-            "high": row.interval.high,
-            "n": row.n,
-        }
+        {"run": row.system, "score": row.score, "at": row.at}
+        | {name: getattr(row.interval, name) for name in ("mean", "low", "high")}
+        | {"n": row.n}
         for row in extra.rows
     ]
-    names = ("title", "kind", "unit", "note", "axis")
-    return {name: getattr(extra, name) for name in names} | {"rows": rows}
+    return {name: getattr(extra, name) for name in ("title", "kind", "unit", "note", "axis")} | {"rows": rows}
 
 
 def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) -> dict[str, Comparison]:
@@ -169,13 +216,11 @@ def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) ->
 
 
 def _outcomes(section: Section) -> dict[str, dict[str, int]]:
-    headline = section.headline
     counts_by_run = {}
     for label, run in section.runs.items():
-        names = [outcome(headline, record) for record in run.records]
-        counts = {name: names.count(name) for name in OUTCOMES}
-        counts[MISSING] += max(0, run.expected - len(names))
-        counts_by_run[label] = {name: n for name, n in counts.items() if n}
+        counts = Counter(outcome(section.headline, record) for record in run.records)
+        counts[MISSING] += max(0, run.expected - len(run.records))
+        counts_by_run[label] = {name: counts[name] for name in OUTCOMES if counts[name]}
     return counts_by_run
 
 
@@ -184,14 +229,17 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     groups = _groups(by_run)
     if len(groups) < 2 or not section.metrics:
         return None
-    scores: dict[str, dict[str, dict[str, Score]]] = {}
-    for label, records_by_group in by_run.items():
-        scores[label] = {}
-        for group in groups:
-            names = group.members or (group.name,)
-            records = {id(record): record for name in names for record in records_by_group.get(name, ())}
-            scores[label][group.name] = scores_of(section.metrics, list(records.values()))
+    scores = {
+        label: {group.name: scores_of(section.metrics, _records(group, records_by_group)) for group in groups}
+        for label, records_by_group in by_run.items()
+    }
     return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
+
+
+def _records(group: Group, records_by_group: Mapping[str, Sequence[Record]]) -> list[Record]:
+    """Return the records of a group or bin once each; a record can be in several groups."""
+    names = group.members or (group.name,)
+    return list({id(record): record for name in names for record in records_by_group.get(name, ())}.values())
 
 
 def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
@@ -240,3 +288,82 @@ def outcome(metric: Metric | None, record: Record) -> str:
     if not metric.graded:
         return SCORED
     return RIGHT if score > 1 - _ROUNDING else PARTLY if score > _ROUNDING else WRONG
+
+
+def finding(comparison: Comparison) -> str:
+    """Return the finding of a comparison with at least one pair."""
+    leader, *rivals = comparison.systems
+    pairs = {
+        (pair.second if pair.first == leader else pair.first): pair
+        for pair in comparison.pairs
+        if leader in (pair.first, pair.second)
+    }
+    rivals = [label for label in rivals if label in pairs]
+    if not rivals:
+        return (
+            f"{leader} has the best {_lowered(comparison.metric.title)}; it shares no questions with the other systems."
+        )
+    tied = [label for label in rivals if not (pairs[label].significant and pairs[label].first == leader)]
+    if not tied:
+        return _leads(leader, rivals, pairs[rivals[0]], comparison)
+    return _does_not_lead(leader, rivals, tied, pairs[rivals[0]], comparison)
+
+
+def single(label: str, score: Score) -> str:
+    """Return the finding for one system."""
+    interval = score.interval
+    return (
+        f"{label}: {_lowered(score.metric.title)} {interval.mean:.3f} "
+        f"(95% CI {interval.low:.3f} to {interval.high:.3f}, n = {score.size})."
+    )
+
+
+def _leads(leader: str, rivals: Sequence[str], second: Pair, comparison: Comparison) -> str:
+    whom = f" {rivals[0]}" if len(rivals) == 1 else ""
+    sentence = f"{leader} leads{whom} by {_test(second, comparison)} in {_lowered(comparison.metric.title)}"
+    if len(rivals) == 1:
+        return f"{sentence}."
+    rest = [pair for pair in comparison.pairs if leader not in (pair.first, pair.second)]
+    significant = sum(pair.significant for pair in rest)
+    if not significant:
+        return f"{sentence}; the other systems do not differ significantly."
+    if significant == len(rest):
+        return f"{sentence}; all other systems differ significantly, too."
+    return f"{sentence}; of the other {len(rest)} pairs, {significant} differ significantly."
+
+
+def _does_not_lead(
+    leader: str, rivals: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
+) -> str:
+    best = f"{leader} has the best {_lowered(comparison.metric.title)}"
+    if len(rivals) == 1:
+        return f"{best}, but {rivals[0]} does not differ significantly: the difference is {_test(second, comparison)}."
+    who = "no other system differs" if len(tied) == len(rivals) else f"{_named(tied)} do not differ"
+    if len(tied) == 1:
+        who = f"{tied[0]} does not differ"
+    return f"{best}, but {who} significantly; {leader} is {_test(second, comparison)} ahead of {rivals[0]}."
+
+
+def _test(pair: Pair, comparison: Comparison) -> str:
+    interval = pair.difference.interval
+    p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
+    if len(comparison.pairs) > 1:
+        p = f"corrected {p}"
+    low, high = _number(interval.low), _number(interval.high)
+    return f"{interval.mean:.3f} (95% CI {low} to {high}, paired test, {p}, n = {pair.n:,})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _lowered(title: str) -> str:
+    # Abbreviations keep their capitals.
+    return title if title[1:2].isupper() or title[1:2].isdigit() or "@" in title else title[:1].lower() + title[1:]
+
+
+def _named(labels: Sequence[str]) -> str:
+    if len(labels) > NAMED + 1:  # the last one is named instead of "1 other"
+        return f"{', '.join(labels[:NAMED])} and {len(labels) - NAMED} others"
+    *first, last = labels
+    return f"{', '.join(first)} and {last}" if first else last

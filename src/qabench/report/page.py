@@ -16,9 +16,8 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.report import view
-from qabench.report.analysis import OUTCOMES, Analysis, analyze
+from qabench.report.analysis import OUTCOMES, Analysis, Section, analyze, sections_of
 from qabench.report.records import bounded, records_of
-from qabench.report.sections import Section, sections_of
 
 PAGE, NUMBERS = "index.html", "report.json"
 # Concatenated in this order into one script; each defines what the later ones use.
@@ -67,7 +66,8 @@ def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis],
         "outcomes": OUTCOMES,
         "sections": [view.section_data(*pair) for pair in zip(sections, analyses, strict=True)],
     }
-    app = _app()
+    parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
+    app = f'(() => {{\n"use strict";\n{parts}}})();'
     text: str = _template().render(
         title=title,
         version=version(),
@@ -110,7 +110,6 @@ _UNFIT = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
 def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any]:
     """Return report.json: for each section its runs and its numbers."""
-    names = ("path", "task", "setting", "model", "created", "status", "expected", "available")
     return {
         "title": title,
         "qabench": version(),
@@ -121,23 +120,25 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
                 "config": section.config,
                 "findings": view.findings(section, analysis),
                 "superseded": list(section.superseded),
-                "runs": [
-                    {"label": label}
-                    | {name: getattr(run, name) for name in names}
-                    | {
-                        "counts": run.counts(),
-                        "replies": run.replies(),
-                        "signatures": dict(run.signatures),
-                        "arguments": bounded(run.arguments),
-                    }
-                    | {"deviations": {name: list(sentences) for name, sentences in analysis.deviations[label].items()}}
-                    | {"published": dict(analysis.ranks[label])}
-                    for label, run in section.runs.items()
-                ],
+                "runs": [_run(label, run, analysis) for label, run in section.runs.items()],
                 **analysis.as_dict(),
             }
             for section, analysis in zip(sections, analyses, strict=True)
         ],
+    }
+
+
+def _run(label: str, run: Evaluation, analysis: Analysis) -> dict[str, Any]:
+    names = ("path", "task", "setting", "model", "created", "status", "expected", "available")
+    return {
+        "label": label,
+        **{name: getattr(run, name) for name in names},
+        "counts": run.counts(),
+        "replies": run.replies(),
+        "signatures": dict(run.signatures),
+        "arguments": bounded(run.arguments),
+        "deviations": {name: list(sentences) for name, sentences in analysis.deviations[label].items()},
+        "published": dict(analysis.ranks[label]),
     }
 
 
@@ -154,11 +155,6 @@ def _packed(value: Any) -> str:
 
 def _static(name: str) -> str:
     return resources.files("qabench.report").joinpath("static", name).read_text(encoding="utf-8")
-
-
-def _app() -> str:
-    parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}}})();'
 
 
 def _policy(script: str) -> str:

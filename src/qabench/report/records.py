@@ -8,7 +8,7 @@ from typing import Any
 
 from qabench.evaluation import ANSWERED, Metric, Record
 from qabench.evaluation.evaluation import item_score
-from qabench.report.sections import Section
+from qabench.report.analysis import Section
 
 # Characters. A page with hundreds of long conversations must still open; the logs have the complete text.
 LONGEST_TEXT = 20_000
@@ -61,7 +61,7 @@ def _questions(section: Section) -> dict[str, Record]:
 
 def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
     scores = [item_score(metric, record) if metric else None for record in records]
-    marks = [None if score is None else round(score, 4) for score in scores]
+    marks = [score if score is None else round(score, 4) for score in scores]
     return marks if len(marks) > 1 else next(iter(marks), None)
 
 

@@ -12,10 +12,8 @@ from qabench.evaluation.evaluation import Score
 from qabench.evaluation.official import signature_name
 from qabench.evaluation.signature import parse
 from qabench.evaluation.tables import cached_note, undefined_note, unscored
-from qabench.report.analysis import Analysis, Breakdown, evaluation_facts, extra_dict
-from qabench.report.finding import finding, single
+from qabench.report.analysis import Analysis, Breakdown, Section, evaluation_facts, extra_dict, finding, single
 from qabench.report.records import marks_of, questions_of, references_of, statuses_of
-from qabench.report.sections import Section
 
 Row = dict[str, Any]
 SHOWN_PROBLEMS = 8  # kinds of problems that the page lists
@@ -116,18 +114,11 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
         sign = 1 if section.benchmark.metric(name).higher_is_better else -1
         means = {label: sign * run[name].interval.mean for label, run in analysis.scores.items() if name in run}
         best[name] = {label for label, mean in means.items() if len(means) > 1 and mean == max(means.values())}
-    rows = [
-        {
-            "place": place,
-            "label": label,
-            "run": run,
-            "cells": [
-                {"metric": name, "score": analysis.scores[label].get(name), "best": label in best[name]}
-                for name in metrics
-            ],
-        }
-        for place, (label, run) in enumerate(section.runs.items())
-    ]
+    rows = []
+    for place, (label, run) in enumerate(section.runs.items()):
+        scores = analysis.scores[label]
+        cells = [{"metric": name, "score": scores.get(name), "best": label in best[name]} for name in metrics]
+        rows.append({"place": place, "label": label, "run": run, "cells": cells})
 
     def order(row: Row) -> float:
         score = row["cells"][0]["score"] if row["cells"] else None
@@ -151,23 +142,19 @@ def sizes(scores: Mapping[str, Score]) -> list[Row]:
 
 def run_rows(section: Section) -> list[Row]:
     """Return the table of runs, with the number of answers and their cost."""
-    rows = []
-    for place, (label, run) in enumerate(section.runs.items()):
-        counts = run.counts()
-        epochs = max((record.epoch for record in run.records), default=1)
-        rows.append(
-            {
-                "place": place,
-                "label": label,
-                "run": run,
-                "records": len(run.records),
-                "epochs": epochs,
-                "counts": [(name, counts[name]) for name in STATUSES if counts[name] > 0],
-                "cached": cached_note(run),
-                **evaluation_facts(run),
-            }
-        )
-    return rows
+    return [
+        {
+            "place": place,
+            "label": label,
+            "run": run,
+            "records": len(run.records),
+            "epochs": max((record.epoch for record in run.records), default=1),
+            "counts": [(name, n) for name in STATUSES if (n := run.counts()[name]) > 0],
+            "cached": cached_note(run),
+            **evaluation_facts(run),
+        }
+        for place, (label, run) in enumerate(section.runs.items())
+    ]
 
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
@@ -183,13 +170,8 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     for sentence, runs in runs_by_sentence.items():
         names = dict.fromkeys(name for metrics in runs.values() for name in metrics)
         titles = [section.benchmark.metric(name).title for name in names]
-        rows.append(
-            {
-                "sentence": sentence,
-                "metrics": titles if len(titles) == 1 or set(names) < scored else ["all metrics"],
-                "runs": _some(list(runs), section),
-            }
-        )
+        titles = titles if len(titles) == 1 or set(names) < scored else ["all metrics"]
+        rows.append({"sentence": sentence, "metrics": titles, "runs": _some(list(runs), section)})
     return rows
 
 
@@ -302,22 +284,17 @@ def overview(sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[
     if len(sections) < 2:
         return None
     models = dict.fromkeys(run.model for section in sections for run in section.runs.values())
-    names = _short_names(list(models))
+    short = {model: model.rstrip("/").rpartition("/")[2] for model in models}
+    # Without provider and organization, if no other model has the same name.
+    names = {model: name if list(short.values()).count(name) == 1 else model for model, name in short.items()}
     columns = [
-        {
-            "key": section.key,
-            "title": section.benchmark.title,
-            "config": section.config,
-            "metric": section.headline.title if section.headline else "",
-        }
+        {"key": section.key, "title": section.benchmark.title, "config": section.config}
+        | {"metric": section.headline.title if section.headline else ""}
         for section in sections
     ]
+    pairs = list(zip(sections, analyses, strict=True))
     rows = [
-        {
-            "model": model,
-            "name": names[model],
-            "cells": [_overview_cell(*pair, model) for pair in zip(sections, analyses, strict=True)],
-        }
+        {"model": model, "name": names[model], "cells": [_overview_cell(*pair, model) for pair in pairs]}
         for model in models
     ]
     return {"columns": columns, "rows": rows}
@@ -335,9 +312,3 @@ def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dic
             is_best = score is not None and len(values) > 1 and score.interval.mean == best
             cell.append({"label": label, "setting": run.setting, "score": score, "best": is_best})
     return cell
-
-
-def _short_names(models: Sequence[str]) -> dict[str, str]:
-    """Return each model's name without its provider and organization, if no other model has the same."""
-    last = {model: model.rstrip("/").rpartition("/")[2] for model in models}
-    return {model: name if list(last.values()).count(name) == 1 else model for model, name in last.items()}
