@@ -259,7 +259,7 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
     names = {name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]}
     if not names or names - {*allowed, "all"}:
         where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
-        raise unknown_name(f"{where} has no split", str(split), allowed)
+        raise unknown_name(f"{where} has no split", str(split), [*allowed, "or a slice"])
     return None if "all" in names else [name for name in allowed if name in names]
 
 
