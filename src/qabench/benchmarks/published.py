@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import groupby
 
 from qabench.benchmarks import benchmark
 from qabench.data.sources import available
@@ -19,7 +18,7 @@ FROM_FILE = "predictions"  # the setting of a file of predictions, for which the
 
 
 def published(name: str, config: str | None = None, setting: str | None = None) -> list[PublishedScore]:
-    """The published scores of a benchmark, in the order of the source.
+    """Return the published scores of a benchmark, in the order of the source.
 
     Args:
         name: such as "fanoutqa".
@@ -65,10 +64,10 @@ def rank(evaluation: Evaluation, score: Score) -> str | None:
         scores = [entry for entry in scores if entry.setting in (None, evaluation.setting)]
     if not scores:
         return None
-    places = "; ".join(
-        _place(score, list(group), setting)
-        for setting, group in groupby(_by_setting(scores), lambda entry: entry.setting)
-    )
+    by_setting: dict[str | None, list[PublishedScore]] = {}
+    for entry in scores:
+        by_setting.setdefault(entry.setting, []).append(entry)
+    places = "; ".join(_place(score, entries, setting) for setting, entries in by_setting.items())
     configs = sorted({entry.config for entry in scores} - {evaluation.config})
     warning = (
         f". The published results are on {', '.join(configs)}, this one on {evaluation.config}: different questions"
@@ -82,11 +81,6 @@ def _is_local(name: str) -> bool:
     """Whether the published scores can be read without a download, which a report must not start."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     return config is not None and all(available(source_table(name)[file]) for file in config.files)
-
-
-def _by_setting(scores: Sequence[PublishedScore]) -> list[PublishedScore]:
-    order = list(dict.fromkeys(entry.setting for entry in scores))
-    return sorted(scores, key=lambda entry: order.index(entry.setting))
 
 
 def _place(score: Score, scores: Sequence[PublishedScore], setting: str | None) -> str:

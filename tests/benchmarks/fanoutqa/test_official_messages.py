@@ -18,6 +18,8 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import authors_runners
 from authors_runners import DisambiguationError, Engine, PageError, Searching
+from hypothesis import example, given
+from hypothesis import strategies as st
 from inspect_ai import eval as evaluate
 from inspect_ai.model import ChatMessageTool, get_model
 from scripted_model import call, run, scripted
@@ -30,7 +32,7 @@ from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, JUDGE_PR
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
 from qabench.benchmarks.fanoutqa.window import TokenCounter, token_counter
-from qabench.errors import DigestMismatch
+from qabench.errors import DigestMismatch, QabenchError
 from qabench.evaluation.official import deviations
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
@@ -335,24 +337,45 @@ def test_a_call_and_its_results_are_dropped_together(
     assert len(lengths) == 8 and max(lengths) < len(sample.messages) - 1
 
 
-@pytest.mark.parametrize(
-    ("results", "kept"),
-    [
-        ([409, 225, 264], 1),
-        ([100, 90, 200], 2),
-        ([380], 1),
-    ],  # with the reply's 31 tokens, in a window with room for 398
-)
-def test_the_last_reply_keeps_the_newest_results(results: list[int], kept: int) -> None:
-    """Older results are not looked at: kani stops at the first message that does not fit."""
-    reply = call("search", query="x " * 20).message
-    reply.tool_calls = [replace(reply.tool_calls[0], id=str(i)) for i in range(len(results))]
-    messages = [ChatMessageTool(content="w " * n, tool_call_id=str(i), function="") for i, n in enumerate(results)]
-    history = official_search._History([reply, *messages], 398, COUNTER)
-    history.tokens = {0: 31, **dict(enumerate(results, 1))}
+def kani_keeps(tokens: list[int], room: int) -> int | None:
+    """The number of newest messages that kani 0.7.2 sends (``Kani.get_prompt``); None if it raises MessageTooLong."""
+    left = room
+    for count, length in enumerate(reversed(tokens)):
+        if length > room:
+            return None
+        left -= length
+        if left < 0:
+            return count
+    return len(tokens)
+
+
+@example([[31, 409, 225, 264]], 398)  # kani never looks at the first result, which is too long
+@example([[31, 100, 90, 200]], 398)  # the two newest results fit
+@example([[31, 380]], 398)  # the only result fits without its call
+@given(st.lists(st.lists(st.integers(1, 450), min_size=1, max_size=4), min_size=1, max_size=5), st.integers(200, 900))
+def test_the_newest_messages_are_those_of_kani(turns: list[list[int]], room: int) -> None:
+    """A turn is a reply and the results of its calls; a result without its call is not sent."""
+    messages: list[Any] = []
+    for n, turn in enumerate(turns):
+        reply = call("search", query="x").message
+        reply.tool_calls = [replace(reply.tool_calls[0], id=f"{n}.{i}") for i in range(len(turn) - 1)]
+        messages += [reply, *(ChatMessageTool(content="w", tool_call_id=one.id) for one in reply.tool_calls)]
+    tokens = [length for turn in turns for length in turn]
+    history = official_search._History(messages, room, COUNTER, dict(enumerate(tokens)))
+    kept = kani_keeps(tokens, room)
+    if kept is None:
+        with pytest.raises(QabenchError, match="but the window has room for"):
+            asyncio.run(history.newest())
+        return
     first, *others = asyncio.run(history.newest())
-    assert others == messages[-kept:]
-    assert [one.id for one in first.tool_calls] == [message.tool_call_id for message in others]
+    check_tool_messages([first, *others])
+    theirs = messages[len(messages) - kept :]
+    whole = next((i for i, message in enumerate(theirs) if message.role == "assistant"), None)
+    if whole is not None:
+        assert [first, *others] == theirs[whole:]
+    else:  # kani sends results without their call; we send as many of them as fit next to it, and at least one
+        assert others == messages[-len(others) :] and 1 <= len(others) <= kept
+        assert len(others) == 1 or sum(tokens[-len(others) :]) + turns[-1][0] <= room
 
 
 def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:

@@ -324,26 +324,20 @@ class Method:
         ``memory`` caches rankings of this corpus, so that a hybrid does not encode it again; initially {}.
         """
         depth = max(k, FUSION_DEPTH)
-        rankings = [self._rank(part, corpus, asked, depth, memory) for part in self.parts]
+        rankings = []
+        for part in self.parts:
+            model = self.models.get(part)
+            key = (part, self._kind(part), model, depth)
+            if key not in memory:
+                rank: Any = {"bm25": rank_bm25, "fts": rank_fts, "dense": rank_dense, "colbert": rank_colbert}[part]
+                memory[key] = rank(corpus, asked(self._kind(part)), depth, *filter(None, [model]))
+            rankings.append(memory[key])
         if len(rankings) == 1:
             return [Hits(hits.positions[:k], hits.scores[:k]) for hits in rankings[0]]
         return [fuse(of_question, k) for of_question in zip(*rankings, strict=True)]
 
     def _kind(self, part: str) -> str:
         return self.query or DEFAULT_QUERY.get(part, "question")
-
-    def _rank(self, part: str, corpus: Corpus, asked: Asked, depth: int, memory: Memory) -> list[Hits]:
-        key = (part, self._kind(part), self.models.get(part), depth)
-        if key not in memory:
-            queries = asked(self._kind(part))
-            if part == "bm25":
-                memory[key] = rank_bm25(corpus, queries, depth)
-            elif part == "fts":
-                memory[key] = rank_fts(corpus, queries, depth)
-            else:
-                rank = rank_dense if part == "dense" else rank_colbert
-                memory[key] = rank(corpus, queries, depth, self.models[part])
-        return memory[key]
 
 
 def parse_method(
