@@ -12,13 +12,12 @@ import datasets
 from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
 from qabench.loading_scripts.fastbook.parse import (
-    KEYWORD_COLUMNS,
-    parse_chapter,
-    parse_keywords,
     parse_qrels,
     parse_question,
+    read_chapter,
+    read_keywords,
+    read_questions,
 )
-from qabench.loading_scripts.fastbook.read import read_csv, read_object, read_questions
 from qabench.loading_scripts.published import LEADERBOARD, published_rows
 
 DESCRIPTION = (
@@ -94,9 +93,9 @@ class Fastbook(BenchmarkBuilder):
         if self._kind == LEADERBOARD:
             return published_rows(path)
         if self._kind == "corpus":
-            return iter([parse_chapter(read_object(path), path.name)])
+            return iter([read_chapter(path)])
         if self._kind == "keywords":
-            return map(parse_keywords, read_csv(path, KEYWORD_COLUMNS))
+            return read_keywords(path)
         if self._kind == "qrels":
             return chain.from_iterable(map(parse_qrels, read_questions(path)))
         return map(parse_question, read_questions(path))

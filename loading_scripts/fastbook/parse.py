@@ -1,4 +1,4 @@
-"""Rows of fastbook-benchmark's files as rows of the dataset. This module does not open files or import ``datasets``.
+"""Rows of fastbook-benchmark's files (JSON, notebooks, CSV) as rows of the dataset, without ``datasets``.
 
 Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and an answer component
 that is one string becomes a list with one element (the source's lists have at least two). Of a notebook, the types and
@@ -7,12 +7,15 @@ sources of the cells are kept; outputs, execution counts, attachments and metada
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
-from qabench.data.rows import Row
+from qabench.data.rows import Row, read_json
 from qabench.errors import DataError
 
 KEYWORD_COLUMNS = ("chapter", "question_number", "question_text", "keywords")
@@ -73,23 +76,6 @@ def parse_qrels(row: Row) -> list[dict[str, Any]]:
         for i, component in enumerate(question["answer_context"])
         for j, context in enumerate(component["context"])
     ]
-
-
-def parse_keywords(row: Row) -> dict[str, Any]:
-    """Return a keyword query: a row of ``fts_keywords.csv``, with the id of its question.
-
-    Raises:
-        DataError: names file, line, field and what was expected.
-    """
-    row.only(*KEYWORD_COLUMNS)
-    chapter, number = _number_in_text(row, "chapter"), _number_in_text(row, "question_number")
-    return {
-        "id": question_id(chapter, number),
-        "chapter": chapter,
-        "question_number": number,
-        "question_text": row.get("question_text", str),
-        "keywords": row.get("keywords", str),
-    }
 
 
 def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
@@ -190,3 +176,61 @@ def _title(cells: list[dict[str, Any]], where: str) -> str:
                 if line.startswith("# "):
                     return str(line[2:].strip())
     raise DataError(f"{where}, field 'cells': expected a markdown cell with the chapter's title, such as '# Tides'")
+
+
+def _keywords(row: Row) -> dict[str, Any]:
+    chapter, number = _number_in_text(row, "chapter"), _number_in_text(row, "question_number")
+    return {
+        "id": question_id(chapter, number),
+        "chapter": chapter,
+        "question_number": number,
+        "question_text": row.get("question_text", str),
+        "keywords": row.get("keywords", str),
+    }
+
+
+def read_questions(path: Path) -> Iterator[Row]:
+    """Yield the questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0.
+
+    Raises:
+        DataError: not UTF-8, not JSON (with line and column), or not an object whose only field is a list of objects.
+    """
+    for i, value in enumerate(Row.of(read_json(path), str(path)).only("questions").get("questions", list)):
+        yield Row.of(value, f"{path}, row {i}")
+
+
+def read_chapter(path: Path) -> dict[str, Any]:
+    """Return the chapter of a notebook; see ``parse_chapter``. Raises DataError also if the file is not JSON."""
+    return parse_chapter(Row.of(read_json(path), str(path)), path.name)
+
+
+def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``; blank lines are skipped.
+
+    Raises:
+        DataError: not UTF-8, not CSV, another header, or a row with too many, too few or wrong fields.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        header = next(reader, [])
+        if header != list(KEYWORD_COLUMNS):
+            names = ", ".join(KEYWORD_COLUMNS)
+            raise DataError(f"{path}, line 1: expected the columns {names}, got {str(header)[:120]}")
+        line = reader.line_num + 1
+        for fields in reader:
+            where = f"{path}, line {line}"
+            line = reader.line_num + 1
+            if not fields:
+                continue
+            if len(fields) < len(header):
+                raise DataError(f"{where}: the field {header[len(fields)]!r} is missing")
+            if len(fields) > len(header):
+                raise DataError(f"{where}: {len(fields)} fields, but the header has {len(header)}")
+            yield _keywords(Row.of(dict(zip(header, fields, strict=True)), where))
+    except csv.Error as error:
+        raise DataError(f"{path}, line {line}: not CSV ({error})") from None

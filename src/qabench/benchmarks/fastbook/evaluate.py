@@ -27,8 +27,7 @@ from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Re
 from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.fastbook.parse import parse_question
-from qabench.loading_scripts.fastbook.read import read_questions
+from qabench.loading_scripts.fastbook.parse import parse_question, read_questions
 from qabench.stats import bootstrap_mean
 from qabench.text.rouge import rouge
 

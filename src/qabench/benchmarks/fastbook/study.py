@@ -34,8 +34,7 @@ from qabench.evaluation.signature import digest, signature
 from qabench.io.files import replacing
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.fastbook.parse import KEYWORD_COLUMNS, parse_chapter, parse_keywords
-from qabench.loading_scripts.fastbook.read import read_csv, read_object
+from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.retrieval.bm25.index import Hits
 from qabench.stats import Interval, bootstrap_mean, paired_bootstrap
 
@@ -156,8 +155,8 @@ def load_study(
     overlap = check_sizes(chunk_size, overlap)
     questions = load_questions(config)
     corpus_config, keywords_config = CONFIGS[config]
-    chapters = [parse_chapter(read_object(path), path.name) for path in _files(corpus_config)]
-    keywords = [parse_keywords(row) for path in _files(keywords_config) for row in read_csv(path, KEYWORD_COLUMNS)]
+    chapters = list(map(read_chapter, _files(corpus_config)))
+    keywords = [row for path in _files(keywords_config) for row in read_keywords(path)]
     corpus = {row["chapter"]: CHUNKERS[chunker](row["text"], chunk_size, overlap) for row in chapters}
     names = [*_names(corpus_config), *_names(keywords_config)]
     about = {
