@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # small networks run fastest in one thread
-ROOT = Path(os.environ["QABENCH_CHECKOUT"])  # a clone of the repository; set by build.py
+ROOT = Path(os.environ.get("QABENCH_CHECKOUT", "..")).resolve()  # the checkout, in whose folder examples this is
 RECIPE = ROOT / "recipes" / "expertqa_lfqa"
 questions = Path("questions.json")  # in the authors' format
 rows = [

@@ -22,6 +22,7 @@ from qabench.cli.options import (
     JsonOnly,
     SkipMissing,
     checked_format,
+    complete_benchmarks,
 )
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError, unknown_name
@@ -35,8 +36,19 @@ if TYPE_CHECKING:
     from qabench.hub.register import Registration
 
 
-def list_all(as_json: JsonOnly = False) -> None:
-    """List benchmarks with their configs, and metrics."""
+def list_all(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BENCHMARK", help="List the scores and settings of this one.", autocompletion=complete_benchmarks
+        ),
+    ] = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """List benchmarks with their configs, and metrics; or the scores and settings of one benchmark."""
+    if name:
+        print_tables(benchmark_of(name).tables(), "json" if as_json else "table")
+        return
     from qabench.data.sources import available
     from qabench.loading_scripts import benchmark_names, dataset_table, source_table
     from qabench.metrics import metric_names

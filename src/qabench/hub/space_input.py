@@ -190,7 +190,7 @@ def _check_size(size: int, name: str) -> None:
     if size > MAX_BYTES:
         raise InputError(
             f"{name}: {size / 1024**2:.1f} MB; the limit of this page is {MAX_BYTES // 1024**2} MB. Score larger files "
-            "on your own machine: pip install qabench, then qabench score or qabench.load_metric"
+            "on your own machine: install qabench, then use qabench score or qabench.load_metric"
         )
 
 
