@@ -16,7 +16,6 @@ from pinned_files import COMMIT, CONTENT, blob_sha1, make_source, put
 from qabench.data import pinned, sources
 from qabench.data.pinned import SourceFile, SourceTable
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
-from qabench.io.environment import offline_variable
 from qabench.loading_scripts import dataset_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,48 +31,37 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestTable:
-    def write(self, tmp_path: Path, *files: dict[str, Any], **head: Any) -> Path:
+    def load(self, tmp_path: Path, *files: dict[str, Any], **head: Any) -> SourceTable:
         path = tmp_path / "sources.json"
         document = {"repo": "owner/repo", "commit": COMMIT, "license": "MIT", "files": list(files)} | head
         path.write_text(json.dumps(document))
-        return path
+        return pinned.load_table(path, "felm")
 
     def test_reads_fields(self, tmp_path: Path) -> None:
         sha = "a" * 64
-        path = self.write(tmp_path, {"path": "a/b.json", "sha256": sha, "size": 3, "lfs": True})
-        (file,) = pinned.load_table(path, "felm")
+        (file,) = self.load(tmp_path, {"path": "a/b.json", "sha256": sha, "size": 3, "lfs": True})
         assert file == SourceFile("felm", "owner/repo", COMMIT, "a/b.json", "MIT", sha256=sha, size=3, lfs=True)
 
-    @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a//b", "./a", "", "a\\..\\b", "C:/x", "a\nb", 3])
+    @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a//b", "./a", "", "a\\..\\b", "C:/x", "a\nb"])
     def test_refuses_escaping_path(self, tmp_path: Path, path: object) -> None:
-        with pytest.raises(DataError, match=r"sources\.json: files\[0\]: path is"):
-            pinned.load_table(self.write(tmp_path, {"path": path, "sha256": "a" * 64}), "felm")
+        with pytest.raises(DataError, match=r"sources\.json: the source table cannot be read: path is"):
+            self.load(tmp_path, {"path": path, "sha256": "a" * 64})
 
     @pytest.mark.parametrize(
-        ("entry", "message"),
+        ("change", "message"),
         [
-            ({"path": "a"}, "no digest"),
-            ({"path": "a", "sha256": "A" * 64}, "64 lower-case hex"),
-            ({"path": "a", "git_blob_sha1": "a" * 64}, "40 lower-case hex"),
-            ({"path": "a", "sha256": "a" * 64, "size": -1}, "size is -1"),
-            ({"path": "a", "sha256": "a" * 64, "lfs": "yes"}, "lfs is 'yes'"),
-            ({"path": "a", "sha256": "a" * 64, "sise": 3}, "sise"),
-            ({"sha256": "a" * 64}, "must be an object with path"),
+            ({"sha256": None}, "no digest"),
+            ({"sha256": "A" * 64}, "sha256 is 'A"),
+            ({"git_blob_sha1": "a" * 64}, "git_blob_sha1 is 'a"),
+            ({"sise": 3}, "sise"),
+            ({"repo": "../x"}, "repo is"),
+            ({"repo": "a/.."}, "repo is"),
+            ({"commit": "main"}, "commit is 'main'"),
         ],
     )
-    def test_refuses_malformed_entry(self, tmp_path: Path, entry: dict[str, Any], message: str) -> None:
+    def test_refuses_malformed_entry(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
         with pytest.raises(DataError, match=message):
-            pinned.load_table(self.write(tmp_path, entry), "felm")
-
-    @pytest.mark.parametrize("head", [{"repo": "../x"}, {"repo": "a/.."}, {"commit": "main"}, {"license": None}])
-    def test_refuses_malformed_head(self, tmp_path: Path, head: dict[str, Any]) -> None:
-        with pytest.raises(DataError, match=next(iter(head))):
-            pinned.load_table(self.write(tmp_path, {"path": "a", "sha256": "a" * 64}, **head), "felm")
-
-    def test_refuses_path_listed_twice(self, tmp_path: Path) -> None:
-        entry = {"path": "a", "sha256": "a" * 64}
-        with pytest.raises(DataError, match=r"listed twice: \['a'\]"):
-            pinned.load_table(self.write(tmp_path, entry, entry), "felm")
+            self.load(tmp_path, {"path": "a", "sha256": "a" * 64} | change)
 
     def test_unreadable_table_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "x.json").write_text("{")
@@ -89,9 +77,9 @@ class TestTable:
             table["dev.json"]
 
     def test_urls(self) -> None:
-        plain, lfs = make_source(), make_source(lfs=True)
-        assert plain.url == f"https://raw.githubusercontent.com/owner/repo/{COMMIT}/data/dev%20set.json"
-        assert lfs.url == f"https://media.githubusercontent.com/media/owner/repo/{COMMIT}/data/dev%20set.json"
+        path = f"owner/repo/{COMMIT}/data/dev%20set.json"
+        assert make_source().url == f"https://raw.githubusercontent.com/{path}"
+        assert make_source(lfs=True).url == f"https://media.githubusercontent.com/media/{path}"
 
 
 class TestDigest:
@@ -106,24 +94,15 @@ class TestDigest:
     def test_each_digest_alone_finds_a_flipped_byte(self, tmp_path: Path, drop: str) -> None:
         source, path = make_source(**{drop: None}), tmp_path / "x"
         path.write_bytes(CONTENT)
-        pinned.verify(path, source)
+        assert pinned.find_mismatch(path, source) is None
         path.write_bytes(b"Q" + CONTENT[1:])
-        with pytest.raises(DigestMismatch, match="expected"):
-            pinned.verify(path, source)
-
-    def test_message_names_file_expected_got_and_url(self, tmp_path: Path) -> None:
-        source, path = make_source(), tmp_path / "x"
-        path.write_bytes(b"no")
-        with pytest.raises(DigestMismatch) as caught:
-            pinned.verify(path, source)
-        for part in (str(path), "fanoutqa: data/dev set.json", "size expected 16, got 2", source.url):
-            assert part in str(caught.value)
+        assert "expected" in str(pinned.find_mismatch(path, source))
 
     def test_lfs_pointer_is_recognized(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
-        with pytest.raises(DigestMismatch, match="git lfs pull"):
-            pinned.verify(path, make_source(lfs=True, git_blob_sha1=None))
+        wrong = str(pinned.find_mismatch(path, make_source(lfs=True, git_blob_sha1=None)))
+        assert "size expected 16, got 64" in wrong and "git lfs pull" in wrong
 
     def test_repeated_use_does_not_hash_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "x"
@@ -164,8 +143,10 @@ class TestLocalPath:
         put(tmp_path / "bad", source, b"Q" + CONTENT[1:])
         put(tmp_path / "good", source)
         monkeypatch.setenv("QABENCH_MIRROR", f"{tmp_path / 'bad'}{os.pathsep}{tmp_path / 'good'}")
-        with pytest.raises(DigestMismatch, match="QABENCH_MIRROR"):
+        with pytest.raises(DigestMismatch, match="QABENCH_MIRROR") as caught:
             sources.local_path(source)
+        for part in (str(tmp_path / "bad"), "fanoutqa: data/dev set.json", "SHA-256 expected", source.url):
+            assert part in str(caught.value)
 
     def test_damaged_cache_offline(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cached = sources.cache_path(make_source())
@@ -175,8 +156,7 @@ class TestLocalPath:
             sources.local_path(make_source())
         assert cached.read_bytes() == b"half"
 
-    @pytest.mark.parametrize("name", ["QABENCH_OFFLINE", "HF_HUB_OFFLINE"])
-    @pytest.mark.parametrize("value", ["1", "ON", "yes", "True"])
+    @pytest.mark.parametrize(("name", "value"), [("QABENCH_OFFLINE", "1"), ("HF_HUB_OFFLINE", "ON")])
     def test_offline_error_says_what_where_and_how(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
     ) -> None:
@@ -196,11 +176,6 @@ class TestLocalPath:
             f"has a folder that does not exist: {tmp_path / 'absent'}",
         ):
             assert part in str(caught.value)
-
-    @pytest.mark.parametrize("value", ["", "0", "off", "no"])
-    def test_other_values_do_not_mean_offline(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-        monkeypatch.setenv("QABENCH_OFFLINE", value)
-        assert offline_variable() is None
 
 
 class TestManyFiles:
@@ -247,7 +222,7 @@ class TestShippedTables:
         table = pinned.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
         needed = {file for config in dataset_table(benchmark).configs.values() for file in config.files}
         assert needed and needed <= {file.path for file in table}
-        assert all(file.sha256 or file.git_blob_sha1 for file in table)
+        assert len({file.path for file in table}) == len(table)
 
     def test_lfs_content_is_pinned_not_its_pointer(self) -> None:
         table = pinned.load_table(ROOT / "loading_scripts/expertqa/sources.json", "expertqa")

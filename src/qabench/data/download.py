@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from qabench.data.pinned import SourceFile, find_mismatch, verify
+from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, SourceError
 from qabench.io.http import HttpClient, HttpError, Retry, check_status
 
@@ -56,7 +56,8 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
         for last in (False, True):
             try:
                 transfer.run()
-                verify(part, source, fix=advice)
+                if wrong := find_mismatch(part, source):
+                    raise mismatch_error(part, source, wrong, advice)
                 break
             except DigestMismatch:
                 part.unlink(missing_ok=True)
@@ -136,14 +137,12 @@ class _Transfer:
             return 0
 
     def _is_full(self) -> bool:
+        """Return whether an earlier process left the complete file, which is not yet verified."""
         done, size = self._size(), self.source.size
         if size is not None and done > size:
             self.part.unlink()
-            return False
-        if size is not None and done == size > 0:
-            self.resumed = True  # complete but unverified: left by an earlier process
-            return True
-        return False
+        self.resumed = done == size
+        return self.resumed and done > 0
 
 
 def _range_start(response: httpx2.Response) -> int | None:

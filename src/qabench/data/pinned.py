@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from qabench.errors import DataError, DigestMismatch, InputError
 
-_REPO = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
-_HEX40 = re.compile(r"[0-9a-f]{40}")
-_HEX64 = re.compile(r"[0-9a-f]{64}")
-_FILE_KEYS = frozenset({"path", "commit", "git_blob_sha1", "sha256", "size", "lfs"})
+_FORMATS = {
+    "repo": r"(?a:\w[\w.-]*/\w[\w.-]*)",
+    "commit": "[0-9a-f]{40}",
+    "git_blob_sha1": "([0-9a-f]{40})?",
+    "sha256": "([0-9a-f]{64})?",
+}
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,14 @@ class SourceFile:
     lfs: bool = False
 
     def __post_init__(self) -> None:
-        _require(_REPO, "repo", self.repo, "OWNER/REPO")
-        _require(_HEX40, "commit", self.commit, "40 lower-case hex digits")
-        _require_inside(self.path)
-        if type(self.lfs) is not bool or not isinstance(self.license, str):
-            raise ValueError(f"{self.path}: lfs is {self.lfs!r} (a boolean), license is {self.license!r} (a string)")
-        if self.git_blob_sha1 is None and self.sha256 is None:
+        for name, allowed in _FORMATS.items():
+            if not re.fullmatch(allowed, value := getattr(self, name) or ""):
+                raise ValueError(f"{name} is {value!r}; it must match {allowed}")
+        if not self.git_blob_sha1 and not self.sha256:
             raise ValueError(f"{self.path}: no digest; give git_blob_sha1, sha256 or both")
-        if self.git_blob_sha1 is not None:
-            _require(_HEX40, "git_blob_sha1", self.git_blob_sha1, "40 lower-case hex digits")
-        if self.sha256 is not None:
-            _require(_HEX64, "sha256", self.sha256, "64 lower-case hex digits")
-        if self.size is not None and (type(self.size) is not int or self.size < 0):
-            raise ValueError(f"{self.path}: size is {self.size!r}; it must be a number of bytes, or absent if unknown")
+        # The path becomes part of a local path; on Windows, backslashes are separators and colons mark drives.
+        if {"", ".", ".."} & set(self.path.split("/")) or re.search(r"[\\:]", self.path) or not self.path.isprintable():
+            raise ValueError(f"path is {self.path!r}; it must be relative to the repository's root, without '..'")
 
     @property
     def url(self) -> str:
@@ -77,15 +74,10 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """All pinned files of a benchmark, in the order of the table. Raises ValueError if a path is listed twice."""
+    """All pinned files of a benchmark, in the order of the table."""
 
     benchmark: str
     files: tuple[SourceFile, ...]
-
-    def __post_init__(self) -> None:
-        if len(self._by_path) != len(self.files):
-            paths = [file.path for file in self.files]
-            raise ValueError(f"paths listed twice: {sorted({path for path in paths if paths.count(path) > 1})}")
 
     @cached_property
     def _by_path(self) -> dict[str, SourceFile]:
@@ -105,70 +97,31 @@ class SourceTable:
         try:
             return self._by_path[path]
         except KeyError:
-            name = PurePosixPath(path).name
-            near = [other for other in self._by_path if PurePosixPath(other).name == name]
-            near += difflib.get_close_matches(path, self._by_path, n=5, cutoff=0.5)
-            hint = f"Similar paths: {', '.join(dict.fromkeys(near))}" if near else "It has no similar paths"
-            raise InputError(f"{self.benchmark} has no source file {path!r}. {hint}.") from None
+            near = ", ".join(difflib.get_close_matches(path, self._by_path, n=5)) or "none"
+            raise InputError(f"{self.benchmark} has no source file {path!r}. Similar paths: {near}.") from None
 
 
-def load_table(path_to_json: str | Path, benchmark: str) -> SourceTable:
+def load_table(path: Path, benchmark: str) -> SourceTable:
     """Read a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
 
     A file can have its own "commit", which replaces that of the table.
 
     Raises:
-        DataError: a field is missing, unknown or malformed, a file has no digest, or a path is listed twice or leads
-            out of the repository. The message names the file and the entry.
+        DataError: a field is missing, unknown or malformed, a file has no digest, or a path leads out of the
+            repository. The message names the table.
     """
-    where = Path(path_to_json)
     try:
-        document = json.loads(where.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{where}: the source table cannot be read: {error}") from error
-    if not isinstance(document, dict) or document.keys() != {"repo", "commit", "license", "files"}:
-        raise DataError(f"{where}: a source table is an object with exactly repo, commit, license and files")
-    if not isinstance(document["files"], list):
-        raise DataError(f"{where}: files is {type(document['files']).__name__}; it must be a list")
-    common = {"benchmark": benchmark} | {key: document[key] for key in ("repo", "commit", "license")}
-    entries = enumerate(document["files"])
-    files = tuple(_read_entry(entry, common, f"{where}: files[{index}]") for index, entry in entries)
-    try:
-        return SourceTable(benchmark, files)
-    except ValueError as error:
-        raise DataError(f"{where}: {error}") from error
-
-
-def _read_entry(entry: Any, common: dict[str, Any], where: str) -> SourceFile:
-    if not isinstance(entry, dict) or "path" not in entry or not entry.keys() <= _FILE_KEYS:
-        raise DataError(f"{where} is {entry!r}; it must be an object with path and optionally {sorted(_FILE_KEYS)}")
-    try:
-        return SourceFile(**(common | entry))
-    except ValueError as error:
-        raise DataError(f"{where}: {error}") from error
-
-
-def _require(pattern: re.Pattern[str], field: str, value: object, allowed: str) -> None:
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise ValueError(f"{field} is {value!r}; it must be {allowed}")
-
-
-def _require_inside(path: object) -> None:
-    # The path becomes part of a local path; on Windows, backslashes are separators and colons mark drives.
-    if (
-        not isinstance(path, str)
-        or any(part in ("", ".", "..") for part in path.split("/"))
-        or any(character in "\\:" or not character.isprintable() for character in path)
-    ):
-        raise ValueError(f"path is {path!r}; it must be relative to the repository's root, with '/' and without '..'")
+        table = json.loads(path.read_text(encoding="utf-8"))
+        entries = table.pop("files")
+        return SourceTable(benchmark, tuple(SourceFile(benchmark, **(table | entry)) for entry in entries))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: the source table cannot be read: {error}") from error
 
 
 # A second change within one tick of the file system's clock does not change the timestamps, so the digests of a file
 # that has just changed are not cached.
 _SETTLED_NS = 100_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-
-
 _memo: dict[tuple[str | int, ...], str] = {}
 
 
@@ -177,9 +130,6 @@ def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
 
     Git's blob id is the SHA-1 of "blob SIZE", a NUL byte and the content. The result is cached in this process as long
     as the file's size, inode and timestamps do not change.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
@@ -197,13 +147,7 @@ def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
-    """Return the differences between the file at ``path`` and the pinned content, or None if all known digests agree.
-
-    If the size is wrong, the content is not read.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the differences between a file and the pinned content; None if size and all known digests agree."""
     size = path.stat().st_size
     if source.size is not None and size != source.size:
         return f"size expected {source.size}, got {size} bytes{_pointer_hint(path)}"
@@ -214,23 +158,6 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
     digests = [(name, pinned, content_digest(path, algorithm)) for name, pinned, algorithm in checks if pinned]
     wrong = [f"{name} expected {pinned}, got {actual}" for name, pinned, actual in digests if pinned != actual]
     return "; ".join(wrong) + _pointer_hint(path) if wrong else None
-
-
-def verify(path: Path, source: SourceFile, *, fix: str | None = None) -> None:
-    """Check that the file at ``path`` has the pinned content of ``source``.
-
-    Args:
-        path: the file.
-        source: the pinned file.
-        fix: how to fix a mismatch, for the error message; by default, to replace the file by the published one.
-
-    Raises:
-        DigestMismatch: the content is different.
-        OSError: the file cannot be read.
-    """
-    wrong = find_mismatch(path, source)
-    if wrong is not None:
-        raise mismatch_error(path, source, wrong, fix or f"Replace it by {source.url}")
 
 
 def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> DigestMismatch:

@@ -8,13 +8,15 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from qabench.data.download import DownloadFailed, Progress, download, request_url
 from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, QabenchError, SourceError, SourceUnavailable
 from qabench.io.environment import offline_variable
 from qabench.io.files import cache_dir, replacing, sweep
+
+if TYPE_CHECKING:
+    from qabench.data.download import Progress
 
 Where = Literal["mirror", "cache"]
 
@@ -27,7 +29,7 @@ class NotProvided(SourceUnavailable):
 
 def cache_path(source: SourceFile) -> Path:
     """Return the path of ``source`` in the cache, whether it exists or not: sources/OWNER/REPO/COMMIT/PATH."""
-    return cache_dir().joinpath("sources", *source.repo.split("/"), source.commit, *source.path.split("/"))
+    return cache_dir() / "sources" / source.repo / source.commit / source.path
 
 
 def mirror_dirs() -> list[Path]:
@@ -37,10 +39,7 @@ def mirror_dirs() -> list[Path]:
 
 
 def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tuple[Where, Path] | None:
-    """Return the local file that ``local_path`` would use, as (where, path), or None. It is not verified.
-
-    Does not use the network. ``ignore_mirror`` is a mirror folder to skip.
-    """
+    """Return the local file that ``local_path`` would use, as (where, path), or None. It is not verified."""
     ignored = ignore_mirror.resolve() if ignore_mirror else None
     for folder in mirror_dirs():
         path = folder / source.mirror_path
@@ -52,8 +51,7 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tupl
 
 def available(source: SourceFile) -> Where | None:
     """Return where ``source`` is available locally: "mirror", "cache" or None. Its content is not verified."""
-    local = find_local(source)
-    return local[0] if local else None
+    return (find_local(source) or (None,))[0]
 
 
 def damage_advice(source: SourceFile, where: Where) -> str:
@@ -69,13 +67,8 @@ def damage_advice(source: SourceFile, where: Where) -> str:
 def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None) -> Path:
     """Return the absolute path of a local file with the pinned content of ``source``.
 
-    The file is searched in the folders of QABENCH_MIRROR and in the cache, and otherwise downloaded to the cache (not
-    with QABENCH_OFFLINE or HF_HUB_OFFLINE). It is verified in all cases.
-
-    Args:
-        source: the pinned file.
-        progress: called during a download.
-        ignore_mirror: a mirror folder to skip.
+    The file is searched in the folders of QABENCH_MIRROR (except ``ignore_mirror``) and in the cache, and otherwise
+    downloaded to the cache (not with QABENCH_OFFLINE or HF_HUB_OFFLINE). It is verified in all cases.
 
     Raises:
         SourceUnavailable: the file is not available and cannot be downloaded.
@@ -105,6 +98,8 @@ def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_m
 def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     from filelock import FileLock
 
+    from qabench.data.download import DownloadFailed, download
+
     path = cache_path(source)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,6 +118,8 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
 
 
 def _unavailable(source: SourceFile, reason: str) -> NotProvided:
+    from qabench.data.download import request_url
+
     size = "size unknown" if source.size is None else f"{source.size} bytes"
     absent = [str(folder) for folder in mirror_dirs() if not folder.is_dir()]
     note = f" (QABENCH_MIRROR has a folder that does not exist: {', '.join(absent)})" if absent else ""
@@ -145,11 +142,9 @@ class FileResult:
     """The result for one file.
 
     Attributes:
-        source: the pinned file.
         state: "ok" (available and verified), "missing" (not available and not downloadable), "damaged" (the content is
             not the pinned one) or "failed" (the file could not be read or written).
-        where: whether the local file is in a mirror or in the cache; None if there is no local file.
-        path: the local file, if there is one.
+        where, path: the local file, if there is one.
         detail: a note, the reason why a file is missing, or the error message.
     """
 
@@ -186,11 +181,10 @@ def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) ->
 def write_mirror(
     sources: Iterable[SourceFile], directory: Path, *, progress: Progress | None = None
 ) -> list[FileResult]:
-    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH. Files that are correct there are not changed.
+    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, atomically. Files that are correct there are kept.
 
-    Files with different content are replaced. Each file is written atomically. Returns one result per file, in order,
-    including failures, which do not stop the others.
-    Temporary files that killed processes left of these files are deleted.
+    Returns one result per file, in order; failures do not stop the others. Temporary files of killed processes are
+    deleted.
     """
     return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
 
@@ -221,17 +215,14 @@ def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) 
         if there and find_mismatch(target, source) is None:
             return FileResult(source, "ok", "mirror", target, "was there")
         # This folder may be in QABENCH_MIRROR, where its wrong file would be found first, so the folder is ignored.
-        _copy(local_path(source, progress=progress, ignore_mirror=directory), target)
+        path = local_path(source, progress=progress, ignore_mirror=directory)
+        with replacing(target) as copy, path.open("rb") as original:
+            shutil.copyfileobj(original, copy, 1 << 20)
     except SourceError as error:
         return _failure(source, error)
     except (OSError, QabenchError) as error:
         return FileResult(source, "failed", detail=str(error))
     return FileResult(source, "ok", "mirror", target, "replaced" if there else "written")
-
-
-def _copy(path: Path, target: Path) -> None:
-    with replacing(target) as copy, path.open("rb") as original:
-        shutil.copyfileobj(original, copy, 1 << 20)
 
 
 def _failure(source: SourceFile, error: SourceError) -> FileResult:
