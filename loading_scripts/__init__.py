@@ -17,6 +17,7 @@ from qabench.data.sources import local_path
 from qabench.errors import unknown_name
 
 FOLDER = Path(__file__).parent
+LEADERBOARD = "leaderboard"  # the name of a config with published scores
 SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, not in the upstream repository
 
 

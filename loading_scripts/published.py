@@ -9,9 +9,7 @@ from typing import Any
 
 from qabench.data.rows import Row, read_json_list
 from qabench.io.tables import Table
-from qabench.loading_scripts import dataset_table, open_path
-
-LEADERBOARD = "leaderboard"  # the name of the config
+from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
 
 
 @dataclass(frozen=True, slots=True)

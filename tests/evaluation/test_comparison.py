@@ -10,7 +10,8 @@ import pytest
 
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Metric, Record
-from qabench.evaluation.comparison import compare, without_superseded
+from qabench.evaluation.comparison import compare
+from qabench.evaluation.evaluation import without_superseded
 from qabench.stats import adjust, paired_randomization
 
 MEAN = Metric("x", "X", "", "x")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from official_retrieval import official
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.errors import InputError
-from qabench.text.repaired import NOT_PLAIN, RepairedTexts, repair
+from qabench.text.repaired import NOT_PLAIN
 
 # Whole, damaged, and damaged by ftfy: quotes, mojibake, entities, markup, line ends, escapes, halves of a character.
 PIECES = [
@@ -34,7 +33,7 @@ components = st.lists(st.fixed_dictionaries({"context": st.lists(texts, max_size
 @given(st.lists(st.tuples(components, st.lists(texts, max_size=6)), min_size=1, max_size=3), st.integers(1, 5))
 def test_any_question_scores_as_the_official_code(questions: list[Any], k: int) -> None:
     references, predictions = map(list, zip(*questions, strict=True))
-    score = answer_component_scores(references, predictions, [1, k, 9], repaired=RepairedTexts())
+    score = answer_component_scores(references, predictions, [1, k, 9])
     assert score.cutoffs == tuple(sorted({1, k, 9}))
     for cutoff in score.cutoffs:
         expected = [official(question, passages, cutoff) for question, passages in questions]
@@ -146,36 +145,9 @@ def test_bad_input_is_named(references: Any, predictions: Any, options: Any, mes
         answer_component_scores(references, predictions, **options)
 
 
-@given(texts)
-def test_repair_equals_ftfy(text: str) -> None:
-    assert repair(text) == ftfy.fix_text(text)
-
-
 def test_no_plain_characters_look_damaged_together() -> None:
     plain = [character for character in map(chr, range(0x11000)) if not NOT_PLAIN.search(character)]
     assert {"\u2013", "\u2014", "\u2026", "~", "\n"} < set(plain)
     assert BADNESS_RE.search("".join(map("".join, itertools.product(plain, repeat=3)))) is None
     everything = "".join(plain) * 2
     assert ftfy.fix_text(everything) == everything
-
-
-def test_the_cache_is_bounded_and_thread_safe() -> None:
-    kept = RepairedTexts(max_characters=1000)
-    wanted = {"caf\u00c3\u00a9 " * 10 + str(i): "caf\u00e9 " * 10 + str(i) for i in range(100)}
-    wrong: list[str] = []
-
-    def ask() -> None:
-        wrong.extend(text for text in list(wanted) * 3 if kept(text) != wanted[text])
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert 0 < kept.characters <= 1000
-    assert len(kept) < 25
-    assert kept("x" * 2000) == "x" * 2000
-    assert kept.characters <= 1000
-    with pytest.raises(InputError, match="max_characters is -1"):
-        RepairedTexts(-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from qabench.benchmarks import benchmark
 from qabench.data.sources import available
@@ -11,8 +12,10 @@ from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import Score
 from qabench.evaluation.signature import parse
-from qabench.loading_scripts import dataset_table, source_table
-from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
+from qabench.loading_scripts import LEADERBOARD, dataset_table, source_table
+
+if TYPE_CHECKING:
+    from qabench.loading_scripts.published import PublishedScore
 
 FROM_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 

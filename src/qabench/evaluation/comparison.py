@@ -15,8 +15,6 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import (
     ANSWERED,
-    FAILED,
-    MISSING,
     PREDICTIONS,
     Evaluation,
     Record,
@@ -243,25 +241,6 @@ def compare_scores(
             label, PREDICTIONS, "", "", PREDICTIONS, label, "", "success", len(records), records, metrics=(metric,)
         )
     return compare(evaluations, metric, test=test, correction=correction, resamples=resamples, seed=seed)
-
-
-def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
-    """Return evaluations without runs that were resumed by others of them, and these superseded runs.
-
-    Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the latest if there are
-    several.
-    """
-    best: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        rival = best.get(evaluation.origin)
-        if evaluation.origin and (rival is None or _progress(evaluation) >= _progress(rival)):
-            best[evaluation.origin] = evaluation
-    current = [each for each in evaluations if not each.origin or best[each.origin] is each]
-    return current, [each for each in evaluations if each.origin and best[each.origin] is not each]
-
-
-def _progress(evaluation: Evaluation) -> tuple[int, str]:
-    return sum(record.status not in (FAILED, MISSING) for record in evaluation.records), evaluation.created
 
 
 def _score(evaluation: Evaluation, metric: Metric) -> Score | None:

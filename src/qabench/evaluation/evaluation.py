@@ -424,3 +424,22 @@ class Evaluation(Displayed):
             for group in record.groups.get(grouping, ()):
                 groups.setdefault(group, []).append(record)
         return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
+
+
+def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
+    """Return evaluations without runs that were resumed by others of them, and these superseded runs.
+
+    Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the latest if there are
+    several.
+    """
+    best: dict[str, Evaluation] = {}
+    for evaluation in evaluations:
+        rival = best.get(evaluation.origin)
+        if evaluation.origin and (rival is None or _progress(evaluation) >= _progress(rival)):
+            best[evaluation.origin] = evaluation
+    current = [each for each in evaluations if not each.origin or best[each.origin] is each]
+    return current, [each for each in evaluations if each.origin and best[each.origin] is not each]
+
+
+def _progress(evaluation: Evaluation) -> tuple[int, str]:
+    return sum(record.status not in (FAILED, MISSING) for record in evaluation.records), evaluation.created

@@ -12,8 +12,8 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.benchmarks.published import ranks
 from qabench.errors import InputError
 from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
-from qabench.evaluation.comparison import Comparison, Pair, compare, without_superseded
-from qabench.evaluation.evaluation import Score, item_score, scores_of
+from qabench.evaluation.comparison import Comparison, Pair, compare
+from qabench.evaluation.evaluation import Score, item_score, scores_of, without_superseded
 from qabench.evaluation.metric import present
 from qabench.evaluation.tables import distinct, labels
 

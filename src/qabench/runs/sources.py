@@ -12,8 +12,7 @@ from qabench.benchmarks import evaluate_predictions
 from qabench.data.predictions import STDIN
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
-from qabench.evaluation.comparison import without_superseded
-from qabench.runs.log import read_header, read_run
+from qabench.evaluation.evaluation import without_superseded
 
 LOG = ".eval"
 Progress = Callable[[int, int], None]
@@ -52,6 +51,8 @@ def read_evaluations(
     Raises:
         InputError: a path that does not exist, a folder without logs, predictions without a benchmark.
     """
+    from qabench.runs.log import read_run
+
     evaluations, notes = [], []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
@@ -124,6 +125,8 @@ def _benchmark_of_predictions(path: str | Path, benchmark: str | None, logs_only
 
 def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], list[str]]:
     """Return the logs of a folder and its subfolders, oldest first, and a note about those of other benchmarks."""
+    from qabench.runs.log import read_header
+
     logs = sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))
     if not logs:
         raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")

@@ -13,9 +13,8 @@ from typing import Any
 from qabench.answers import loads, type_name
 from qabench.data.rows import read_json_list
 from qabench.errors import InputError
-from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts import LEADERBOARD, dataset_table, file_digest, open_path
 from qabench.loading_scripts.fanoutqa.parse import read_rows
-from qabench.loading_scripts.published import LEADERBOARD
 
 
 @dataclass(frozen=True)

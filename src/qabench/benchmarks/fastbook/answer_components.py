@@ -5,7 +5,7 @@ Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-ben
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeGuard
@@ -15,11 +15,9 @@ import numpy as np
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.text.repaired import RepairedTexts
+from qabench.text.repaired import repaired
 
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
-REPAIRED = RepairedTexts()
-"""The default cache of repaired strings, shared by all calls: a second system over a corpus reuses its passages."""
 
 Component = Mapping[str, Any]
 Ranks = tuple[int | None, ...]
@@ -88,7 +86,6 @@ def answer_component_scores(
     skip_empty_contexts: bool = False,
     skip_extraneous: bool = False,
     explicit_only: bool = False,
-    repaired: Callable[[str], str] | None = None,
 ) -> AnswerComponentScores:
     """Return the ranks at which the components of each question's answer are retrieved.
 
@@ -105,14 +102,12 @@ def answer_component_scores(
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
         explicit_only: unofficial: leave out components that their contexts only imply. A question without any
             component left by the options is not in the means, and None in the lists.
-        repaired: returns the repaired form of a string; by default from a cache that all calls share.
 
     Raises:
         InputError: no questions, lists of different lengths, k not a positive integer, or an item of another type.
     """
     check_pairs(references, predictions)
     cutoffs = check_cutoffs(k)
-    repaired = REPAIRED if repaired is None else repaired
     flags = (skip_empty_contexts, skip_extraneous, explicit_only)
     options = tuple(name for name, flag in zip(OPTIONS, flags, strict=True) if flag)
     ranks: list[Ranks | None] = []
@@ -120,7 +115,7 @@ def answer_component_scores(
         components = _components(reference, f"references[{i}]")
         counted = [component for component in components if _counts(component, options, f"references[{i}]")]
         passages = [repaired(passage) for passage in _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]]
-        ranks.append(None if components and not counted else _ranks(counted, passages, repaired))
+        ranks.append(None if components and not counted else _ranks(counted, passages))
     return AnswerComponentScores(cutoffs, tuple(ranks), options)
 
 
@@ -138,7 +133,7 @@ def mean_of(values: Sequence[float]) -> float:
     return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 
 
-def _ranks(components: Sequence[Component], passages: list[str], repaired: Callable[[str], str]) -> Ranks:
+def _ranks(components: Sequence[Component], passages: list[str]) -> Ranks:
     first_ranks: dict[str, float] = {}  # two components can have the same context
     ranks = []
     for component in components:
@@ -215,7 +210,7 @@ def is_strings(value: Any) -> TypeGuard[Sequence[str]]:
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
 
 
-def covered(question: Mapping[str, Any], chunks: Sequence[str], repaired: RepairedTexts) -> list[int]:
+def covered(question: Mapping[str, Any], chunks: Sequence[str]) -> list[int]:
     """Return for each chunk the set of the question's components that it contains, as bits: bit i is component i."""
     components = [[repaired(context) for context in part["context"]] for part in question["answer_context"]]
     texts = map(repaired, chunks)
@@ -225,14 +220,14 @@ def covered(question: Mapping[str, Any], chunks: Sequence[str], repaired: Repair
     ]
 
 
-def ceiling(question: Mapping[str, Any], chunks: Sequence[str], k: int, repaired: RepairedTexts) -> tuple[float, float]:
+def ceiling(question: Mapping[str, Any], chunks: Sequence[str], k: int) -> tuple[float, float]:
     """Return the highest MRR@k and Recall@k of a question that any ranking of these chunks has; both in [0, 1].
 
     The best ranking begins with the fewest chunks that together contain all components.
     """
     components = len(question["answer_context"])
     everything = (1 << components) - 1
-    chunks_with_any = set(covered(question, chunks, repaired)) - {0}
+    chunks_with_any = set(covered(question, chunks)) - {0}
     reached, mrr = {0}, 0.0
     for rank in range(1, min(k, components) + 1):  # more chunks than components are never needed
         reached |= {components_found | more for components_found in reached for more in chunks_with_any}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import (
-    REPAIRED,
     AnswerComponentScores,
     answer_component_scores,
     ceiling,
@@ -81,7 +80,7 @@ class Study:
 
     def ceilings(self, k: int) -> dict[str, dict[str, float]]:
         """Return the highest scores of any ranking, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
-        best = [ceiling(row, self.corpus[row["chapter"]], k, REPAIRED) for row in self.questions]
+        best = [ceiling(row, self.corpus[row["chapter"]], k) for row in self.questions]
         names = (f"mrr@{k}", f"recall@{k}")
         return {
             group: {name: mean_of([best[i][column] for i in positions]) for column, name in enumerate(names)}

@@ -13,7 +13,6 @@ from qabench.errors import InputError
 from qabench.io.limits import json_of, numbered_lines, why_not_json
 from qabench.retrieval.bm25.index import Hits
 from qabench.retrieval.documents import run_lines
-from qabench.text.repaired import RepairedTexts
 
 COLUMNS = "query id, Q0, document id, rank, score, tag"
 DOCUMENT_KEYS = ("docno", "id")
@@ -39,10 +38,9 @@ def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequ
     Every chunk of a question's chapter is judged, including those with 0, so that a question whose components are in no
     chunk is part of the means of other programs, as in qabench.
     """
-    repaired = RepairedTexts()
     lines = []
     for row in questions:
-        for position, components in enumerate(covered(row, corpus[row["chapter"]], repaired)):
+        for position, components in enumerate(covered(row, corpus[row["chapter"]])):
             lines.append(f"{row['id']} 0 {doc_id(row['chapter'], position)} {components.bit_count()}\n")
     return "".join(lines)
 
