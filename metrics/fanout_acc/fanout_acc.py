@@ -10,7 +10,7 @@ import evaluate
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.metric_module import MetricModule, decoded
 from qabench.text import Normalizer
-from qabench.text.cache import NormalizedTextCache
+from qabench.text.normalize import NormalizedTextCache
 
 _DESCRIPTION = """
 Loose accuracy: the mean share of a reference's strings (keys and values, items, or the single value) that occur in the

@@ -12,7 +12,7 @@ from qabench.errors import InputError
 from qabench.evaluation.signature import digest, parse
 from qabench.metric_module import MetricModule, decoded
 from qabench.text import Normalizer
-from qabench.text.cache import NormalizedTextCache
+from qabench.text.normalize import NormalizedTextCache
 
 _DESCRIPTION = """
 All of FanOutQA's scores in one call, in the shape of the official result: loose and strict accuracy, ROUGE, BLEURT and

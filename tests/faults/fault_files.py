@@ -19,7 +19,7 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.exchange import ChatRequest, Reply
 from qabench.retrieval import BM25Index
 from qabench.retrieval.bm25.storage import START
-from qabench.text.cache import NormalizedTextCache
+from qabench.text.normalize import NormalizedTextCache
 
 FORMS = {f"Text {i} {'x' * (i * 37 % 300)}": f"form {i} {'y' * (i * 31 % 300)}" for i in range(250)}
 REQUESTS = [ChatRequest("m", (("user", str(i)),)) for i in range(120)]

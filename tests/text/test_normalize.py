@@ -14,9 +14,7 @@ from qabench.benchmarks.fanoutqa.accuracy import contains_word
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import InputError, MissingExtra
 from qabench.text import Normalizer, lemmatizers, normalize
-from qabench.text.cache import NormalizedTextCache
-from qabench.text.normalize import THOUSANDS, after_lemmas, before_lemmas
-from qabench.text.repaired import repair
+from qabench.text.normalize import THOUSANDS, NormalizedTextCache, after_lemmas, before_lemmas, repair
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 PLAIN = st.text(st.sampled_from("ab &;<>\n\t\r\x00\x1b\x7f0,.é\u2019\ufb01#39ltamp[]m\u2013\u2026â€œ\u009d\x85\u2028"))

@@ -6,18 +6,31 @@ order of the *work* differs: many texts are processed at once, and each distinct
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from qabench.errors import QabenchError
 from qabench.io.environment import package_version
+from qabench.io.files import cache_dir
+from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 from qabench.io.workers import cluster, map_loaded
-from qabench.text.cache import NormalizedTextCache
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer, thread_safe_lemmatizer
-from qabench.text.repaired import repair
 
+REPAIRED_TEXTS = 1 << 16
+# In a line of ASCII, dashes and ellipses, ftfy can only change control characters (other than tab and newline) and HTML
+# entities. Dashes and ellipses are signs of damage only next to other characters that are not ASCII.
+# A carriage return before a line feed is deleted without ftfy, which takes 30 microseconds per line.
+NOT_PLAIN = re.compile(r"[^\t\n\r\x20-\x25\x27-\x7e\u2013\u2014\u2026]|\r(?!\n)")
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000
 CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000  # about a second's work for one processor
@@ -25,6 +38,45 @@ CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000  # about a second's work for one proc
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
 WHITESPACE = re.compile(r"\s+")
+MAX_BYTES = 256 * 1024 * 1024
+DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"
+KEYS_PER_QUERY = 500
+SECONDS_TO_WAIT_FOR_OTHERS = 30.0
+SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS forms (
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, form BLOB NOT NULL, checksum BLOB NOT NULL
+);
+"""
+
+
+def repair(text: str) -> str:
+    """Return ``ftfy.fix_text(text)``, skipping lines in which ftfy has nothing to change.
+
+    ftfy repairs each line separately, with one exception: from the first line with a "<" on, it treats the text as
+    HTML and does not change entities.
+    """
+    match = NOT_PLAIN.search(text)
+    if match is None:
+        return text.replace("\r\n", "\n")
+    import ftfy
+
+    markup = text.find("<")
+    parts, done = [], 0
+    while match is not None:
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.start()) + 1 or len(text)
+        unescape = False if 0 <= markup < start else "auto"
+        parts += [text[done:start].replace("\r\n", "\n"), ftfy.fix_text(text[start:end], unescape_html=unescape)]
+        done = end
+        match = NOT_PLAIN.search(text, end)
+    parts.append(text[done:].replace("\r\n", "\n"))
+    return "".join(parts)
+
+
+repaired = functools.lru_cache(REPAIRED_TEXTS)(repair)
+"""``repair`` with a cache: systems on the same corpus are scored on the same passages again and again."""
 
 
 def before_lemmas(text: Any) -> str:
@@ -151,3 +203,106 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     ``Normalizer(...).batch``, which is much faster.
     """
     return Normalizer(lemmatizer)(text)
+
+
+class NormalizedTextCache:
+    """A bounded SQLite file of normalized strings, safe for several processes at once.
+
+    The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of
+    the model) and of the text, so an entry is never used for another normalizer. When the file reaches ``max_bytes``,
+    the oldest quarter of the entries is deleted.
+
+    Each entry has a checksum over key and value. A damaged entry counts as missing, and the first one causes a
+    warning. If the file cannot be used (damaged, read-only, locked), there is a warning, and scoring continues without
+    it. Neither changes a score.
+
+    Attributes:
+        damaged: the number of damaged entries that were found.
+    """
+
+    def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:
+        self.path = path or cache_dir() / "normalized.sqlite"
+        self.max_bytes = max_bytes
+        self.hold = hold  # whether each thread keeps its connection open, for many small calls
+        self._local = threading.local()
+        self.usable = True
+        self._check = EntryCheck("cache of normalized strings", self.path, "and the strings are normalized again")
+
+    @classmethod
+    def default(cls, hold: bool = False) -> NormalizedTextCache | None:
+        """Return the user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
+        return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls(hold=hold)
+
+    @property
+    def damaged(self) -> int:
+        return self._check.damaged
+
+    def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
+        """Return the normal forms in the cache, by text."""
+        by_digest = {_digest(key, text): text for text in texts}
+        every, forms = list(by_digest), {}
+        with self._connection() as connection:
+            for start in range(0, len(every), KEYS_PER_QUERY):
+                digests = every[start : start + KEYS_PER_QUERY]
+                marks = ",".join("?" * len(digests))
+                query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({marks})"
+                for digest, form, checksum in connection.execute(query, digests):
+                    if self._check.holds(digest, form, checksum) and digest in by_digest:
+                        forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
+        return forms
+
+    def put(self, key: str, forms: Mapping[str, str]) -> None:
+        """Store normal forms by text."""
+        with self._connection() as connection, connection:
+            rows = (_row(_digest(key, text), form) for text, form in forms.items())
+            # Only missing entries are stored, so an existing entry is a damaged one.
+            connection.executemany("INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows)
+            self._make_room(connection)
+
+    def _make_room(self, connection: sqlite3.Connection) -> None:
+        pragmas = ("page_count", "freelist_count", "page_size")
+        pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
+        if (pages - free) * size > self.max_bytes:
+            oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+            connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection to the file. If the file cannot be used: one warning and an empty database in memory."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        try:
+            connection = connection or self._opened()
+            yield connection
+        except DATABASE_ERRORS as error:
+            self._local.connection = None
+            self._give_up(error)
+            if connection is None:
+                connection = open_database(None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
+                yield connection
+        finally:
+            if connection and connection is not getattr(self._local, "connection", None):
+                connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
+        if self.hold:
+            self._local.connection = connection
+        return connection
+
+    def _give_up(self, error: Exception) -> None:
+        self.usable = False
+        warnings.warn(
+            f"the cache of normalized strings {self.path} cannot be used ({error}); continuing without it. "
+            f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
+            stacklevel=2,
+        )
+
+
+def _row(digest: bytes, form: str) -> tuple[bytes, bytes, bytes]:
+    value = form.encode("utf-8", "surrogatepass")
+    return digest, value, entry_checksum(digest, value)
+
+
+def _digest(key: str, text: str) -> bytes:
+    # Generations can contain lone surrogates, which plain UTF-8 cannot encode.
+    return hashlib.sha256(f"{key}\0{text}".encode("utf-8", "surrogatepass")).digest()[:20]

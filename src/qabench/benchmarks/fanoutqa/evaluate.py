@@ -20,8 +20,7 @@ from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Re
 from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.signature import digest, signature
 from qabench.text import Lemmatizer, Normalizer
-from qabench.text.cache import NormalizedTextCache
-from qabench.text.normalize import shared_normalizer
+from qabench.text.normalize import NormalizedTextCache, shared_normalizer
 from qabench.text.rouge import ROUGE_TYPES, rouge
 
 if TYPE_CHECKING:

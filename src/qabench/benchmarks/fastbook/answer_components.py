@@ -15,7 +15,7 @@ import numpy as np
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.text.repaired import repaired
+from qabench.text.normalize import repaired
 
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 
