@@ -142,7 +142,7 @@ def zim_documents(path: Path, unreadable: list[tuple[str, str]], passage: int = 
     article_to_markdown("")  # raises MissingExtra here instead of in all processes
     parse = partial(_zim_part, path, passage)
     parts = range(0, file.size, ENTRIES_PER_PART)
-    for documents, failures in iterate_parallel(parse, parts, most_workers(), items_per_task=1):
+    for documents, failures in iterate_parallel(parse, parts, most_workers()):
         unreadable += failures
         yield from documents
 

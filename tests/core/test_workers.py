@@ -213,7 +213,7 @@ def work(number):
     print(os.getpid(), flush=True)
     time.sleep(600 * (number > 1))
 
-for done, _ in enumerate(iterate_parallel(work, range(6), 2, items_per_task=1)):
+for done, _ in enumerate(iterate_parallel(work, range(6), 2)):
     if done == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 """

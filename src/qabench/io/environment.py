@@ -115,18 +115,8 @@ ENVIRONMENT = (
 
 PACKAGES = (
     *("datasets", "evaluate", "huggingface-hub", "numpy", "ftfy", "rouge-score", "rouge-score-rs", "spacy"),
-    *(
-        "simplemma",
-        "rank-bm25",
-        "markdownify",
-        "libzim",
-        "pyserini",
-        "openai",
-        "inspect-ai",
-        "lm-eval",
-        "torch",
-        "transformers",
-    ),
+    *("simplemma", "rank-bm25", "markdownify", "libzim", "pyserini", "openai", "inspect-ai", "lm-eval"),
+    *("torch", "transformers"),
 )
 """The libraries whose version can change a score or a run."""
 
@@ -136,11 +126,11 @@ def environment() -> dict[str, Any]:
     from qabench.io.files import cache_dir
 
     return {
-        "qabench": package_version("qabench"),
+        "qabench": packageinstalled_version("qabench"),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "models": {"en_core_web_sm": _version("en_core_web_sm")},
+        "packages": {name: installed_version(name) for name in PACKAGES},
+        "models": {"en_core_web_sm": installed_version("en_core_web_sm")},
         "cache": {"path": str(cache_dir()), "bytes": folder_size(cache_dir())},
         "variables": {variable.name: _shown(variable) for variable in ENVIRONMENT},
     }
@@ -159,7 +149,8 @@ def folder_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
+    """Return the installed version of a package, or None."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -174,7 +165,7 @@ def _shown(variable: Variable) -> str | None:
 
 
 @cache
-def package_version(name: str) -> str:
+def packageinstalled_version(name: str) -> str:
     """Return the installed version of a package; cached, because signatures need it per sample.
 
     Raises:

@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-TASKS_PER_WORKER = 4
 PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
 
@@ -26,51 +25,27 @@ def most_workers() -> int:
     return len(os.sched_getaffinity(0)) if _can_fork() else 1
 
 
-def map_parallel(
-    function: Callable[[In], Out],
-    items: Sequence[In],
-    workers: int | None,
-    least: int = 1,
-    items_per_task: int | None = None,
-) -> list[Out]:
-    """``[function(item) for item in items]``, in forked processes if there are many items.
+def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers: int) -> Iterator[Out]:
+    """Yield ``function(item)`` for each item as soon as it is there, in order, computed in forked processes.
 
     Args:
         function: any function; the processes inherit it by forking, so it need not be picklable.
         items: picklable, and so are the results.
-        workers: processes; None for one per processor, but at most one for ``least`` items.
-        least: the minimum number of items per process.
-        items_per_task: the number of items sent to a process at a time; None for a quarter of its share.
+        workers: processes; with one, or if forking is not safe, everything is computed in this process.
 
     Raises:
         BrokenProcessPool: a process was killed.
     """
-    return list(iterate_parallel(function, items, workers, least, items_per_task))
-
-
-def iterate_parallel(
-    function: Callable[[In], Out],
-    items: Sequence[In],
-    workers: int | None,
-    least: int = 1,
-    items_per_task: int | None = None,
-) -> Iterator[Out]:
-    """Yield the results of ``map_parallel`` as soon as they are there, in order."""
-    if workers is None:
-        workers = min(most_workers(), len(items) // max(least, 1))
     if min(workers, len(items)) <= 1 or not _can_fork():
         yield from map(function, items)
         return
-    size = items_per_task or -(-len(items) // (workers * TASKS_PER_WORKER))
-    tasks = [items[start : start + size] for start in range(0, len(items), size)]
     with warnings.catch_warnings():
         # Python warns about forking a process with threads; the children do not use locks of other threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(function,)) as executor:
-            for part in executor.map(_run, tasks):
-                yield from part
+            yield from executor.map(_run, items)
 
 
 def _can_fork() -> bool:
@@ -111,8 +86,8 @@ def killed_with_parent() -> Callable[[], None] | None:
     return ask_for_signal
 
 
-def _run(items: Sequence[Any]) -> list[Any]:
-    return [_function(item) for item in items]
+def _run(item: Any) -> Any:
+    return _function(item)
 
 
 _Job = tuple[Future[Any], Callable[[], Any]]

@@ -1,7 +1,7 @@
 """The loader of neural models, shared by BLEURT, entailment and dense retrieval.
 
-Every model is loaded at a commit, which signatures contain. Weights are read from safetensors, and a model's own code
-is never executed, unless the caller asks otherwise. Device and dtype are chosen here, and ``str(source)`` reports them.
+Every model is loaded at a commit, which signatures contain. Weights are read from safetensors, unless the caller asks
+otherwise, and a model's own code is never executed. Device and dtype are chosen here, and ``str(source)`` reports them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class ModelSource:
         device: a device name of torch.
         dtype: of ``DTYPES``.
         pickled: whether weights in PyTorch's pickle format are allowed where there are no safetensors.
-        remote_code: whether Python code that comes with the model may be executed.
     """
 
     name: str
@@ -45,7 +44,6 @@ class ModelSource:
     device: str
     dtype: str = "float32"
     pickled: bool = False
-    remote_code: bool = False
 
     @property
     def label(self) -> str:
@@ -59,26 +57,18 @@ class ModelSource:
         """Return the arguments of every ``from_pretrained`` of transformers that say where files come from."""
         return {
             "revision": self.commit,
-            "trust_remote_code": self.remote_code,
+            "trust_remote_code": False,
             "local_files_only": offline_variable() is not None,
         }
 
     def tokenizer(self, **options: Any) -> Any:
-        """Return the model's tokenizer.
-
-        Raises:
-            QabenchError: the tokenizer cannot be loaded.
-        """
+        """Return the model's tokenizer. Raises QabenchError if it cannot be loaded."""
         from transformers import AutoTokenizer
 
         return self._read(lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options))
 
     def config(self) -> Any:
-        """Return the model's configuration in transformers.
-
-        Raises:
-            QabenchError: the configuration cannot be loaded.
-        """
+        """Return the model's configuration in transformers. Raises QabenchError if it cannot be loaded."""
         from transformers import AutoConfig
 
         return self._read(lambda: AutoConfig.from_pretrained(self.name, **self.arguments()))
@@ -119,11 +109,7 @@ class ModelSource:
         return self._read(lambda: kind(self.name, **arguments))
 
     def file(self, name: str) -> Path:
-        """Return the path of one of the model's files: in its folder, in the Hub's cache, or downloaded.
-
-        Raises:
-            QabenchError: the file is not available.
-        """
+        """Return the path of one of the model's files. Raises QabenchError if it is not available."""
         return _file_of(self.name, name, self.commit)
 
     def _read(self, load: Callable[[], Any]) -> Any:
@@ -145,7 +131,6 @@ def locate(
     device: str | None = None,
     dtype: str = "float32",
     pickled: bool | None = None,
-    remote_code: bool = False,
 ) -> ModelSource:
     """Return where a model's files are, and how to load them. Downloads its configuration, and no weights.
 
@@ -155,7 +140,6 @@ def locate(
         device: a device name of torch. Default: a GPU if there is one, else the CPU.
         dtype: of ``DTYPES``.
         pickled: allow weights in PyTorch's pickle format. Default: only with QABENCH_PICKLED_WEIGHTS=1.
-        remote_code: allow Python code that comes with the model.
 
     Raises:
         InputError: an unknown dtype or device.
@@ -166,15 +150,13 @@ def locate(
     place = _checked(device) if device else default_device()
     commit, version = _pinned(model, revision)
     allowed = os.environ.get(PICKLED_VARIABLE) == "1" if pickled is None else pickled
-    return ModelSource(model, commit, version, place, dtype, allowed, remote_code)
+    return ModelSource(model, commit, version, place, dtype, allowed)
 
 
 def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
     """Return the source with bfloat16 for a large model (over 2 billion parameters) on a GPU, otherwise with float32.
 
-    Args:
-        source: the model.
-        architecture: an Auto class of transformers, to count the parameters without loading them.
+    ``architecture`` is an Auto class of transformers, which counts the parameters without loading them.
     """
     import torch
 
@@ -191,7 +173,6 @@ def default_device() -> str:
 
     if workers := cluster():
         return "cuda" if workers.num_gpus else "cpu"
-
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 

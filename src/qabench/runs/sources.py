@@ -51,8 +51,6 @@ def read_evaluations(
     Raises:
         InputError: a path that does not exist, a folder without logs, predictions without a benchmark.
     """
-    from qabench.runs.log import read_run
-
     evaluations, notes = [], []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
@@ -60,13 +58,13 @@ def read_evaluations(
             logs, folder_notes = _logs_of_folder(Path(path), benchmark, config)
             notes += folder_notes
             for log in logs:
-                evaluation = read_run(log, questions, **options)
+                evaluation = _read_run(log, questions, **options)
                 if evaluation.status == "started" and not evaluation.records:
                     notes.append(f"{log} is left out: the run has no answers yet")
                 else:
                     evaluations.append(evaluation)
         elif is_log(path):
-            evaluation = read_run(path, questions, **options)
+            evaluation = _read_run(path, questions, **options)
             _check(evaluation, benchmark, config)
             evaluations.append(evaluation)
         else:
@@ -79,6 +77,12 @@ def read_evaluations(
     notes += [f"{old.path} is left out, because {newer[old.origin]} resumed this run" for old in superseded]
     notes += filter(None, map(incomplete, latest))
     return Found(_named_apart(latest), notes)
+
+
+def _read_run(path: str | Path, questions: Path | None, **options: Any) -> Evaluation:
+    from qabench.runs.log import read_run  # imports the model client
+
+    return read_run(path, questions, **options)
 
 
 def is_log(path: str | Path) -> bool:

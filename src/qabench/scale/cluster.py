@@ -17,12 +17,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
+from qabench.io.environment import installed_version
 from qabench.io.workers import Load, most_workers, using
 
 In = TypeVar("In")
@@ -207,29 +207,15 @@ def _quiet() -> None:
 
 # Packages that results depend on: they must have the same version on all machines.
 PACKAGES = (
-    "qabench",
-    "ftfy",
-    "numpy",
-    "rouge-score",
-    "rouge-score-rs",
-    "sentencepiece",
-    "simplemma",
-    "spacy",
-    "thinc",
-    "torch",
-    "transformers",
+    *("qabench", "ftfy", "numpy", "rouge-score", "rouge-score-rs", "sentencepiece", "simplemma", "spacy", "thinc"),
+    *("torch", "transformers"),
 )
 
 
 def versions() -> dict[str, str]:
     """Return the installed versions of packages that results depend on, and of Python."""
-    versions = {"python": sys.version.split()[0]}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
+    packages = {name: installed_version(name) or "not installed" for name in PACKAGES}
+    return {"python": sys.version.split()[0], **packages}
 
 
 class Worker:

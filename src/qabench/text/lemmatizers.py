@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
-from qabench.io.workers import map_parallel, most_workers
+from qabench.io.workers import iterate_parallel, most_workers
 
 NAMES = ("auto", "spacy", "simplemma")
 OFFICIAL_MODEL = "en_core_web_sm"
@@ -135,7 +135,7 @@ class SpacyLemmatizer:
         lemmas = self._lemmas  # loaded before the fork: the children share it
         tasks = list(_tasks(texts))
         out = [""] * len(texts)
-        results = map_parallel(lambda task: list(lemmas([texts[i] for i in task])), tasks, workers, items_per_task=1)
+        results = iterate_parallel(lambda task: list(lemmas([texts[i] for i in task])), tasks, workers)
         for task, lemma_texts in zip(tasks, results, strict=True):
             for i, text in zip(task, lemma_texts, strict=True):
                 out[i] = text
