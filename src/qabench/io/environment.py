@@ -126,7 +126,7 @@ def environment() -> dict[str, Any]:
     from qabench.io.files import cache_dir
 
     return {
-        "qabench": packageinstalled_version("qabench"),
+        "qabench": package_version("qabench"),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "packages": {name: installed_version(name) for name in PACKAGES},
@@ -165,7 +165,7 @@ def _shown(variable: Variable) -> str | None:
 
 
 @cache
-def packageinstalled_version(name: str) -> str:
+def package_version(name: str) -> str:
     """Return the installed version of a package; cached, because signatures need it per sample.
 
     Raises:
