@@ -211,7 +211,7 @@ def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 # What prints: everything else calls these, so that no text from outside reaches a terminal unescaped.
-PRINTERS = {"qabench.io.terminal", "qabench.cli.output"}
+PRINTERS = {"qabench.io.tables", "qabench.cli.output"}
 
 
 def test_only_two_modules_print() -> None:

@@ -9,16 +9,13 @@ from typing import Any
 from qabench.data.rows import Row, read_json
 from qabench.io.tables import flattened
 from qabench.loading_scripts import dataset_table, open_path, source_table
+from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
 
 SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovided": "evidence-provided"}
 ROUGES = ("rouge1", "rouge2", "rougeL")
 MEASURES = ("precision", "recall", "fscore")
 
-JUDGE = "gpt-4o-2024-11-20"
-"""The judge of the authors' scorer since 2025-02-28 (commit bd0d106)."""
-EARLIER_JUDGE = "gpt-4-0613"
-"""The judge before, and in the package fanoutqa on PyPI up to 1.1.1."""
 AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt-oss-20b.json")
 """The result files that were last changed after 2025-02-28: on 2025-03-05, and twice on 2025-09-21."""
 

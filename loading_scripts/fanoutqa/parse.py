@@ -11,6 +11,10 @@ from qabench.answers import dumps, evidence_of
 from qabench.data.rows import Row, read_json_list
 from qabench.errors import DataError
 
+JUDGE = "gpt-4o-2024-11-20"
+"""The judge of the authors' scorer since 2025-02-28 (commit bd0d106)."""
+EARLIER_JUDGE = "gpt-4-0613"
+"""The judge before, and in the package fanoutqa on PyPI up to 1.1.1."""
 TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was not looked up
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, HttpError, Response, Retry
 from qabench.io.limits import json_of
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.provider import SearchProvider
 

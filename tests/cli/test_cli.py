@@ -182,7 +182,7 @@ def test_a_full_disk_is_one_line() -> None:
 
 
 def test_secrets_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qabench.io.terminal import printable
+    from qabench.io.tables import printable
 
     monkeypatch.setenv("QABENCH_API_KEY", "sk-very-secret-1")
     assert printable("the key sk-very-secret-1 is wrong") == "the key [redacted] is wrong"

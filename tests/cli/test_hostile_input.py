@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.cli.run import parse_limit, parse_pairs
 from qabench.errors import InputError, QabenchError
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import FOLDER
 

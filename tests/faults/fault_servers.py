@@ -24,7 +24,7 @@ from qabench.data.pinned import SourceFile
 from qabench.data.sources import local_path
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint

@@ -24,7 +24,7 @@ from qabench.errors import QabenchError
 from qabench.evaluation.signature import parse as parse_signature
 from qabench.io.http import Response, retry_after
 from qabench.io.limits import json_of, toml_of, yaml_of
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply

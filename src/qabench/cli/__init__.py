@@ -15,7 +15,7 @@ import typer
 
 from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
-from qabench.io.terminal import write_line
+from qabench.io.tables import write_line
 
 DATA, HUB, LOGS = "qabench.cli.data", "qabench.cli.hub", "qabench.cli.logs"
 MACHINE, RETRIEVE, WIKI = "qabench.cli.machine", "qabench.cli.retrieve", "qabench.cli.wiki"

@@ -19,8 +19,7 @@ from qabench.cli.output import (
     warn,
 )
 from qabench.errors import InputError
-from qabench.io.tables import Table
-from qabench.io.terminal import write_document
+from qabench.io.tables import Table, write_document
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry

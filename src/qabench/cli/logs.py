@@ -11,7 +11,7 @@ from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import ConfigName, Families, JsonOnly, Questions
 from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say, warn
 from qabench.errors import InputError
-from qabench.io.terminal import write_document
+from qabench.io.tables import write_document
 
 SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval"}
 

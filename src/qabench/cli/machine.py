@@ -13,8 +13,7 @@ import typer
 from qabench.cli.options import AsJson, Format, JsonOnly, checked_format
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError
-from qabench.io.tables import Table
-from qabench.io.terminal import write_document, write_line
+from qabench.io.tables import Table, write_document, write_line
 
 PACKAGES = {"lm-eval": "qabench.benchmarks"}
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from qabench.io.tables import Table
-from qabench.io.terminal import printable, write_document, write_line
+from qabench.io.tables import Table, printable, write_document, write_line
 
 if TYPE_CHECKING:
     from rich.console import Console

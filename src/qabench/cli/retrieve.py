@@ -16,8 +16,7 @@ from qabench.cli.options import Format, JsonOnly, checked_format
 from qabench.cli.output import hint, print_json, print_table, progress_bar, say
 from qabench.cli.wiki import print_list
 from qabench.errors import InputError, QabenchError
-from qabench.io.tables import Table, one_line
-from qabench.io.terminal import write_line
+from qabench.io.tables import Table, one_line, write_line
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -27,8 +27,7 @@ from qabench.cli.options import (
 )
 from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, warn
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.io.tables import Table
-from qabench.io.terminal import write_line
+from qabench.io.tables import Table, write_line
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation

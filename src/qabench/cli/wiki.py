@@ -11,7 +11,7 @@ import typer
 from qabench.cli.options import ConfigName, JsonOnly
 from qabench.cli.output import print_json, progress_bar
 from qabench.errors import InputError
-from qabench.io.terminal import write_document, write_line
+from qabench.io.tables import write_document, write_line
 
 if TYPE_CHECKING:
     from qabench.retrieval.wiki.prefetch import Prefetched

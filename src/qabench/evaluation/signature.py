@@ -9,7 +9,7 @@ from typing import Any
 from qabench.answers import dumps
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.io.terminal import redacted
+from qabench.io.tables import redacted
 
 
 def version() -> str:

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from qabench.io.terminal import redacted
+from qabench.io.tables import redacted
 
 HIDDEN = "(set, not shown)"
 JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"  # the names are those of the first benchmark with a judge

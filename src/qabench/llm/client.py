@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.http import retry_after
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome, Send, UnreadableReply, limited, max_reply_bytes, read_reply

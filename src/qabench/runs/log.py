@@ -17,7 +17,7 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.evaluation.official import Field
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.runs.rescoring import rescored
 
 # Most of a log's bytes, which records do not need.

@@ -13,7 +13,7 @@ from typing import Any
 from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.limits import json_of
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.llm.client import reason_of, run_sync
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import limited_replies

@@ -12,7 +12,7 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
 from qabench.errors import InputError
-from qabench.io.terminal import printable
+from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
 from qabench.runs.log import read_header, whole_log

@@ -249,12 +249,14 @@ def evaluate(
         InputError: questions without public answers, or predictions for other questions.
         SourceError: the questions are not available. See also ``scorers_of``.
     """
-    from qabench.llm.endpoint import key_for_typed
-
     families = tuple(families or benchmark.default_families)
     dataset = with_answers(read_questions(config, questions))
     joined = _joined(dataset, predictions, only_score_answered, ignore_unknown)
-    server = {"base_url": judge_base_url, "api_key": key_for_typed(judge_base_url)}
+    server: dict[str, Any] = {"base_url": judge_base_url}
+    if judge_base_url:
+        from qabench.llm.endpoint import key_for_typed
+
+        server["api_key"] = key_for_typed(judge_base_url)
     options = {"model": judge_model, "prompt": judge_prompt, "max_calls": judge_max_calls} | server | dict(judge or {})
     answers = [UNANSWERED if row is None else row.fields.get("answer") for row in joined.rows]
     references = [dataset.reference(id) for id in joined.ids]

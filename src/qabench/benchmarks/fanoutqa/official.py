@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
-from qabench.loading_scripts.fanoutqa.leaderboard import EARLIER_JUDGE, JUDGE
+from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
 
 # The labels of the authors' prompts (``Prompt.label``). A test compares them with the pinned files.
 JUDGE_PROMPT = "official-b60545761d84"
