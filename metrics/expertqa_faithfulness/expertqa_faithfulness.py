@@ -23,7 +23,7 @@ Args:
     model: a sequence-to-sequence model that writes 1 or 0: a name on the Hub, or a folder;
         google/t5_xxl_true_nli_mixture if neither this nor QABENCH_NLI_MODEL is given.
     revision: a revision of the model on the Hub.
-    device: a device name of torch, several separated by commas, or "all"; default: a GPU if there is one.
+    device: a device name of torch; default: a GPU if there is one.
     dtype: "float32", "bfloat16" or "float16"; default: bfloat16 for a large model on a GPU, otherwise float32.
     sentences: how references that are too long for the model are split: "punkt" (NLTK's) or "spacy".
     per_question: also return the claims of each answer with their labels.

@@ -253,30 +253,6 @@ def test_stats_of_questions() -> None:
     assert len(types) == 7
 
 
-def test_stats_of_random() -> None:
-    raw = {s: lines(real(f"data/lfqa/rand_{name}.jsonl")) for s, name in {"validation": "val", "test": "test"}.items()}
-    made = by_title("random", {split: map(parse_row, rows) for split, rows in raw.items()})
-    assert made["Rows"].rows == [["validation", 217, 217], ["test", 219, 219]]
-    claims = {s: [c for row in rows for a in row["answers"].values() for c in a["claims"]] for s, rows in raw.items()}
-    labels = cells(made["Labels of claims"])
-    for key in ("support", "informativeness", "worthiness", "correctness", "reliability"):
-        for value in (*parse.LABELS[key], None):
-            for split, found in claims.items():
-                assert labels[f"{key}: {value or 'null'}", split] == sum(claim[key] == value for claim in found)
-    systems = cells(made["Answers and claims by system, all splits"])
-    for system in parse.SYSTEMS:
-        answers = [row["answers"][system] for rows in raw.values() for row in rows if system in row["answers"]]
-        found = [claim for answer in answers for claim in answer["claims"]]
-        useful = Counter(answer["usefulness"] for answer in answers)
-        assert systems[system, "answers"] == len(answers)
-        assert systems[system, "claims"] == len(found)
-        assert systems[system, "claims without evidence"] == sum(claim["evidence"] == [] for claim in found)
-        assert [systems[system, value] for value in parse.LABELS["usefulness"]] == [
-            useful[value] for value in parse.LABELS["usefulness"]
-        ]
-        assert systems[system, "no usefulness"] == useful[None]
-
-
 def test_stats_of_the_oddities() -> None:
     files = {"validation": "val", "test": "test"}
     paths = {split: real(f"data/lfqa/rand_{name}.jsonl") for split, name in files.items()}

@@ -185,30 +185,6 @@ class TestRealData:
         assert count["errors with a comment"] + count["errors without a comment"] == 787
         assert [len(table.rows) for table in (segments, responses, types, counts, forms)] == [6, 6, 10, 8, 10]
 
-    def test_card_holds_the_stats(self, rows: list[dict[str, Any]]) -> None:
-        sample = [list(table.rows) for table in tables("sample", {"test": read_rows(SAMPLE, "sample")})]
-        segments, responses, types, counts, _ = (list(table.rows) for table in tables("all", {"test": rows}))
-        wanted = {
-            name: [row[column] for row in made] + [mine[-1][column]]
-            for made, mine, names in (
-                (segments, sample[0], {"responses": 1, "segments": 3, "true segments": 5, "errors": 7}),
-                (
-                    responses,
-                    sample[1],
-                    {"responses without an error": 2, "responses with an error": 3, "segments per response: mean": 4},
-                ),
-            )
-            for name, column in names.items()
-        }
-        wanted |= {row[0]: [*row[1:], mine[-1]] for row, mine in zip(counts[1:], sample[3][1:], strict=True)}
-        of_sample = {tuple(row[:2]): row[-1] for row in sample[2]}
-        for name, label, *cells in types:
-            shown = {"null": "null", "(no list of types)": "`type` is empty"}.get(name, f"`{name}`")
-            wanted[f"{shown} | {label}"] = [*cells, of_sample.get((name, label), 0)]
-        text = (FOLDER / "README.md").read_text(encoding="utf-8").replace(",", "")
-        for name, cells in wanted.items():
-            assert f"| {name} | {' | '.join(map(str, cells))} |\n" in text, name
-
 
 class TestSample:
     @pytest.fixture(autouse=True)
@@ -233,12 +209,6 @@ class TestSample:
         assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
         assert not segments.notes
         assert all(len(row) == len(table.columns) for table in (segments, *others) for row in table.rows)
-
-    def test_stats_of_nothing(self) -> None:
-        segments, responses, types, *_ = tables("all", {"test": []})
-        assert segments.rows == [["all", 0, 847, 0, 4427, 0, 3642, 0, 785]]
-        assert responses.rows == [["all", 0, 0, 0, None, None, None]]
-        assert types.rows == []
 
 
 def test_card_names_configs_features_and_sizes(hf_cache: str) -> None:

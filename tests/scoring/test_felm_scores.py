@@ -237,35 +237,3 @@ def test_real_labels_against_independent_code(
     assert (len(rows), result["tp"] + result["fn"], result["tn"] + result["fp"]) == (847, 3639, 787)
     assert [item["verdicts"] for item in result["per_question"]] == verdicts
     compared(f"{figures} figures of {len(rows)} responses, 4426 segments: by the formulas again, and scikit-learn")
-
-
-def test_replies_with_equal_verdicts_score_the_same(rows: list[dict[str, Any]]) -> None:
-    rng = random.Random(7)
-    verdicts = [[rng.random() < 0.8 for _ in row["labels"]] for row in rows]
-    replies = [
-        "ALL_CORRECT" if all(one) else f"1 is odd. Answer: {', '.join(str(i) for i, ok in enumerate(one, 1) if not ok)}"
-        for one in verdicts
-    ]
-    labels = [row["labels"] for row in rows]
-    assert felm_scores(labels, replies).as_dict() == felm_scores(labels, verdicts).as_dict()
-    samples = [[reply, "Answer: 1", reply] for reply in replies]
-    assert felm_scores(labels, samples).as_dict() == felm_scores(labels, verdicts).as_dict()
-
-
-def test_the_dataset_s_columns_are_what_the_metric_takes() -> None:
-    sample = qabench.load_dataset("felm", "sample", split="test")
-    metric = qabench.load_metric("felm_factuality")
-    result = metric.compute(predictions=sample["labels"], references=sample["labels"], domains=sample["domain"])
-    assert (result["f1"], result["balanced_accuracy"]) == (1.0, 1.0)
-    assert set(result["by_domain"]) == set(sample["domain"])
-    assert "|domains:" in result["signature"]
-
-
-@given(st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4), min_size=1, max_size=6))
-def test_counts_add_up_and_give_the_scores(responses: list[list[tuple[bool, bool]]]) -> None:
-    labels, verdicts = ([[pair[side] for pair in response] for response in responses] for side in (0, 1))
-    score = felm_scores(labels, verdicts)
-    result = score.as_dict()
-    flat = [[item for row in side for item in row] for side in (labels, verdicts)]
-    assert {name: result[name] for name in (*FIGURES, "tp", "tn", "fp", "fn")} == naive(*flat)
-    assert Confusion.total(response.segments for response in score.per_question).as_dict().items() <= result.items()

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 import qabench
-from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.benchmarks.felm.method import felm_method
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
 from qabench.benchmarks.felm.prompts import felm_prompts
-from qabench.data.predictions import read_predictions
 from qabench.evaluation.official import deviations
 from qabench.evaluation.signature import digest, parse
 
@@ -139,13 +137,3 @@ def test_the_metric_knows_whole_configs(mirror: Path) -> None:
     assert metric.compute(predictions=labels, references=labels)["deviations"] == []
     (part,) = metric.compute(predictions=labels[:9], references=labels[:9])["deviations"]
     assert "not the labels of a whole config" in part
-
-
-def test_deviations_of_a_file(mirror: Path) -> None:
-    rows = load_responses("wk").rows
-    lines = [{"id": row["index"], "reply": "Answer: 1"} for row in rows]
-    whole, part = (BENCHMARK.evaluate("wk", read_predictions(some)) for some in (lines, lines[:10]))
-    assert whole.deviations(whole.scores()["f1"]) == []
-    assert part.deviations(part.scores()["f1"]) == [
-        f"{len(rows) - 10} of {len(rows)} questions have no answer (missing)"
-    ]

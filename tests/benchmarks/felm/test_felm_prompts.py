@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
-from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, KINDS, felm_prompts, numbered
+from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, felm_prompts, numbered
 from qabench.benchmarks.felm.scores import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
@@ -104,12 +104,6 @@ def test_a_users_template(tmp_path: Path) -> None:
         felm_prompts("raw", prompt=path)
     with pytest.raises(InputError, match="allowed: official, qabench, auto, or a file"):
         felm_prompts("raw", prompt="own")
-
-
-def test_labels_distinguish_prompts() -> None:
-    labels = {(method, claims): ours(method, claims=claims).prompts.label for method in KINDS for claims in (0, 1)}
-    assert len(set(labels.values())) == len(labels) - 2  # cot and cot-cons have the same
-    assert ours("link").prompts.label != ours("link", official_quirks=True).prompts.label
 
 
 def test_claims_are_read() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -53,21 +52,6 @@ def only(values: dict[str, Any], names: tuple[str, ...] = FIGURES, prefix: str =
 
 def of(sample: EvalSample) -> Any:
     return (sample.scores or {})["felm"]
-
-
-@pytest.mark.parametrize("method", ["raw", "cot", "link", "content"])
-def test_messages_of_a_method(method: str, tmp_path: Path) -> None:
-    asked: list[Any] = []
-
-    def script(messages: Any) -> str:
-        asked.append(tuple((message.role, message.text) for message in messages))
-        return "ALL_CORRECT"
-
-    log = run(felm_own("sample", method), script, tmp_path)
-    ours = felm_method(method, prompt="qabench")
-    assert Counter(asked) == Counter(ours.messages(row) for row in load_responses("sample").rows)
-    assert (log.plan.config.temperature, log.plan.config.max_tokens) == (0, 100)
-    assert log.eval.metadata and log.eval.metadata["setting"] == method
 
 
 def test_by_claims(tmp_path: Path) -> None:
@@ -193,16 +177,6 @@ WRONG = [
 def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         felm_own(**({"config": "sample"} | wrong))
-
-
-def test_our_prompts_are_a_deviation(mirror: Path, tmp_path: Path) -> None:
-    for prompt, wanted in (("auto", []), ("official", []), ("qabench", ["prompt: qabench-"])):
-        log = done(tmp_path, lambda prompt: "Answer: 1", config="science", ids="402", prompt=prompt)
-        found = read_run(log.location)
-        said = found.deviations(found.scores()["recall"])
-        (sample,) = in_order(log)
-        assert [one[:16] for one in of(sample).metadata["deviations"]] == wanted
-        assert [one[:16] for one in said] == [*wanted, "1 of 125 questio"]
 
 
 def test_our_prompts_without_the_authors_files(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

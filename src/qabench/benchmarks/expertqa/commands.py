@@ -44,7 +44,7 @@ Dtype = Annotated[
     typer.Option(help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."),
 ]
 Device = Annotated[
-    str | None, typer.Option(help="As torch names it; several: cuda:0,cuda:1 or all. Default: a GPU if there is one.")
+    str | None, typer.Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one.")
 ]
 BatchSize = Annotated[
     int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4.")
