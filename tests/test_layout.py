@@ -33,7 +33,7 @@ LAYERS = [
     ["cli", "__main__"],
 ]
 FORMULAS = {
-    "expertqa": ("agreement", "autoais", "factscore", "lfqa"),
+    "expertqa": ("agreement", "factscore", "lfqa"),
     "fanoutqa": ("accuracy", "verdicts"),
     "fastbook": ("answer_components",),
     "felm": ("scores",),

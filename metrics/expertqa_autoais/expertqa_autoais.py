@@ -6,8 +6,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.benchmarks.expertqa.agreement import scored_part
-from qabench.benchmarks.expertqa.autoais import FIELDS, autoais
+from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
 from qabench.metric_module import MetricModule, decoded
 
 _DESCRIPTION = """

@@ -9,8 +9,7 @@ import pytest
 
 import qabench
 from qabench.answers import loads
-from qabench.benchmarks.expertqa.agreement import scored_part
-from qabench.benchmarks.expertqa.autoais import FIELDS
+from qabench.benchmarks.expertqa.agreement import FIELDS, scored_part
 from qabench.benchmarks.expertqa.official import _references
 from qabench.evaluation.signature import digest
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.expertqa.agreement import ABSTENTIONS
-from qabench.benchmarks.expertqa.autoais import autoais, autoais_agreement
+from qabench.benchmarks.expertqa.agreement import ABSTENTIONS, autoais, autoais_agreement
 from qabench.benchmarks.expertqa.factscore import VOID_PHRASES, fact_score, factscore_agreement, is_void, reply_is_true
 from qabench.benchmarks.expertqa.lfqa import LFQA_ROUGE_TYPES, lfqa_rouge
 from qabench.errors import InputError

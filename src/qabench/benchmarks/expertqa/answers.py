@@ -138,18 +138,11 @@ def answering(
     *,
     with_fields: bool = True,
 ) -> Answering:
-    """Return the way to answer that a task's arguments describe; see also ``qabench.benchmarks.expertqa.tasks``.
+    """Return the way to answer that a task's arguments describe; see ``qabench.benchmarks.expertqa.tasks.expertqa``.
 
-    Args:
-        method: "closed": from memory, with the model's own sources. "retrieve-read": from the k best passages of a
-            corpus. "post-hoc": as closed, but each claim gets the best passage for it instead of the model's sources.
-            "retrieve-read-web" and "post-hoc-web": the same with passages of web pages.
-        prompt: "official", "qabench", or "auto" (official if the authors' file is available).
-        protocol: "official": the reply is cut, and its claims are cited, as the authors' scripts do; the passages are
-            the rows of the corpus. "qabench": sources are also found below a heading, and long texts of the corpus are
-            split. "auto": as the prompt.
-        options: the others.
-        with_fields: whether the questions have fields, which two of the authors' prompts name.
+    With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts do, and the passages
+    are the rows of the corpus. Otherwise sources are also found below a heading, and long texts of the corpus are
+    split. ``with_fields`` tells whether the questions have fields, which two of the authors' prompts name.
 
     Raises:
         InputError: an unknown option, or one that the method needs is missing or cannot be used.

@@ -255,6 +255,23 @@ def read_answers(predictions: Predictions, *, bing: bool = False) -> list[CitedA
     return answers
 
 
+def annotated_answers(questions: Questions, *, bing: bool = False) -> list[CitedAnswer]:
+    """Return the annotated answers of a config. Raises InputError for a config without them."""
+    if not questions.annotated:
+        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
+    pairs = [(question, answer) for question in questions.rows for answer in question.answers[:1]]
+    return [
+        CitedAnswer(
+            question.id,
+            answer["answer_string"],
+            list(answer["attribution"] or ()),
+            bing or answer["system"] == "bing_chat",
+            f"{questions.config} {questions.split}, {question.id}",
+        )
+        for question, answer in pairs
+    ]
+
+
 def split_answers(answers: Sequence[CitedAnswer]) -> Iterator[Item]:
     """Yield the lines of a file of claims, which are sentences. Raises InputError for an answer that is too long."""
     for answer in answers:
@@ -391,6 +408,8 @@ def claims_to_check(predictions: Predictions, questions: Questions) -> list[Item
 
 def annotated_to_check(questions: Questions) -> list[Item]:
     """Return the annotated claims with the revised answer as their evidence, and with ``correctness``."""
+    if not questions.annotated:
+        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
     return [
         {
             "id": question.id,

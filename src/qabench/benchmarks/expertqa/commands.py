@@ -16,7 +16,6 @@ from qabench.cli.options import AsJson, ConfigName, prices
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
     from qabench.benchmarks.expertqa.evaluate import Questions
-    from qabench.data.predictions import Predictions
     from qabench.io.tables import Table
     from qabench.llm.client import Plan
     from qabench.stats import Interval
@@ -43,9 +42,7 @@ Dtype = Annotated[
     str | None,
     typer.Option(help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."),
 ]
-Device = Annotated[
-    str | None, typer.Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one.")
-]
+Device = Annotated[str | None, typer.Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one.")]
 BatchSize = Annotated[
     int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4.")
 ]
@@ -87,6 +84,7 @@ def claims(
     FILE, the annotated answers of --config are split, and compared with their released claims.
     """
     from qabench.benchmarks.expertqa.claims import (
+        annotated_answers,
         read_answers,
         sentence_splitter,
         split_answers,
@@ -94,6 +92,7 @@ def claims(
         split_requests,
         write_items,
     )
+    from qabench.benchmarks.expertqa.evaluate import load_questions
     from qabench.cli.output import print_table, progress_bar, say, warn
     from qabench.data.predictions import read_predictions
     from qabench.errors import InputError
@@ -104,11 +103,15 @@ def claims(
         raise InputError(f"unknown way to split: {by!r}; allowed: sentences, model")
     if by == "model" and not model:
         raise InputError("--by model needs --model NAME")
-    questions = None if answers else _questions(config, split, needed=True)
-    predictions = read_predictions(answers, ("answer",)) if answers else _annotated_answers(questions)
-    for bad in predictions.bad_lines:
-        warn(f"line {bad.line} is skipped: {bad.reason}")
-    cited_answers = read_answers(predictions, bing=bing)
+    questions = None
+    if answers:
+        predictions = read_predictions(answers, ("answer",))
+        for bad in predictions.bad_lines:
+            warn(f"line {bad.line} is skipped: {bad.reason}")
+        cited_answers = read_answers(predictions, bing=bing)
+    else:
+        questions = load_questions(config, split)
+        cited_answers = annotated_answers(questions, bing=bing)
     if by == "model":
         limits = {"prices": prices(price_in, price_out), "max_calls": max_calls, "concurrency": concurrency}
         caller = caller_for(model or "", base_url, key_for_typed(base_url), **limits)
@@ -154,11 +157,10 @@ def attribute(
     Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With --config and the annotated
     claims of that config, the agreement with the experts is printed for both classes.
     """
-    from qabench.benchmarks.expertqa.claims import read_items, splitter_of
+    from qabench.benchmarks.expertqa.claims import splitter_of
 
     split_with = splitter_of(sentences)
-    questions = _questions(config, split, needed=file is None)
-    items = read_items(file, questions)
+    items, questions = _items(file, config, split)
     loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
     suffix = ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
     labeled, _ = _labeled(items, output, loading, suffix, split=split_with, official_quirks=official_quirks)
@@ -210,13 +212,12 @@ def facts(
     Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
     annotated claims of that config, the agreement with the experts is printed.
     """
-    from qabench.benchmarks.expertqa.claims import read_items, splitter_of, write_items
+    from qabench.benchmarks.expertqa.claims import splitter_of, write_items
     from qabench.benchmarks.expertqa.facts import evidence_from, fact_scorer, plan_facts, score_facts
     from qabench.cli.output import progress_bar, say, say_on_stderr
     from qabench.llm.endpoint import key_for_typed
 
-    questions = _questions(config, split, needed=file is None)
-    items = read_items(file, questions)
+    items, questions = _items(file, config, split)
     scorer = fact_scorer(
         model,
         base_url,
@@ -275,24 +276,25 @@ def faithfulness(
     Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it.
     """
     from qabench.benchmarks.expertqa.claims import annotated_to_check, claims_to_check, splitter_of
+    from qabench.benchmarks.expertqa.evaluate import load_questions
     from qabench.cli.output import print_table, say
     from qabench.data.predictions import read_predictions
     from qabench.errors import InputError
 
     split_with = splitter_of(sentences)
-    questions = _questions(config, split, needed=True)
-    if questions is None or (file is None and not questions.annotated):
-        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
-    answers = None if file is None else read_predictions(file, ("answer",))
-    items = annotated_to_check(questions) if answers is None else claims_to_check(answers, questions)
+    questions = load_questions(config, split)
+    if file is None:
+        items = annotated_to_check(questions)
+    else:
+        items = claims_to_check(read_predictions(file, ("answer",)), questions)
     if not items:
         raise InputError(f"no answer has a reference answer in {questions.config} {questions.split}")
     loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
     labeled, labels_by = _labeled(items, output, loading, ":spacy" * (sentences == "spacy"), split=split_with)
-    correlations = _correlations(labeled) if answers is None else {}
+    correlations = {} if file else _correlations(labeled)
     title = f"expertqa_faithfulness, {questions.config} {questions.split}"
     print_table(_faithfulness_table(title, labeled, correlations))
-    if answers is not None and (absent := len(questions.rows) - len(items)):
+    if file and (absent := len(questions.rows) - len(items)):
         total = len(questions.rows)
         say(f"{absent} of {total} questions have no answer in {file}, or no reference: not scored", "yellow")
     for name, value in correlations.items():
@@ -301,10 +303,13 @@ def faithfulness(
     say(f"not official: this score is this project's own, not QAFactEval; labels by {labels_by}", "yellow")
 
 
-def _questions(config: str | None, split: str | None, *, needed: bool) -> Questions | None:
+def _items(file: str | None, config: str | None, split: str | None) -> tuple[list[Item], Questions | None]:
+    """Return the lines of a file of claims or the annotated claims, and the questions of the config (None: unknown)."""
+    from qabench.benchmarks.expertqa.claims import read_items
     from qabench.benchmarks.expertqa.evaluate import load_questions
 
-    return load_questions(config, split) if config or needed else None
+    questions = None if file and not config else load_questions(config, split)
+    return read_items(file, questions), questions
 
 
 def _print_plan(plan: Plan, as_json: bool) -> None:
@@ -316,22 +321,6 @@ def _print_plan(plan: Plan, as_json: bool) -> None:
         return print_json(values)
     note = values.pop("estimate")
     print_table(Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note]))
-
-
-def _annotated_answers(questions: Questions | None) -> Predictions:
-    """Return the annotated answers of a config as a file of predictions would have them."""
-    from qabench.data.predictions import Prediction, Predictions
-    from qabench.errors import InputError
-
-    if questions is None or not questions.annotated:
-        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
-    fields = {"answer": "answer_string", "attribution": "attribution", "system": "system"}
-    rows = [
-        Prediction(number, question.id, {name: answer[key] for name, key in fields.items()})
-        for number, question in enumerate(questions.rows, start=1)
-        for answer in question.answers[:1]
-    ]
-    return Predictions(f"{questions.config}-{questions.split}", tuple(rows))
 
 
 def _comparison(questions: Questions, items: Sequence[Item]) -> Table:
@@ -387,12 +376,7 @@ def _labeled(
 ) -> tuple[list[Item], str]:
     """Return items with labels, and the name of the labeler; Ctrl-C keeps the labels so far in the output.
 
-    Args:
-        items: answers with claims and their evidence.
-        output: the file of the labels, to which each chunk is appended when it is done.
-        loading: the arguments of ``load_entailment``.
-        suffix: added to the model's name, for options that change labels.
-        **options: of ``label_claims``.
+    ``loading`` has the arguments of ``load_entailment``; ``suffix`` names options of ``label_claims`` in the labeler.
     """
     from qabench.benchmarks.expertqa.claims import write_items
     from qabench.cli.output import progress_bar, say_on_stderr

@@ -26,11 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.expertqa.agreement import Agreement, AgreementScore, abstains, is_fraction, is_texts
-from qabench.benchmarks.expertqa.autoais import (
+from qabench.benchmarks.expertqa.agreement import (
+    Agreement,
+    AgreementScore,
     AnswerAutoAIS,
+    abstains,
     autoais,
     autoais_agreement,
+    is_fraction,
+    is_texts,
     score_answer,
     unjudged_answer,
 )

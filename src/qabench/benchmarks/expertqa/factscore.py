@@ -105,14 +105,7 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
     Claims are left out, and counted by reason, in this order: claims of answers that abstain, claims without
     correctness, claims without a fact score (they have no atomic claims), and void claims (see ``is_void``). Undefined
     ratios are None; scikit-learn, which the official script uses, returns 0 with a warning. micro_f1 over two classes
-    equals accuracy.
-
-    Args:
-        references: rows of the dataset, with the experts' labels.
-        predictions: rows with ``fact_score`` in their claims, or lists of scores; see ``read_answers``.
-
-    Raises:
-        InputError: see ``read_answers``.
+    equals accuracy. See ``read_answers`` for references, predictions and errors.
     """
     rows = read_answers(references, predictions, FACT_SCORE, FIELDS)
     judged = [[_judged(answer, claim) for answer in row for claim in answer.claims] for row in rows]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from qabench.benchmarks.expertqa import autoais, factscore
+from qabench.benchmarks.expertqa import agreement, factscore
 from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.data.sources import available
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
@@ -142,7 +142,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "expertqa_autoais": _ANNOTATED
     | _SYSTEM
     | {
-        "references": _references(ANNOTATED_CONFIGS, autoais.FIELDS),
+        "references": _references(ANNOTATED_CONFIGS, agreement.FIELDS),
         "unlabeled": _UNLABELED,
         "counted": Field(
             ("annotated",),
@@ -154,7 +154,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     },
     "expertqa_autoais_agreement": _ANNOTATED
     | {
-        "references": _references(ANNOTATED_CONFIGS, autoais.FIELDS),
+        "references": _references(ANNOTATED_CONFIGS, agreement.FIELDS),
         "unlabeled": _UNLABELED,
         "labels": _LABELS,
     },

@@ -79,7 +79,9 @@ def expertqa(
     Args:
         config: a config of the dataset. "questions" has all questions and no answers. ROUGE is scored for configs with
             revised answers: main, random, domain, lfqa_random, lfqa_domain, sample and others.
-        method: "closed", "retrieve-read", "retrieve-read-web", "post-hoc" or "post-hoc-web"; see ``answering``.
+        method: "closed": from memory, with the model's own sources. "retrieve-read": from the k best passages of a
+            corpus. "post-hoc": as closed, but each claim gets the best passage for it instead of the model's sources.
+            "retrieve-read-web" and "post-hoc-web": the same with passages of web pages.
         split: a split of a config that has several: train, validation or test (the default).
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
         protocol: "official" (among others, at most 2,048 tokens and the API's default temperature), "qabench"

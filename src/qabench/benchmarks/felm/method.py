@@ -129,21 +129,7 @@ def felm_method(
     official_quirks: bool = False,
     reply_format: str = "answer",
 ) -> FelmMethod:
-    """Return the method given by arguments.
-
-    Args:
-        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9 (0 with
-            ``reply_format="vicuna"``), where each segment's verdict is the most frequent one (the first of equally
-            frequent ones); "link" and "content", raw with the links or the texts of the references. Without
-            references, as in math and reasoning, the last two are the same as raw.
-        claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
-            is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
-        prompt: see ``felm_prompts``.
-        domains: the domains of the responses.
-        num_cons: the number of samples of cot-cons.
-        official_quirks: reproduce quirks of the authors' script: references are never shown, and Vicuna's prompt (with
-            ``reply_format="vicuna"``) is plain text with two more lines at its end.
-        reply_format: "answer" or "vicuna"; see ``read_reply``. The replies of cot-cons are always read as "answer".
+    """Return the method that a task's arguments describe; see ``qabench.benchmarks.felm.tasks.felm``.
 
     Raises:
         InputError: an option that is unknown or out of range, or a prompt that cannot be used.
@@ -183,13 +169,9 @@ def judged(
     reply_format: str = "answer",
     claims: Sequence[FelmClaim] | None = None,
 ) -> Judged:
-    """Return the score of one response from its replies, one per sample.
+    """Return the score of one response from its replies, one per sample; see ``read_replies`` for ``claims``.
 
-    Args:
-        row: the response, a row of the dataset.
-        replies: at least one; a reply without text counts as "all segments are correct".
-        reply_format: see ``read_reply``.
-        claims: the claims that were judged; None if segments were judged.
+    A reply without text counts as "all segments are correct".
     """
     texts = tuple(reply.text for reply in replies)
     readings = read_replies(texts, len(row["labels"]), reply_format, claims)

@@ -48,14 +48,19 @@ def felm(
 
     Args:
         config: "all", a domain, or "sample".
-        method: "raw", "cot", "cot-cons", "link" or "content"; see ``qabench.benchmarks.felm.method.felm_method``.
-        claims: judge claims instead of segments; see ``felm_method``.
+        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9, where each
+            segment's verdict is the most frequent one (the first of equally frequent ones); "link" and "content", raw
+            with the links or the texts of the references. Without references, as in math and reasoning, the last two
+            are the same as raw.
+        claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
+            is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
         prompt: "official", "qabench", "auto" (official if available) or a file; see ``felm_prompts``.
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
         reply_format: "answer", or "vicuna" for ids anywhere in a reply (not for cot-cons).
-        official_quirks: reproduce quirks of the authors' script; see ``felm_method``.
+        official_quirks: reproduce quirks of the authors' script: references are never shown, and Vicuna's prompt (with
+            ``reply_format="vicuna"``) is plain text with two more lines at its end.
 
     Raises:
         InputError: an unknown option, domain or index.
