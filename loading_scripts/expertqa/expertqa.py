@@ -11,44 +11,38 @@ import datasets
 from qabench.data.rows import Row, read_json_lines
 from qabench.loading_scripts import citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
-from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+from qabench.loading_scripts.expertqa.parse import (
+    ANSWER_KEYS,
+    CLAIM_KEYS,
+    LARGEST,
+    OPTIONAL_KEYS,
+    TEXTS,
+    parse_annotated,
+    parse_collected,
+    parse_lfqa,
+    parse_question,
+)
 
 DESCRIPTION = (
     "Questions by experts from 32 fields, answers of six systems split into claims, and the experts' judgment of each "
     "claim: its support, correctness, relevance, need for a citation, and the reliability of its source."
 )
 TEXT = datasets.Value("string")
-NUMBER = datasets.Value("float64")
+
+
+def _feature(key: str) -> Any:
+    if key in TEXTS:
+        return datasets.List(TEXT)
+    return datasets.Value("float64") if key in LARGEST else TEXT
+
+
 CLAIM = {
-    "claim_string": TEXT,
-    "evidence": datasets.List(TEXT),
-    "support": TEXT,
-    "reason_missing_support": TEXT,
-    "informativeness": TEXT,
-    "worthiness": TEXT,
-    "correctness": TEXT,
-    "reliability": TEXT,
-    "revised_claim": TEXT,
-    "revised_evidence": datasets.List(TEXT),
+    **{key: _feature(key) for key in CLAIM_KEYS},
     "revised_evidence_is_text": datasets.Value("bool"),
-    "atomic_claims": datasets.List(TEXT),
-    "atomic_evidences": datasets.List(TEXT),
-    "fact_score": NUMBER,
-    "autoais_label": TEXT,
-    "source_reliability": TEXT,
-    "revised_claim_string": TEXT,
+    **{key: _feature(key) for key in OPTIONAL_KEYS},
     "optional_fields": datasets.List(TEXT),
 }
-ANSWER = {
-    "system": TEXT,
-    "answer_string": TEXT,
-    "attribution": datasets.List(TEXT),
-    "claims": datasets.List(CLAIM),
-    "revised_answer_string": TEXT,
-    "usefulness": TEXT,
-    "annotation_time": NUMBER,
-    "annotator_id": TEXT,
-}
+ANSWER = {"system": TEXT} | {key: _feature(key) for key in ANSWER_KEYS} | {"claims": datasets.List(CLAIM)}
 METADATA = {"question_type": datasets.List(TEXT), "question_type_text": TEXT, "field": TEXT, "specific_field": TEXT}
 QUESTION = {"question": TEXT, "annotator_id": TEXT, "metadata": METADATA}
 LFQA = {"example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT, "answer": TEXT}

@@ -20,17 +20,10 @@ DESCRIPTION = (
 TEXT = datasets.Value("string")
 TEXTS = datasets.List(TEXT)
 RESPONSES = {
-    "index": TEXT,
-    "domain": TEXT,
-    "source": TEXT,
-    "prompt": TEXT,
-    "response": TEXT,
+    **dict.fromkeys(("index", "domain", "source", "prompt", "response"), TEXT),
     "segmented_response": TEXTS,
     "labels": datasets.List(datasets.Value("bool")),
-    "comment": TEXTS,
-    "type": TEXTS,
-    "ref": TEXTS,
-    "ref_contents": TEXTS,
+    **dict.fromkeys(("comment", "type", "ref", "ref_contents"), TEXTS),
 }
 
 

@@ -52,7 +52,7 @@ def parse_row(row: Row) -> dict[str, Any]:
     row.only(*FIELDS)
     segments = row.texts("segmented_response")
     no_lists = _domain(row) == TEXT_FOR_LIST
-    ref = _texts(row, "ref", empty_text=no_lists)
+    ref = _no_list(row, "ref") if no_lists else row.texts("ref")
     return {
         "index": row.get("index", str),
         "domain": _domain(row),
@@ -64,7 +64,7 @@ def parse_row(row: Row) -> dict[str, Any]:
         "comment": _aligned(row, "comment", row.texts("comment"), segments),
         "type": _types(row, segments, empty_text=no_lists),
         "ref": ref,
-        "ref_contents": _texts(row, "ref_contents", empty_text=not ref),
+        "ref_contents": row.texts("ref_contents") if ref else _no_list(row, "ref_contents"),
     }
 
 
@@ -130,10 +130,6 @@ def _aligned(row: Row, key: str, items: list[Any], segments: list[str]) -> list[
             f"{row.where}, field {key!r}: expected one entry for each of the {len(segments)} segments, got {len(items)}"
         )
     return items
-
-
-def _texts(row: Row, key: str, *, empty_text: bool) -> list[str]:
-    return _no_list(row, key) if empty_text else row.texts(key)
 
 
 def _no_list(row: Row, key: str) -> list[Any]:

