@@ -117,8 +117,16 @@ def open_path(name: str, path: str) -> Path:
 def file_digest(name: str, path: str) -> str:
     """Return twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
     if path.startswith(SHIPPED):
-        import hashlib
-
-        return hashlib.sha256((FOLDER / name / path).read_bytes()).hexdigest()[:12]
+        return custom_digest(FOLDER / name / path)
     source = source_table(name)[path]
     return (source.sha256 or source.git_blob_sha1 or "")[:12]
+
+
+def custom_digest(path: Path) -> str:
+    """Return the digest of a custom file of questions. Raises InputError if it cannot be read."""
+    import hashlib
+
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise InputError(f"cannot read the questions {path}: {error.strerror or error}") from None

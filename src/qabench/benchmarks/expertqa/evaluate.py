@@ -48,7 +48,7 @@ from qabench.errors import InputError, SourceUnavailable
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
 from qabench.evaluation.signature import signature
 from qabench.io.tables import Table
-from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
 from qabench.loading_scripts.expertqa.stats import tables
 
@@ -113,7 +113,10 @@ def load_questions(config: str | None = None, split: str | None = None, file: Pa
         DataError: a row has another format.
     """
     if file is not None:
-        return _custom(config or "custom", file)
+        digest, rows = custom_digest(file), tuple(_questions(file, None))
+        if not rows:
+            raise InputError(f"the file {file} has no questions")
+        return Questions(config or "custom", "custom", digest, rows)
     table = dataset_table("expertqa").config(config)
     name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
     if name not in table.splits:
@@ -126,17 +129,6 @@ def load_questions(config: str | None = None, split: str | None = None, file: Pa
 def question_id(question: str) -> str:
     """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def _custom(config: str, file: Path) -> Questions:
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the questions {file}: {error.strerror or error}") from None
-    rows = tuple(_questions(file, None))
-    if not rows:
-        raise InputError(f"the file {file} has no questions")
-    return Questions(config, "custom", hashlib.sha256(data).hexdigest()[:12], rows)
 
 
 def _questions(path: Path, config: str | None) -> Iterator[Question]:

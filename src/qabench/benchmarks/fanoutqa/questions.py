@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 from qabench.answers import loads, type_name
 from qabench.data.rows import read_json_list
 from qabench.errors import InputError
-from qabench.loading_scripts import LEADERBOARD, dataset_table, file_digest, open_path
+from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 
 
@@ -104,10 +103,7 @@ def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _of_file(file: Path) -> Questions:
-    try:
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
-    except OSError as error:
-        raise InputError(f"cannot read the questions {file}: {error.strerror or error}") from None
+    digest = custom_digest(file)
     rows = list(read_rows(file, "dev"))
     if not rows:
         raise InputError(f"{file} has no questions")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predicti
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.evaluation import ExtraSection, SectionRow
-from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
 from qabench.loading_scripts.published import LEADERBOARD
 from qabench.stats import bootstrap_mean
@@ -50,14 +49,9 @@ def load_responses(config: str | None, questions: Path | None = None) -> Respons
     table = dataset_table("felm").config(config)
     if table.name == LEADERBOARD:
         raise InputError(f"the config {LEADERBOARD} of FELM has no responses, only published scores")
-    if questions is not None:
-        try:
-            digest = hashlib.sha256(questions.read_bytes()).hexdigest()[:12]
-        except OSError as error:
-            raise InputError(f"cannot read the questions {questions}: {error.strerror or error}") from None
-        return Responses(table.name, list(read_rows(questions, table.name)), digest)
     ((file,),) = table.splits.values()
-    return Responses(table.name, list(read_rows(open_path("felm", file), table.name)), file_digest("felm", file))
+    digest = custom_digest(questions) if questions else file_digest("felm", file)
+    return Responses(table.name, list(read_rows(questions or open_path("felm", file), table.name)), digest)
 
 
 def evaluate(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from qabench.benchmarks.felm.scores import REPLY_FORMATS
 from qabench.benchmarks.published import published
-from qabench.benchmarks.reproduction import Known, Reproduction, data_checks
+from qabench.benchmarks.reproduction import Reproduction, data_checks
 from qabench.evaluation.official import IRRELEVANT, Declaration, Field
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts.felm.stats import tables
@@ -121,8 +121,8 @@ DECLARATIONS: Mapping[str, Declaration] = {
 
 def reproduce() -> Reproduction:
     """Compare the statistics of the data. The scores of evaluators need their replies, which are not public."""
-    known: Known = {f"all: Segments by domain: {name}": (n, README) for name, n in README_DIFFERENCES.items()}
-    reproduction = data_checks("felm", tables, known)
+    differences = {f"all: Segments by domain: {name}": (n, README) for name, n in README_DIFFERENCES.items()}
+    reproduction = data_checks("felm", tables, differences)
     systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
     reproduction.notes.append(
         f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "
