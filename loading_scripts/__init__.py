@@ -14,7 +14,7 @@ from pathlib import Path
 
 from qabench.data.pinned import SourceTable, load_table
 from qabench.data.sources import local_path
-from qabench.errors import unknown_name
+from qabench.errors import InputError, unknown_name
 
 FOLDER = Path(__file__).parent
 LEADERBOARD = "leaderboard"  # the name of a config with published scores
