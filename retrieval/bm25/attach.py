@@ -27,15 +27,6 @@ class AttachedIndex(BaseIndex):
         batch = self.index.search_batch(queries, k, **kwargs)
         return BatchedSearchResults([hits.scores for hits in batch], [hits.positions for hits in batch])
 
-    def save(self, file: Any) -> None:
-        """Write the index to a file; see ``BM25Index.save``."""
-        self.index.save(file)
-
-    @classmethod
-    def load(cls, file: Any) -> AttachedIndex:
-        """Open a saved index; see ``BM25Index.load``."""
-        return cls(BM25Index.load(file))
-
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
         return self  # datasets copies a dataset with its indexes on each change of format; an index is immutable
 

@@ -17,7 +17,6 @@ from qabench.retrieval.bm25.reading import Filters, Fingerprint, Source, blocks
 from qabench.retrieval.bm25.scorers import BACKENDS, InvertedScorer, RankBm25Scorer, Scorer
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
 
-DTYPES = ("float64", "float32")
 MOST_DOCUMENTS = 2**31 - 1
 POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
 
@@ -57,14 +56,11 @@ def build(
     parameters: Parameters,
     tokenizer: Tokenizer,
     backend: str,
-    dtype: str,
     progress: Callable[[int], None] | None,
 ) -> Content:
     """Index the documents of a source. The arguments and errors are those of ``BM25Index``."""
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; allowed: {', '.join(BACKENDS)}")
-    if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
     fingerprint = Fingerprint()
     counter = TermCounter(tokenizer)
     documents: list[list[str]] = []
@@ -84,7 +80,7 @@ def build(
         raise InputError(f"nothing to index: {fingerprint.size} documents without a single term")
     scorer: Scorer
     if backend == "qabench":
-        scorer = InvertedScorer(weigh(*counter.counts(), parameters, dtype), dict(counter.vocabulary))
+        scorer = InvertedScorer(weigh(*counter.counts(), parameters), dict(counter.vocabulary))
     else:
         scorer = RankBm25Scorer(documents, parameters)
     origin = Origin(fingerprint.size, fingerprint.hexdigest(), source.columns, source.filters, source.cache_key)
@@ -190,9 +186,7 @@ def _changes(values: Array) -> Mask:
     return changes
 
 
-def weigh(
-    starts: Array, documents: Array, counts: Array, lengths: Array, parameters: Parameters, dtype: str
-) -> Postings:
+def weigh(starts: Array, documents: Array, counts: Array, lengths: Array, parameters: Parameters) -> Postings:
     """Compute the weights of postings from the counts of each term in each document.
 
     Args:
@@ -201,13 +195,12 @@ def weigh(
         counts: how often the term of each posting occurs in its document.
         lengths: the number of terms of each document.
         parameters: the method and its parameters.
-        dtype: the type of the weights, "float64" or "float32".
     """
     frequencies = np.diff(starts)
     idf = parameters.idf(len(lengths), frequencies)
     relative = parameters.relative_lengths(lengths, float(lengths.sum()) / len(lengths))
     base = parameters.base(idf)
-    weights = np.empty(len(documents), dtype=dtype)
+    weights = np.empty(len(documents))
     highest = np.empty(len(idf))
     first = 0
     while first < len(idf):

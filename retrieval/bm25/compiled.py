@@ -260,14 +260,14 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
 
 
 @compiled
-def _index_at(header: int, like: float) -> Index:
+def _index_at(header: int) -> Index:
     """Return the arrays whose addresses and sizes are at ``header``; see ``Compiled``."""
     at = carray(_pointer(header, np.int64(0)), 13)
     terms, postings, size, rows = at[8], at[9], at[10], at[11]
     return Index(
         carray(_pointer(at[0], np.int64(0)), terms + 1),
         carray(_pointer(at[1], np.int32(0)), postings),
-        carray(_pointer(at[2], like), postings),
+        carray(_pointer(at[2], np.float64(0)), postings),
         carray(_pointer(at[3], np.float64(0)), terms),
         carray(_pointer(at[4], np.float64(0)), terms),
         carray(_pointer(at[5], np.int16(0)), terms),
@@ -281,9 +281,9 @@ def _index_at(header: int, like: float) -> Index:
 
 
 @compiled
-def fill(header: int, term: int, row: int, like: float) -> None:
+def fill(header: int, term: int, row: int) -> None:
     """Compute the bytes of a frequent term."""
-    index = _index_at(header, like)
+    index = _index_at(header)
     start, end, base = index.starts[term], index.starts[term + 1], index.base[term]
     places = index.places[row]
     part = 0
@@ -297,9 +297,7 @@ def fill(header: int, term: int, row: int, like: float) -> None:
 
 
 @compiled
-def search(
-    header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int, like: float
-) -> int:  # fmt: skip
+def search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
     """Search for one query.
 
     Args:
@@ -310,12 +308,11 @@ def search(
         k: how many documents; at most as many as are allowed.
         positions: the address of the result; int64.
         scores: the address of the result; float64.
-        like: a number of the type of the weights.
 
     Returns:
         0, or ``MISSING`` if the bytes of a frequent term must be computed first.
     """
-    index = _index_at(header, like)
+    index = _index_at(header)
     size = carray(_pointer(header, np.int64(0)), 13)[10]
     sequence = carray(_pointer(terms, np.int64(0)), count)
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
@@ -330,9 +327,8 @@ def search(
 
 @compiled
 def search_all(
-    header: int, terms: int, ends: int, first: int, last: int, mask: int, k: int, positions: int, scores: int,
-    like: float,
-) -> int:  # fmt: skip
+    header: int, terms: int, ends: int, first: int, last: int, mask: int, k: int, positions: int, scores: int
+) -> int:
     """Search for the queries from ``first`` to before ``last``; see ``search``.
 
     The terms of query i are those from ``ends[i]`` to before ``ends[i + 1]``.
@@ -340,5 +336,5 @@ def search_all(
     bounds = carray(_pointer(ends, np.int64(0)), last + 1)
     for i in range(first, last):
         begin, offset = bounds[i], 8 * i * k
-        search(header, terms + 8 * begin, bounds[i + 1] - begin, mask, k, positions + offset, scores + offset, like)
+        search(header, terms + 8 * begin, bounds[i + 1] - begin, mask, k, positions + offset, scores + offset)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Postings:
     Attributes:
         starts: the start of each term's postings, and the end of the last; int64, terms + 1.
         documents: positions of documents, ascending for each term; int32.
-        weights: the addends of the term to the scores of these documents; float64 or float32.
+        weights: the addends of the term to the scores of these documents; float64.
         base: the addend of each term to the score of a document without it; float64, one per term.
         highest: the largest weight of each term minus its base; float64, one per term.
         size: the number of documents.
@@ -41,24 +41,20 @@ class Postings:
 
         The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
         """
-        if not terms:
-            return np.zeros(self.size)
-        parts = [slice(self.starts[term], self.starts[term + 1]) for term in terms]
         base = self.base[list(terms)]
-        documents, weights = [self.documents[part] for part in parts], [self.weights[part] for part in parts]
         if not base.any():
-            return self._sums(zip(documents, weights, strict=True))
+            return self._sums(terms, base)
+        addends = [(self.documents[part], self.weights[part]) for part in self._parts(terms)]
         if len(terms) * self.size <= MOST_ADDENDS:
-            addends = np.empty((len(terms), self.size))
-            addends[:] = base[:, None]
-            rows = np.repeat(np.arange(0, addends.size, self.size), list(map(len, documents)))
-            addends.ravel()[rows + np.concatenate(documents)] = np.concatenate(weights)
-            return np.asarray(np.add.reduce(addends))  # row by row
+            matrix = np.repeat(base[:, None], self.size, axis=1)
+            for row, (documents, weights) in zip(matrix, addends, strict=True):
+                row[documents] = weights
+            return np.asarray(np.add.reduce(matrix))  # row by row
         scores = np.zeros(self.size)
-        for number, positions in enumerate(documents):
-            raised = scores[positions] + weights[number]
-            scores += base[number]
-            scores[positions] = raised
+        for addend, (documents, weights) in zip(base, addends, strict=True):
+            raised = scores[documents] + weights
+            scores += addend
+            scores[documents] = raised
         return scores
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> tuple[list[int], list[float]]:
@@ -70,18 +66,16 @@ class Postings:
         base = self.base[list(terms)]
         if len(terms) * self.size <= MOST_ADDENDS or 4 * k >= self.size or not base.any():
             return top(self.scores(terms), k, mask)
-        parts = [slice(self.starts[term], self.starts[term + 1]) for term in terms]
-        gains = self._sums((self.documents[p], self.weights[p] - b) for p, b in zip(parts, base, strict=True))
+        gains = self._sums(terms, base)
         if mask is not None:
             gains[~mask] = -np.inf
-        slack = (
-            4 * (len(terms) + 2) * np.finfo(np.float64).eps * float((np.abs(base) + self.highest[list(terms)]).sum())
-        )
+        largest = float((np.abs(base) + self.highest[list(terms)]).sum())
+        slack = 4 * (len(terms) + 2) * np.finfo(np.float64).eps * largest
         near = np.flatnonzero(gains >= np.partition(gains, self.size - k)[self.size - k] - slack)
         if len(near) > self.size // 8:
             return top(self.scores(terms), k, mask)
         scores, positions = np.zeros(len(near)), near.astype(np.int32)  # of the type of ``documents``, or it is copied
-        for part, addend in zip(parts, base, strict=True):
+        for part, addend in zip(self._parts(terms), base, strict=True):
             documents = self.documents[part]
             places = documents.searchsorted(positions)
             present = documents.take(places, mode="clip") == positions
@@ -89,12 +83,16 @@ class Postings:
         best, values = top(scores, k)
         return near[best].tolist(), values
 
-    def _sums(self, terms: Iterable[tuple[Array, Array]]) -> Floats:
-        """Add up the weights of terms in the documents that have them, term by term."""
-        sums = np.zeros(self.size)
-        for documents, weights in terms:
-            np.add.at(sums, documents, weights)  # three times faster than an index, since documents are distinct
-        return sums
+    def _parts(self, terms: Sequence[int]) -> list[slice]:
+        return [slice(self.starts[term], self.starts[term + 1]) for term in terms]
+
+    def _sums(self, terms: Sequence[int], base: Floats) -> Floats:
+        """Add up the weights of terms, less ``base``, in the documents that have them, term by term."""
+        if not terms:
+            return np.zeros(self.size)
+        parts = self._parts(terms)
+        gains = np.concatenate([self.weights[part] - addend for part, addend in zip(parts, base, strict=True)])
+        return np.bincount(np.concatenate([self.documents[part] for part in parts]), gains, self.size)
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> tuple[list[int], list[float]]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import Content, build, check_belongs
 from qabench.retrieval.bm25.exhaustive import Floats, Mask
@@ -76,12 +76,10 @@ class BM25Index(Displayed):
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
             also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
         backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
-        dtype: "float64", equal to ``rank_bm25`` to the last bit; or "float32", with two thirds of the memory and
-            relative differences of about 1e-7.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method, backend or dtype, a parameter out of range, a document that is not a string, no
+        InputError: an unknown method, backend, a parameter out of range, a document that is not a string, no
             documents, or no terms in the documents.
         MissingExtra: the package of another backend is not installed.
     """
@@ -98,12 +96,11 @@ class BM25Index(Displayed):
         epsilon: float = 0.25,
         tokenizer: Tokenizer = words,
         backend: str = "qabench",
-        dtype: str = "float64",
         progress: Callable[[int], None] | None = None,
     ) -> None:
         source = texts if isinstance(texts, Source) else Source.of_texts(texts)
         parameters = Parameters.of(method, k1, b, delta, epsilon)
-        self._content = build(source, parameters, tokenizer, backend, dtype, progress)
+        self._content = build(source, parameters, tokenizer, backend, progress)
 
     @classmethod
     def from_dataset(
@@ -161,10 +158,7 @@ class BM25Index(Displayed):
     def scores(self, query: str) -> Floats:
         """Return the query's score for every document, float64; zeros if no document has any of its terms."""
         terms = tokenize(self.tokenizer, [query])[0]
-        try:
-            return self._content.scorer.scores(terms)
-        except MemoryError:
-            raise self._too_large() from None
+        return self._content.scorer.scores(terms)
 
     def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
         """Return the ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
@@ -185,10 +179,7 @@ class BM25Index(Displayed):
         content = self._content
         tokenizer = content.tokenizer
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
-        try:
-            return Hits(*content.scorer.top(terms, checked_k(k), allowed))
-        except MemoryError:
-            raise self._too_large() from None
+        return Hits(*content.scorer.top(terms, checked_k(k), allowed))
 
     def search_batch(
         self,
@@ -211,12 +202,9 @@ class BM25Index(Displayed):
         k, allowed = checked_k(k), self._mask(mask, where)
         texts = checked_queries(queries)
         scorer = self._content.scorer
-        try:
-            if isinstance(scorer, InvertedScorer):
-                return [Hits(*result) for result in scorer.top_all(*encode(self.tokenizer, texts), k, allowed, workers)]
-            return [Hits(*scorer.top(terms, k, allowed)) for terms in tokenize(self.tokenizer, texts)]
-        except MemoryError:
-            raise self._too_large() from None
+        if isinstance(scorer, InvertedScorer):
+            return [Hits(*result) for result in scorer.top_all(*encode(self.tokenizer, texts), k, allowed, workers)]
+        return [Hits(*scorer.top(terms, k, allowed)) for terms in tokenize(self.tokenizer, texts)]
 
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically; see ``load``.
@@ -253,9 +241,6 @@ class BM25Index(Displayed):
     def check_belongs(self, dataset: Any) -> None:
         """Raise InputError unless the index was built from this dataset, or from these strings; see ``load``."""
         check_belongs(self._content, dataset)
-
-    def _too_large(self) -> QabenchError:
-        return QabenchError(f"not enough memory for a search among {self.size} documents")
 
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
         matching = None if where is None else self._content.filters.mask(where)

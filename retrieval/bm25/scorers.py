@@ -81,7 +81,6 @@ class Compiled:
         numbers = [*map(_address, self._arrays), terms, len(postings.documents), size, rows, unit]
         self._header = np.array(numbers, dtype=np.int64)
         self._address = _address(self._header)
-        self._like = 0.0 if postings.weights.dtype == np.float64 else np.float32(0)
         self._best = Best()
         self._used = 0
         self._lock = threading.Lock()
@@ -92,7 +91,7 @@ class Compiled:
         best = self._best
         if k > best.k:
             best.resize(k)
-        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, *best.addresses, self._like)
+        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, *best.addresses)
         if self._search(self._address, *arguments) == MISSING:
             self._fill(terms)
             self._search(self._address, *arguments)
@@ -114,7 +113,7 @@ class Compiled:
         self._fill(np.unique(terms))
         positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))
         queries = _address(terms), _address(ends)
-        options = _address(mask), k, _address(positions), _address(scores), self._like
+        options = _address(mask), k, _address(positions), _address(scores)
 
         def run(first: int, last: int) -> None:
             self._search_all(self._address, *queries, first, last, *options)
@@ -135,7 +134,7 @@ class Compiled:
                 if self._frequent[term] and len(self._values) and self._rows[term] == MISSING:
                     row = self._used if self._used < len(self._values) else FULL
                     if row != FULL:
-                        self._fill_row(self._address, term, row, self._like)
+                        self._fill_row(self._address, term, row)
                         self._used += 1
                     self._rows[term] = row  # last: from now on, other threads use it
 

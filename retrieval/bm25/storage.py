@@ -30,10 +30,8 @@ MAGIC = b"QABBM25"
 VERSION = 5
 START = len(MAGIC) + 1 + 16
 ALIGNMENT = 64
-TYPES = {  # of the arrays, except those of filters
-    "starts": ("<i8",), "documents": ("<i4",), "weights": ("<f8", "<f4"), "base": ("<f8",), "highest": ("<f8",),
-    "vocabulary": ("|u1",), "ends": ("<i8",),
-}  # fmt: skip
+TYPES = {"starts": "<i8", "documents": "<i4", "weights": "<f8", "base": "<f8", "highest": "<f8"}  # of ``Postings``
+TYPES |= {"vocabulary": "|u1", "ends": "<i8"}
 
 
 def save(content: Content, path: Path) -> None:
@@ -48,7 +46,7 @@ def save(content: Content, path: Path) -> None:
         )
     postings = content.scorer.postings
     terms = list(content.scorer.vocabulary)  # by number
-    arrays = {name: getattr(postings, name) for name in ("starts", "documents", "weights", "base", "highest")}
+    arrays = {name: getattr(postings, name) for name in list(TYPES)[:5]}
     arrays["vocabulary"] = np.frombuffer("".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8)
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
     arrays |= {f"filter_{number}": codes for number, codes in enumerate(content.filters.codes.values())}
@@ -129,7 +127,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays = {
             name: np.frombuffer(data, dtype, length, end + place) if length else np.empty(0, dtype)
             for name, (dtype, length, place) in header["arrays"].items()
-            if dtype in TYPES.get(name, ("<i4",)) and length >= 0 and place >= 0 and place % ALIGNMENT == 0
+            if dtype == TYPES.get(name, "<i4") and length >= 0 and place >= 0 and place % ALIGNMENT == 0
         }
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(path, f"its header does not describe its arrays: {error!r:.100}") from None

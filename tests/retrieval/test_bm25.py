@@ -82,7 +82,6 @@ def test_masks_of_another_shape_or_type_are_rejected(mask: Any) -> None:
     [
         ({"method": "bm26"}, "unknown BM25 method 'bm26'; allowed: bm25\\+, okapi"),
         ({"backend": "lucene"}, "unknown backend 'lucene'; allowed: qabench"),
-        ({"dtype": "float16"}, "unknown dtype 'float16'; allowed"),
         ({"k1": -1}, "k1 is -1; it must be at least 0"),
         ({"k1": math.nan}, "k1 is nan"),
         ({"k1": math.inf}, "k1 is inf"),
@@ -118,12 +117,6 @@ def test_other_types_than_strings_are_rejected() -> None:
         index.search(None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="put it in a list"):
         index.search_batch("dog")
-
-
-def test_float32_is_close() -> None:
-    exact, near = BM25Index(TEXTS), BM25Index(TEXTS, dtype="float32")
-    assert near.scores("the cat dog") == pytest.approx(exact.scores("the cat dog"), rel=1e-6)
-    assert near.search("the cat dog", 5).positions == exact.search("the cat dog", 5).positions
 
 
 def test_extreme_parameters_stay_finite() -> None:

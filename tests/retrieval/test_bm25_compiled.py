@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from qabench.retrieval import BM25Index, Hits
+from qabench.retrieval.bm25.exhaustive import Postings, top
 from qabench.retrieval.bm25.formulas import METHODS
-from qabench.retrieval.bm25.scorers import InvertedScorer
+from qabench.retrieval.bm25.scorers import Compiled, InvertedScorer
 
 pytestmark = [pytest.mark.usefixtures("with_numba"), pytest.mark.xdist_group("numba")]
 
@@ -133,7 +134,7 @@ def test_small_collections(method: str, size: int) -> None:
 
 
 def special() -> Iterator[tuple[dict[str, Any], str]]:
-    yield {"dtype": "float32"}, "t5 t9 t1 t0 t0"
+    yield {"delta": 1e14}, "t5 t9 t1 t0 t0"  # rounding errors are larger than the unit
     yield {"method": "okapi", "epsilon": -0.5}, "t0 t1 t900"  # terms that lower scores
     yield {}, joined(range(300))  # more terms than are pruned
     yield {}, "t2999"  # fewer documents than k
@@ -150,6 +151,35 @@ def test_special_queries() -> None:
     assert (
         index.search("t5 t9", SIZE).positions == BM25Index(texts, backend="rank_bm25").search("t5 t9", SIZE).positions
     )
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_the_bound_of_candidates(rare: bool) -> None:
+    """The best document has the lowest total that it can have, next to documents with the highest."""
+    n, size, k = 5, 12_000, 10
+    others = np.arange(n, n + 400 if rare else size, 3)  # enough for a frequent term, or not
+    units = [(99.98, [1]), (254.0, [0]), (100.02, range(2, k + 2)), (20.5, others[others > k + 2])]
+    weights = np.zeros(size)
+    for value, documents in units:
+        weights[list(documents)] = value
+    documents = np.flatnonzero(weights).astype(np.int32)
+    terms = np.tile(weights[documents], (n, 1))
+    terms[1:, 0] = 0  # only the first term has the highest gain, which sets the unit
+    terms[0, 1] += 1
+    if rare:
+        terms[0, 0] = 1024
+    starts = np.arange(n + 1) * len(documents)
+    postings = Postings(starts, np.tile(documents, n), terms.ravel(), np.zeros(n), terms.max(axis=1), size)
+    hits = Compiled(postings).top(list(range(n)), k, None)
+    assert hits == top(postings.scores(range(n)), k)
+    assert 1 in hits[0]
+
+
+def test_totals_beyond_16_bits() -> None:
+    documents = np.tile(np.arange(7, 10, dtype=np.int32), 80)
+    weights = np.where(documents == 7, 1.0, 0.25)
+    postings = Postings(np.arange(81) * 3, documents, weights, np.zeros(80), np.ones(80), 12_000)
+    assert Compiled(postings).top(list(range(80)), 1, None) == ([7], [80.0])
 
 
 def test_threads_and_processes_share_an_index() -> None:

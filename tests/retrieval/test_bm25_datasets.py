@@ -143,8 +143,6 @@ def test_an_existing_index_needs_its_dataset(dataset: Dataset, tmp_path: Any) ->
     index.save(tmp_path / "index")
     add_bm25_index(dataset, "text", index_name="bm25", index=BM25Index.load(tmp_path / "index"))
     assert dataset.search("bm25", "lions", k=1).indices == [2]
-    dataset.get_index("bm25").save(tmp_path / "again")
-    assert type(dataset.get_index("bm25")).load(tmp_path / "again").search("lions", 1).indices == [2]
     other = Dataset.from_list(ROWS[::-1])
     with pytest.raises(InputError, match="does not belong to this dataset"):
         add_bm25_index(other, index=index)
