@@ -13,11 +13,14 @@ from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, s
 from qabench.errors import InputError
 from qabench.io.tables import write_document
 
-SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval"}
+SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval", "eee": ""}
 
 
 def export(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of runs, or folders of logs.")],
+    logs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LOG...", help="Logs of runs, folders of logs; for eee also files of predictions."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -31,9 +34,14 @@ def export(
         str,
         typer.Option(
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
-            "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval')."
+            "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval'); eee: scores and "
+            "records in the schema of Every Eval Ever, below the folder --output."
         ),
     ] = "predictions",
+    benchmark: Annotated[
+        str | None, typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions.")
+    ] = None,
+    config: ConfigName = None,
     epoch: Annotated[int, typer.Option(min=1, help="The epoch whose answers become predictions.")] = 1,
 ) -> None:
     """Write the answers of runs as predictions, as records, or as logs for `datasets`."""
@@ -43,11 +51,16 @@ def export(
 
     if format not in SUFFIXES:
         raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
-    sources = read_evaluations(logs, logs_only=True)
+    sources = read_evaluations(logs, benchmark, config, logs_only=format != "eee")
     several = len(sources.evaluations) > 1
-    if output is None and (several or format == "eval"):
-        raise InputError("--output is required for several runs and for the format eval")
+    if output is None and (several or format in ("eval", "eee")):
+        raise InputError("--output is required for several runs and for the formats eval and eee")
     for run in sources.evaluations:
+        if format == "eee" and output:
+            from qabench.runs.shared_results import write_shared
+
+            say(f"wrote {write_shared(run, output)}")
+            continue
         path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
         if path:
             check_writable(path)
