@@ -351,7 +351,7 @@ def test_an_answer_changed_in_a_log_is_noticed(tmp_path: Path, log: Path) -> Non
 
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
     arguments = ["--base-url", "http://127.0.0.1:9/v1", "--config", "sample", "--log-dir", tmp_path]
-    ran = qabench("run", "fanoutqa", "--model", "m", *arguments)
+    ran = qabench("run", "felm", "--model", "m", *arguments)
     assert ran.returncode == 1 and ran.stdout == ""
     assert ran.stderr.count("\n") == 1 and "at http://127.0.0.1:9/v1: connection refused" in ran.stderr
     assert not list(tmp_path.glob("*.eval"))
