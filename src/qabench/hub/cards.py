@@ -75,7 +75,10 @@ def check_accepted(names: Sequence[str], accepted: bool) -> None:
 
 
 def card_text(
-    table: DatasetTable, infos: Mapping[str, Any], restriction: str | None, files: Mapping[str, Mapping[str, Any]]
+    table: DatasetTable,
+    infos: Mapping[str, Any],
+    restriction: str | None,
+    files: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """Return the dataset card of a repository with some of a benchmark's configs.
 
@@ -91,13 +94,19 @@ def card_text(
         restriction: why the repository must not be uploaded; None if it may be.
         files: for each data file, by its path in the repository, its "size" in bytes and its "sha256".
     """
-    from huggingface_hub import DatasetCard
+    from datasets.info import DatasetInfosDict
+    from huggingface_hub import DatasetCard, DatasetCardData
 
-    source = (FOLDER / table.name / "README.md").read_text(encoding="utf-8")
-    card = DatasetCard(source)
+    card = DatasetCard((FOLDER / table.name / "README.md").read_text(encoding="utf-8"))
     default = table.default if table.default in infos else next(iter(infos), None)
-    card.data["configs"] = [_data_files(name, list(info.splits), name == default) for name, info in infos.items()]
-    card.data["dataset_info"] = [_info(name, info) for name, info in infos.items()]
+    card.data["configs"], card.data["dataset_info"] = [], []
+    for name, info in infos.items():
+        data_files = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in info.splits]
+        entry = {"config_name": name, "data_files": data_files} | ({"default": True} if name == default else {})
+        card.data["configs"].append(entry)
+        data = DatasetCardData()
+        DatasetInfosDict({name: info}).to_dataset_card_data(data)
+        card.data["dataset_info"].append(dict(data["dataset_info"]))
     if not any(table.configs[name].files for name in infos):
         card.data["license"] = SAMPLE_LICENSE
         for key in ("license_name", "license_link"):
@@ -109,7 +118,14 @@ def card_text(
             f"> **A part of the benchmark.** This copy contains {present}. It does not contain {absent}. Its default "
             f"configuration is `{default}`."
         )
-    return f"---\n{card.data.to_yaml()}\n---\n{_below_title(card.text, notes)}{_file_table(files)}"
+    body = card.text
+    if notes:
+        title, _, rest = body.lstrip("\n").partition("\n")
+        body = "\n".join(["", title, "", "\n>\n".join(notes), rest])
+    rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
+    origin = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
+    files_section = ["", "## Files", "", origin, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""]
+    return f"---\n{card.data.to_yaml()}\n---\n{body}" + "\n".join(files_section)
 
 
 def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
@@ -132,31 +148,3 @@ def in_namespace(text: str, namespace: str) -> str:
     names = "|".join(map(re.escape, {*benchmark_names(), *metric_names()}))
     # Not in a path or a URL, where qabench/ means something else.
     return re.sub(rf"(?<![\w./-]){NAMESPACE}/(?=(?:{names})\b)", lambda _: f"{namespace}/", text)
-
-
-def _file_table(files: Mapping[str, Mapping[str, Any]]) -> str:
-    rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
-    origin = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
-    return "\n".join(["", "## Files", "", origin, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""])
-
-
-def _data_files(config: str, splits: list[str], default: bool) -> dict[str, Any]:
-    files = [{"split": split, "path": f"{config}/{split}-*.parquet"} for split in splits]
-    return {"config_name": config, "data_files": files} | ({"default": True} if default else {})
-
-
-def _info(config: str, info: Any) -> dict[str, Any]:
-    """Return the entry of ``dataset_info`` in the format of ``datasets``."""
-    from datasets.info import DatasetInfosDict
-    from huggingface_hub import DatasetCardData
-
-    data = DatasetCardData()
-    DatasetInfosDict({config: info}).to_dataset_card_data(data)
-    return dict(data["dataset_info"])
-
-
-def _below_title(body: str, notes: list[str]) -> str:
-    if not notes:
-        return body
-    title, _, rest = body.lstrip("\n").partition("\n")
-    return "\n".join(["", title, "", "\n>\n".join(notes), rest])

@@ -72,15 +72,13 @@ def bounded_answers() -> Iterator[None]:
 
     hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
 
-    def limit_silence(request: Any) -> None:
-        # Some calls of huggingface_hub turn the client's timeout off.
-        request.extensions["timeout"] = Timeout(MAX_SILENT_SECONDS).as_dict()
-
     def limit_answer(response: Any) -> None:
         response.stream = _bounded_stream(response.stream)
 
     class BoundedClient(Client):
         def send(self, request: Any, **options: Any) -> Any:
+            # Some calls of huggingface_hub turn the client's timeout off.
+            request.extensions["timeout"] = Timeout(MAX_SILENT_SECONDS).as_dict()
             # In a daemon thread, because httpx2's timeouts are per read, so that they do not end headers sent slowly.
             size = math.inf if "transfer-encoding" in request.headers else request.headers.get("content-length", 0)
             seconds = min(MAX_ANSWER_SECONDS + float(size) / MIN_BYTES_PER_SECOND, threading.TIMEOUT_MAX)
@@ -92,10 +90,7 @@ def bounded_answers() -> Iterator[None]:
             except TimeoutError:
                 raise ReadTimeout(f"no answer within {seconds:.0f} seconds", request=request) from None
 
-    bounded = {
-        "request": [*hooks.get("request", ()), limit_silence],
-        "response": [limit_answer, *hooks.get("response", ())],
-    }
+    bounded = {**hooks, "response": [limit_answer, *hooks.get("response", ())]}
     set_client_factory(lambda: BoundedClient(event_hooks=bounded, follow_redirects=True))
     try:
         yield
