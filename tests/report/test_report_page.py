@@ -284,7 +284,7 @@ def test_what_was_found_is_marked(page: Page, everything: Path, three: list[Eval
     ("link", "texts"),
     [
         ("felm-sample/0", ["Segments", "error found", "agrees"]),
-        ("expertqa-sample/q0", ["Claims and their evidence", "https://example.org/astronomy/speed-of-light"]),
+        ("expertqa-sample/4135f1855880", ["Claims and their evidence", "https://example.org/astronomy/speed-of-light"]),
         ("fastbook-sample/1-1", ["Components of the answer", "rank ", "Passages retrieved"]),
     ],
 )
