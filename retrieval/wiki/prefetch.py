@@ -56,59 +56,40 @@ def prefetch(
     distinct: dict[int | str, WikiPage] = {}
     for page in map(WikiPage.of, evidences):
         distinct.setdefault(page.key, page)
-    pages = list(distinct.values())
-    done = Prefetched(in_all=len(pages))
-    missing = [page for page in pages if wiki.cached(page) is None]
-    done.cached = len(pages) - len(missing)
-    _Fetching(wiki, done, progress).run(missing)
-    return done
+    missing = [page for page in distinct.values() if wiki.cached(page) is None]
+    done = Prefetched(in_all=len(distinct), cached=len(distinct) - len(missing))
+    progress = progress or (lambda done, in_all: None)
+    progress(done.cached, done.in_all)
 
+    def fetch(page: WikiPage) -> None:
+        wiki.keep(page, *wiki.fetch(page))
 
-class _Fetching:
-    def __init__(self, wiki: MediaWiki, done: Prefetched, progress: Callable[[int, int], None] | None) -> None:
-        self.wiki = wiki
-        self.done = done
-        self.progress = progress
-        self.failures = 0
-
-    def run(self, pages: list[WikiPage]) -> None:
-        """Fetch pages until all are done, too many failed in a row, or one cannot be written."""
-        left = iter(pages)
-        running: dict[Future[None], WikiPage] = {}
-        self._tell()
-        with ThreadPoolExecutor(self.wiki.client.in_flight, thread_name_prefix="wikipedia") as threads:
-            try:
-                while True:
-                    room = self.wiki.client.in_flight - len(running) if self.failures < FAILURES_IN_A_ROW else 0
-                    for page in islice(left, room):
-                        running[threads.submit(self._one, page)] = page
-                    if not running:
-                        break
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        self._count(running.pop(future), future)
-            except BaseException:
-                self.wiki.client.close()  # ends the waits between attempts
-                raise
-
-    def _one(self, page: WikiPage) -> None:
-        pageid, text = self.wiki.fetch(page)
-        self.wiki.keep(page, pageid, text)
-
-    def _count(self, page: WikiPage, future: Future[None]) -> None:
+    pages, failures = iter(missing), 0
+    running: dict[Future[None], WikiPage] = {}
+    with ThreadPoolExecutor(wiki.client.in_flight, thread_name_prefix="wikipedia") as threads:
         try:
-            future.result()
-            self.done.fetched += 1
-            self.failures = 0
-        except PageMissing as error:
-            self.done.missing.append(error)
-            self.failures = 0
-        except PageUnreadable as error:  # not a sign that the server is down
-            self.done.failed.append((page, error))
-        except WikiError as error:
-            self.done.failed.append((page, error))
-            self.failures += 1
-        self._tell()
+            while True:
+                room = wiki.client.in_flight - len(running) if failures < FAILURES_IN_A_ROW else 0
+                running |= {threads.submit(fetch, page): page for page in islice(pages, room)}
+                if not running:
+                    return done
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    failed = _count(done, running.pop(future), future)
+                    failures = failures if failed is None else (failures + 1) * failed
+                    progress(done.in_all - done.not_tried, done.in_all)
+        except BaseException:
+            wiki.client.close()  # ends the waits between attempts
+            raise
 
-    def _tell(self) -> None:
-        if self.progress:
-            self.progress(self.done.in_all - self.done.not_tried, self.done.in_all)
+
+def _count(done: Prefetched, page: WikiPage, future: Future[None]) -> bool | None:
+    """Count a page, and return whether the server failed; None for a page that says nothing about the server."""
+    try:
+        future.result()
+        done.fetched += 1
+    except PageMissing as error:
+        done.missing.append(error)
+    except WikiError as error:
+        done.failed.append((page, error))
+        return None if isinstance(error, PageUnreadable) else True
+    return False
