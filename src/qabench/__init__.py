@@ -14,13 +14,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qabench.benchmarks import benchmark, benchmark_names, evaluate_predictions
+    from qabench.benchmarks import benchmark, benchmark_names
     from qabench.evaluation import Evaluation
     from qabench.loading import load_dataset, load_metric
     from qabench.metrics import metric_names
     from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.bm25.index import BM25Index
     from qabench.runs.functions import run
+    from qabench.runs.sources import evaluate_predictions
     from qabench.text import normalize
 
     __version__: str
@@ -32,7 +33,7 @@ _MODULES = {
     "add_bm25_index": "qabench.retrieval.bm25.attach",
     "benchmark": "qabench.benchmarks",
     "benchmark_names": "qabench.benchmarks",
-    "evaluate_predictions": "qabench.benchmarks",
+    "evaluate_predictions": "qabench.runs.sources",
     "load_dataset": "qabench.loading",
     "load_metric": "qabench.loading",
     "metric_names": "qabench.metrics",

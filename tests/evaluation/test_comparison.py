@@ -8,6 +8,7 @@ from math import nan
 import numpy as np
 import pytest
 
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Metric, Record
 from qabench.evaluation.comparison import compare
@@ -54,6 +55,15 @@ def test_functions_of_sums_are_compared_by_their_sums() -> None:
     wanted = paired_randomization(tables[pair.first], tables[pair.second], function=F1.function)
     assert pair.difference.interval.mean == pytest.approx(wanted.interval.mean)
     assert pair.difference.p_value == wanted.p_value and pair.n == 30
+
+
+def test_metrics_of_all_benchmarks_are_compared() -> None:
+    for name in benchmark_names():
+        for metric in benchmark(name).metrics:
+            rows = [dict.fromkeys(metric.needs, value) for value in (1.0, 0.0, 1.0)]  # the second has no units
+            pairs = compare({"a": evaluation(rows), "b": evaluation(rows)}, metric, resamples=20).pairs
+            assert all(pair.ties == pair.n == 3 for pair in pairs), metric
+            assert pairs or name != "expertqa" or metric.family == "factscore"  # some are undefined for equal numbers
 
 
 def test_each_pair_uses_its_common_questions() -> None:

@@ -14,7 +14,8 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.model import GenerateConfig
 from scripted_model import scripted
 
-from qabench.benchmarks import benchmark, benchmark_names, evaluate_predictions
+from qabench import evaluate_predictions
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.loading_scripts import FOLDER
 from qabench.runs.log import read_run

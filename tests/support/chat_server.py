@@ -1,4 +1,4 @@
-"""A real OpenAI-compatible server on loopback: ``transformers serve`` with a tiny model made here."""
+"""A real OpenAI-compatible server on loopback: ``transformers serve``, with a tiny model made here unless given one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,11 +22,12 @@ HOW = "install torch and transformers[serving], here or elsewhere; set QABENCH_T
 
 
 def program() -> Path:
-    """The program ``transformers``: on the PATH, or in another environment that QABENCH_TRANSFORMERS names."""
-    found = os.environ.get("QABENCH_TRANSFORMERS") or shutil.which("transformers")
-    if not found:
+    """Return the program ``transformers``: that of QABENCH_TRANSFORMERS, of this environment, or on the PATH."""
+    beside = shutil.which("transformers", path=Path(sys.executable).parent)
+    program = os.environ.get("QABENCH_TRANSFORMERS") or beside or shutil.which("transformers")
+    if not program:
         pytest.skip(f"needs the program transformers: {HOW}")
-    path = Path(found).absolute()
+    path = Path(program).absolute()
     python = path.with_name("python")
     if not python.exists() or subprocess.run([python, "-c", NEEDED], capture_output=True).returncode:
         pytest.skip(f"{path} cannot serve: {HOW}")
@@ -33,13 +35,15 @@ def program() -> Path:
 
 
 @contextmanager
-def served_model(folder: Path) -> Iterator[tuple[str, str]]:
-    """(base URL, model) of a running server that keeps its files in ``folder``."""
+def served_model(folder: Path, weights: Path | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the base URL and the model of a running server that keeps its files in ``folder``."""
     transformers = program()
-    model = str(folder / "tiny")
+    model = str(weights or folder / "tiny")
     environment = os.environ | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    script = Path(__file__).with_name("tiny_chat_model.py")
-    subprocess.run([transformers.with_name("python"), script, model], check=True, env=environment, capture_output=True)
+    if weights is None:
+        script = Path(__file__).with_name("tiny_chat_model.py")
+        make = [transformers.with_name("python"), script, model]
+        subprocess.run(make, check=True, env=environment, capture_output=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [transformers, "serve", model, "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]

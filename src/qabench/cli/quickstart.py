@@ -36,9 +36,9 @@ def quickstart(
     as_json: AsJson = False,
 ) -> None:
     """Score three synthetic systems on FanOutQA questions and compare them."""
-    from qabench.benchmarks import evaluate_predictions
     from qabench.cli.evaluations import print_evaluations, print_notes, report
     from qabench.evaluation.comparison import compare
+    from qabench.runs.sources import evaluate_predictions
 
     output_format = checked_format(format, as_json)
     name = config or ("dev" if os.environ.get("QABENCH_MIRROR") else "sample")

@@ -295,7 +295,7 @@ def _items(metric: Metric, rows: Array) -> Array:
     if metric.item is None:
         return rows[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(metric.item(*rows.T), dtype=np.float64)
+        return np.array([metric.item(*row) for row in rows], dtype=np.float64)
 
 
 def _gain(metric: Metric, first: Array, second: Array) -> Array:

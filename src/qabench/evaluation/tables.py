@@ -156,9 +156,10 @@ def _value(interval: Interval) -> list[str]:
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
     """Return one label per evaluation: the model's name, with the setting, seed, date or file if needed.
 
-    The provider is left out of a model's name unless two providers have a model of that name.
+    The provider is left out of a model's name unless two providers have a model of that name. A model that was loaded
+    from a folder (``-M model_path=DIR``) has the folder's name.
     """
-    models = [evaluation.model for evaluation in evaluations]
+    models = [str(evaluation.arguments.get("model_path", evaluation.model)) for evaluation in evaluations]
     names = [model.rpartition("/")[2] or model or "no name" for model in models]
     if len(set(names)) < len(set(models)):
         names = models

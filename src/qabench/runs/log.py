@@ -176,6 +176,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     records: list[Record] = []
     signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
     ids = log.eval.dataset.sample_ids or []
+    local = {name: value for name, value in log.eval.model_args.items() if name == "model_path"}
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
     from qabench.llm.client import run_sync
 
@@ -200,7 +201,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         unscored=about.get("unscored"),
         available=about.get("available"),
         origin=log.eval.task_id,
-        arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True),
+        arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True) | local,
         **benchmark(about["benchmark"]).scoring(),
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import evaluate_predictions
-from qabench.data.predictions import STDIN
+from qabench.benchmarks import benchmark
+from qabench.data.predictions import STDIN, Predictions
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
@@ -24,6 +24,52 @@ class Found:
 
     evaluations: list[Evaluation]
     notes: list[str] = field(default_factory=list)
+
+
+def evaluate_predictions(
+    name: str,
+    config: str | None,
+    predictions: str | Path | Sequence[Mapping[str, Any]] | Predictions,
+    metrics: Sequence[str] | None = None,
+    *,
+    questions: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Score predictions with the official metrics of a benchmark.
+
+    Args:
+        name: the benchmark, such as "fanoutqa".
+        config: such as "dev"; None for the benchmark's default.
+        predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard input, or a list of
+            objects with an "id" and the benchmark's fields, such as "answer"; or the path of a log of a run.
+        metrics: families of scores, such as ("acc", "rouge"); None for the benchmark's default families.
+        questions: a file of questions in the benchmark's official format, used instead of those of a config.
+        progress: called with the number of units processed, and of all units.
+        **options: options of the benchmark; ``qabench score --help`` lists them.
+
+    Returns:
+        One record per question, with its scores. ``.scores()`` of the result returns the means with intervals, and
+        ``.deviations(score)`` says how a score differs from the official one.
+
+    Raises:
+        InputError: an unknown name of a benchmark, config, metric or option, or a file that cannot be read.
+        SourceError: the benchmark's data is not available.
+        MissingExtra: a metric needs a package that is not installed.
+    """
+    scorer = benchmark(name)
+    families = scorer.checked_families(metrics)
+    values = scorer.checked_options(options)
+    questions = None if questions is None else Path(questions)
+    if isinstance(predictions, str | Path) and is_log(predictions):
+        evaluation = _read_run(predictions, questions, **values)
+        _check(evaluation, scorer.name, config)
+        return evaluation
+    reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
+    reading_options = {option: values.pop(option) for option in reading}
+    if not isinstance(predictions, Predictions):
+        predictions = scorer.read(predictions, **reading_options)
+    return scorer.evaluate(config, predictions, families=families, questions=questions, progress=progress, **values)
 
 
 def read_evaluations(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from qabench.benchmarks import benchmark, benchmark_names
+import inspect_ai
+from inspect_ai.model import GenerateConfig
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url
@@ -19,10 +23,8 @@ from qabench.runs.probe import at_address, plain, probe
 from qabench.runs.running import QUIET, Interrupted, Watch, watching
 from qabench.tasks.common import naming_arguments
 
-TYPES = {str: "a text", int: "a whole number", bool: "true or false", dict: "a mapping"}
 SUITE_OPTIONS = ("base_url", "limit", "max_tokens", "cache")  # of ``Suite.with_options``
 REPEAT = "the answers are kept; repeat the command to continue the suite"
-
 EXAMPLE = """models: [openai/gpt-4o, hf-inference-providers/ORG/NAME]
 base_url: http://localhost:8000/v1   # optional: all models are at this server
 benchmarks:
@@ -31,8 +33,31 @@ seeds: [0, 1]                        # optional
 limit: 50                            # optional
 max_new_tokens: 512                  # optional
 cache: true                          # optional"""
-KEYS = ("models", "base_url", "benchmarks", "seeds", "limit", "max_new_tokens", "cache")
-BENCHMARK_KEYS = ("benchmark", "settings", "config", "options")
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Benchmark(_Strict):
+    benchmark: str
+    settings: list[str] | None = None
+    config: str | None = None
+    options: dict[str, Any] | None = None
+
+
+class _File(_Strict):
+    """A suite's file, as in ``EXAMPLE``; a key without a value is as one that is absent."""
+
+    models: list[str]
+    benchmarks: list[_Benchmark]
+    base_url: str | None = None
+    seeds: list[int] | None = None
+    limit: Positive | None = None
+    max_new_tokens: Positive | None = None
+    cache: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +66,7 @@ class Entry:
 
     benchmark: str
     setting: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -79,25 +104,21 @@ def read_suite(path: Path) -> Suite:
         InputError: it cannot be read, a key, benchmark, setting or option is unknown, or a value has a wrong type.
     """
     try:
-        document = yaml_of(path.read_text(encoding="utf-8"))
+        file = _File.model_validate(yaml_of(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InputError(f"cannot read the suite {path}: {error.strerror or error}") from None
+    except ValidationError as error:
+        raise _wrong(path, error) from None
     except ValueError as error:
         raise InputError(f"the suite {path} is not YAML: {error}") from None
-    mapping = _Mapping(document, KEYS, f"the suite {path}")
-    models, benchmarks = mapping.list_of("models", str), mapping.list_of("benchmarks", dict)
-    if not models or not benchmarks:
+    if not file.models or not file.benchmarks:
         raise InputError(f"the suite {path} must list models and benchmarks, as in this example:\n{EXAMPLE}")
-    url = mapping.value("base_url", str)
     suite = Suite(
-        models=tuple(models),
-        entries=tuple(entry for benchmark in benchmarks for entry in _entries(benchmark, path)),
-        seeds=tuple(mapping.list_of("seeds", int)) or (None,),
-        limit=mapping.value("limit", int),
-        max_new_tokens=mapping.value("max_new_tokens", int),
-        cache=mapping.value("cache", bool, True),
+        models=tuple(file.models),
+        entries=tuple(entry for part in file.benchmarks for entry in _entries(part)),
+        seeds=tuple(file.seeds or ()) or (None,),
     )
-    return suite.with_options(base_url=url)
+    return suite.with_options(file.base_url, file.limit, file.max_new_tokens, file.cache)
 
 
 def run_suite(
@@ -125,9 +146,12 @@ def run_suite(
         Interrupted: by Ctrl-C or SIGTERM.
     """
     suite = suite.with_options(**options)
-    for model in suite.models:
-        probe(model, suite.base_url, model_args)
     passed = {name: value for name, value in options.items() if value is not None and name not in SUITE_OPTIONS}
+    tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
+    made_with = {"max_tokens": suite.max_new_tokens, "seed": suite.seeds[0], "cache": suite.cache, **passed}
+    config = GenerateConfig(**{name: made_with[name] for name in GenerateConfig.model_fields if name in made_with})
+    for model in suite.models:
+        probe(model, suite.base_url, model_args, config, tasks[0].config)
     logs: list[Path] = []
     for seed in suite.seeds:
         folder = log_dir if seed is None else log_dir / f"seed-{seed}"
@@ -137,8 +161,6 @@ def run_suite(
 
 
 def _run_seed(suite: Suite, seed: int | None, folder: Path, watch: Watch, options: Mapping[str, Any]) -> list[Path]:
-    import inspect_ai
-
     with watching(watch, suite.cache) as stop:
         try:
             _, logs = inspect_ai.eval_set(
@@ -192,53 +214,27 @@ def _task(entry: Entry) -> Any:
         return descriptor.task_function(setting)(**{**setting.arguments, **entry.arguments})
 
 
-def _entries(document: Any, path: Path) -> list[Entry]:
-    mapping = _Mapping(document, BENCHMARK_KEYS, f"an entry of benchmarks in {path}")
-    name = mapping.value("benchmark", str)
-    if name is None:
-        allowed = ", ".join(benchmark_names())
-        raise InputError(f"an entry of benchmarks in {path} has no 'benchmark'; allowed: {allowed}")
-    descriptor = benchmark(name)
-    arguments: dict[str, Any] = {str(key): value for key, value in mapping.value("options", dict, {}).items()}
-    if config := mapping.value("config", str):
-        arguments["config"] = config
-    entries = []
-    for setting_name in mapping.list_of("settings", str) or [descriptor.settings[0].name]:
-        setting = descriptor.setting(setting_name)
-        check_task_options(descriptor, setting, arguments)
-        entries.append(Entry(descriptor.name, setting.name, arguments))
-    return entries
+def _wrong(path: Path, error: ValidationError) -> InputError:
+    """Return the first error of a suite's file: the key, its value, and what is allowed."""
+    errors = error.errors()
+    first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+    key, message = ".".join(map(str, first["loc"])), first["msg"]
+    if first["type"] == "extra_forbidden":
+        allowed = _File.model_fields if len(first["loc"]) == 1 else _Benchmark.model_fields
+        return unknown_name(f"the suite {path} has an unknown key", str(first["loc"][-1]), list(allowed))
+    if first["type"] == "missing":
+        problem = f"the key {key!r} is missing"
+    elif first["type"] == "model_type":
+        problem = f"{key or 'the file'} is {first['input']!r}, which is not a mapping"
+    else:
+        problem = f"{key} is {first['input']!r}; {message[0].lower()}{message[1:]}"
+    return InputError(f"the suite {path}: {problem}; an example of a suite:\n{EXAMPLE}")
 
 
-class _Mapping:
-    """A mapping of the suite's file, whose keys and types are checked."""
-
-    def __init__(self, document: Any, keys: Sequence[str], what: str) -> None:
-        if not isinstance(document, dict):
-            raise InputError(f"{what} is not a mapping; an example of a suite:\n{EXAMPLE}")
-        if unknown := [key for key in document if key not in keys]:
-            raise unknown_name(f"{what} has an unknown key", unknown[0], keys)
-        self.values, self.what = document, what
-
-    def value(self, key: str, kind: type, default: Any = None) -> Any:
-        """Return the value of a key, or the default. Raises InputError if it has another type, or is below 1."""
-        value = self.values.get(key)
-        if value is None:
-            return default
-        if not _has_type(value, kind) or (kind is int and value < 1):
-            least = " of at least 1" if kind is int else ""
-            raise InputError(f"{self.what}: {key} is {value!r}; it must be {TYPES[kind]}{least}")
-        return value
-
-    def list_of(self, key: str, kind: type) -> list[Any]:
-        """Return the list of a key, or []. Raises InputError if it is not a list of this type."""
-        values = self.values.get(key)
-        if values is None:
-            return []
-        if not isinstance(values, list) or not all(_has_type(value, kind) for value in values):
-            raise InputError(f"{self.what}: {key} is {values!r}; it must be a list, each {TYPES[kind]}")
-        return values
-
-
-def _has_type(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+def _entries(part: _Benchmark) -> list[Entry]:
+    scorer = benchmark(part.benchmark)
+    arguments = dict(part.options or {}) | ({"config": part.config} if part.config else {})
+    settings = [scorer.setting(name) for name in part.settings or [None]]
+    for setting in settings:
+        check_task_options(scorer, setting, arguments)
+    return [Entry(scorer.name, setting.name, arguments) for setting in settings]

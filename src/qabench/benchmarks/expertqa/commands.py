@@ -423,10 +423,10 @@ def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
 
 def _print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
     """Print the scores of the families with this prefix; without a config, only the path of the claims."""
-    from qabench.benchmarks import evaluate_predictions
     from qabench.cli.evaluations import print_notes
     from qabench.cli.output import print_tables, say
     from qabench.evaluation.tables import group_table, score_table
+    from qabench.runs.sources import evaluate_predictions
 
     if questions is None:
         n_claims = sum(len(item["claims"]) for item in items)
