@@ -315,28 +315,6 @@ def check_tool_messages(messages: Any) -> None:
     assert not waiting
 
 
-@pytest.mark.parametrize("window", [1100, 1500, 2000])
-def test_a_call_and_its_results_are_dropped_together(
-    mirror: Path, our_wiki: OurWiki, tmp_path: Path, window: int
-) -> None:
-    lengths: list[int] = []
-
-    def script(messages: Any, tools: Any) -> Any:
-        check_tool_messages(messages)
-        lengths.append(len(messages))
-        if len(lengths) == 8:
-            return "done"
-        reply = call("search", query=f"page {len(lengths)}")
-        for i in range(len(lengths) % 3):
-            reply.message.tool_calls += call("search", query=f"page {len(lengths)} {i}").message.tool_calls
-        return reply
-
-    task = fanoutqa_open_book("test", ids=read_questions("test").rows[0]["id"], search="tools", context_length=window)
-    (sample,) = run(task, script, tmp_path).samples or []
-    assert sample.error is None
-    assert len(lengths) == 8 and max(lengths) < len(sample.messages) - 1
-
-
 def kani_keeps(tokens: list[int], room: int) -> int | None:
     """The number of newest messages that kani 0.7.2 sends (``Kani.get_prompt``); None if it raises MessageTooLong."""
     left = room

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 from inspect_ai import eval as evaluate
 from inspect_ai import eval_retry
 from inspect_ai.model import ModelInfo, get_model, set_model_info
-from openai_server import OpenAIServer
 from scripted_model import SCRIPTS, call, figures, in_order, run, text
 from scripted_wiki import Fault, ScriptedWiki, isolate
 
@@ -140,33 +138,11 @@ def test_ids_categories_epochs_and_metrics_choose(tmp_path: Path) -> None:
     assert 1 <= len(chosen.samples or []) < 12
 
 
-def test_the_judge_scores_next_to_the_others(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai", reason="needs the extra judge")
-    replies = iter(["good", "bad", "no verdict", TimeoutError()])
-    with OpenAIServer() as server:
-        monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
-        monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
-        verdicts = {"good": "All of it.\nC", "bad": "D", "no verdict": "I would rather not."}
-        server.reply = lambda body: next(
-            reply for answer, reply in verdicts.items() if f"\n{answer}\n" in body["messages"][-1]["content"]
-        )
-        task = fanoutqa_closed_book("sample", metrics="rouge,judge")
-        log = run(task, lambda messages: next(replies), tmp_path, limit=4, max_samples=1)
-        asked = len(server.calls)
-        scores = [(sample.scores or {})["fanoutqa"] for sample in in_order(log)]
-        assert [score.value["gpt"] for score in scores] == [1.0, 0.0, 0.0, 0.0]
-        assert math.isnan(scores[2].value["gpt_readable"])
-        assert "does not end with a letter" in (scores[2].explanation or "")
-        # A failed sample scores 0 and is not judged.
-        assert asked == 3
-        assert list(figures(log)) == [*ROUGE, "gpt", "gpt_readable"]
-        again = iter(["good", "bad"])
-        run(task, lambda messages: next(again), tmp_path, limit=2, max_samples=1)
-        assert len(server.calls) == asked
+def test_without_a_key_the_judge_score_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BASE", "KEY"):
-        monkeypatch.delenv(f"FANOUTQA_OPENAI_API_{name}")
-    bare = run(fanoutqa_closed_book("sample", metrics="judge"), lambda messages: "new", tmp_path, limit=1)
-    (sample,) = bare.samples or []
+        monkeypatch.delenv(f"FANOUTQA_OPENAI_API_{name}", raising=False)
+    log = run(fanoutqa_closed_book("sample", metrics="judge"), lambda messages: "new", tmp_path, limit=1)
+    (sample,) = log.samples or []
     assert "FANOUTQA_OPENAI_API_KEY" in ((sample.scores or {})["fanoutqa"].explanation or "")
 
 
@@ -286,20 +262,6 @@ def test_how_many_fit_is_the_maximum(texts: list[str], budget: int, characters_a
     assert fits == 0 or used <= budget
     assert fits == len(texts) or tokens(fits + 1) > budget
     assert len(counted) <= 2 * len(texts) + 1
-
-
-def test_filling_counts_a_long_prompt_a_few_times() -> None:
-    calls = []
-
-    async def count(text: str) -> int:
-        calls.append(text)
-        return len(text.split())
-
-    texts = [("word " * (100 + n % 7)).strip() for n in range(2000)]
-    counter = TokenCounter("", count)
-    fits, _ = asyncio.run(how_many_fit(texts, 100_000, counter, lambda n: " ".join(texts[:n])))
-    assert 900 < fits < 1000
-    assert len(calls) < 8
 
 
 @given(st.text())

@@ -65,12 +65,11 @@ def test_files(tmp_path: Path) -> None:
     assert {path.name for path in run.parent.iterdir()} == {"run.trec", "run.fts.trec", "run.hybrid-bm25-fts.trec"}
 
 
-@pytest.mark.parametrize(("suffix", "begins"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_plots(tmp_path: Path, suffix: str, begins: bytes) -> None:
+def test_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra plot")
-    path = tmp_path / f"study{suffix}"
+    path = tmp_path / "study.png"
     call("--config", "sample", "--method", "fts", "--method", "bm25", "--plot", path)
-    assert path.read_bytes().startswith(begins)
+    assert path.read_bytes().startswith(b"\x89PNG")
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
