@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.metric_module import MetricModule, at_cutoffs, decoded, rows_at_cutoffs
+from qabench.metric_module import MetricModule, decoded
 
 _DESCRIPTION = """
 Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of the question's answer have
@@ -75,8 +75,4 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
             skip_extraneous=skip_extraneous,
             explicit_only=explicit_only,
         )
-        result: dict[str, Any] = at_cutoffs(score.mrr, score.cutoffs, "mrr")
-        result |= self.provenance(components, **score.signature()) | {"skipped": score.skipped}
-        if per_question:
-            result["per_question"] = rows_at_cutoffs(score.mrr_per_question, score.cutoffs, "mrr")
-        return result
+        return score.as_dict("mrr", per_question) | self.provenance(components, **score.signature())

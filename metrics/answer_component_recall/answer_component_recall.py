@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.metric_module import MetricModule, at_cutoffs, decoded, rows_at_cutoffs
+from qabench.metric_module import MetricModule, decoded
 
 _DESCRIPTION = """
 Answer Component Recall@k: the mean over questions of the share of the answer's components that are retrieved in the
@@ -75,8 +75,4 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
             skip_extraneous=skip_extraneous,
             explicit_only=explicit_only,
         )
-        result: dict[str, Any] = at_cutoffs(score.recall, score.cutoffs, "recall")
-        result |= self.provenance(components, **score.signature()) | {"skipped": score.skipped}
-        if per_question:
-            result["per_question"] = rows_at_cutoffs(score.recall_per_question, score.cutoffs, "recall")
-        return result
+        return score.as_dict("recall", per_question) | self.provenance(components, **score.signature())

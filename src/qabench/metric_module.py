@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
@@ -118,19 +118,6 @@ def _features() -> Any:
             return batch
 
     return Encoded
-
-
-def at_cutoffs(score: Callable[[int], float], cutoffs: Iterable[int], name: str) -> dict[str, float]:
-    """Return a score at each cutoff, such as {"mrr@5": 0.4, "mrr@10": 0.5}."""
-    return {f"{name}@{k}": score(k) for k in cutoffs}
-
-
-def rows_at_cutoffs(
-    score: Callable[[int], Sequence[float | None]], cutoffs: Iterable[int], name: str
-) -> list[dict[str, float | None]]:
-    """Return one dict per question with its scores at each cutoff, such as {"mrr@5": 0.0, "mrr@10": 0.5}."""
-    columns = {f"{name}@{k}": score(k) for k in cutoffs}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def decoded(

@@ -65,6 +65,22 @@ class AnswerComponentScores:
         """Return Answer Component Recall@k: the mean of ``recall_per_question``, a fraction. Raises as that does."""
         return _mean(self.recall_per_question(k))
 
+    def as_dict(self, name: str, per_question: bool = False) -> dict[str, Any]:
+        """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
+
+        With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the input; None: skipped.
+        """
+        columns: dict[str, list[float | None]] = {
+            f"{name}@{k}": self.mrr_per_question(k) if name == "mrr" else self.recall_per_question(k)
+            for k in self.cutoffs
+        }
+        result: dict[str, Any] = {column: _mean(values) for column, values in columns.items()}
+        result["skipped"] = self.skipped
+        if per_question:
+            rows = zip(*columns.values(), strict=True)
+            result["per_question"] = [dict(zip(columns, row, strict=True)) for row in rows]
+        return result
+
     def signature(self) -> dict[str, Any]:
         """Return the fields of a signature that describe the scoring."""
         return {
