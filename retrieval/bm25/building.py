@@ -13,7 +13,7 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.retrieval.bm25.exhaustive import Array, Mask, Postings
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.reading import Filters, Fingerprint, Source, blocks
+from qabench.retrieval.bm25.reading import Filters, Fingerprint, Source, blocks, rows_of_texts
 from qabench.retrieval.bm25.scorers import BACKENDS, InvertedScorer, RankBm25Scorer, Scorer
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
 
@@ -94,8 +94,9 @@ def check_belongs(content: Content, dataset: Any, name: str = "the index") -> No
         return
     size = len(dataset) if hasattr(dataset, "__len__") else None
     if size is None or size == origin.size:
-        source = Source.of_texts(dataset)
-        if origin.columns is not None:
+        if origin.columns is None:
+            source = Source(rows_of_texts(dataset))
+        else:
             source = Source.of_dataset(dataset, origin.columns, origin.filters)
         fingerprint = Fingerprint()
         for block in blocks(source.rows):

@@ -18,13 +18,11 @@ from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import Content, build, check_belongs
 from qabench.retrieval.bm25.exhaustive import Floats, Mask
-from qabench.retrieval.bm25.formulas import METHODS, Parameters
-from qabench.retrieval.bm25.reading import Source
-from qabench.retrieval.bm25.scorers import InvertedScorer, Scorer
+from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.reading import Source, rows_of_texts
+from qabench.retrieval.bm25.scorers import InvertedScorer
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
-
-__all__ = ["METHODS", "BM25Index", "Hits", "Tokenizer", "words"]
 
 HITS_SHOWN = 10  # by print and in notebooks
 
@@ -98,7 +96,7 @@ class BM25Index(Displayed):
         backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        source = texts if isinstance(texts, Source) else Source.of_texts(texts)
+        source = texts if isinstance(texts, Source) else Source(rows_of_texts(texts))
         parameters = Parameters.of(method, k1, b, delta, epsilon)
         self._content = build(source, parameters, tokenizer, backend, progress)
 
@@ -144,11 +142,6 @@ class BM25Index(Displayed):
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, for documents and queries."""
         return self._content.tokenizer
-
-    @property
-    def scorer(self) -> Scorer:
-        """Computes the scores."""
-        return self._content.scorer
 
     @property
     def parameters(self) -> Parameters:

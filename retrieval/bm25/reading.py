@@ -37,11 +37,6 @@ class Source:
     cache_key: str | None = None
 
     @classmethod
-    def of_texts(cls, texts: Iterable[str]) -> Source:
-        """Return the documents of an iterable of strings."""
-        return cls(rows_of_texts(texts))
-
-    @classmethod
     def of_dataset(cls, dataset: Any, columns: str | Sequence[str], filters: str | Sequence[str] = ()) -> Source:
         """Return the documents of a dataset; see ``rows_of_dataset``."""
         columns = [columns] if isinstance(columns, str) else list(columns)
