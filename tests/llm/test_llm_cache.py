@@ -162,10 +162,9 @@ WORKER = """
 import sys
 from pathlib import Path
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller, ChatClient
+from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
-from qabench.llm.client import Caller, run_sync
 
 url, path, count = sys.argv[1:]
 requests = [ChatRequest("m", (("user", str(i)),)) for i in range(int(count))]
@@ -218,17 +217,12 @@ def test_the_cache_holds_no_key_and_no_prompt(server: OpenAIServer, tmp_path: Pa
     path = tmp_path / "replies.sqlite"
     request = ChatRequest("m", (("user", "a private prompt"),))
     run_sync(Caller(Endpoint(server.base_url, "sk-secret"), "m").client(ReplyCache(path)).complete([request]))
-    assert json.loads(sqlite3_one(path, "SELECT reply FROM checked_replies"))["text"].endswith("C")
+    with sqlite3.connect(path) as connection:
+        ((reply,),) = connection.execute("SELECT reply FROM checked_replies")
+    connection.close()
+    assert json.loads(reply)["text"].endswith("C")
     content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"sk-secret" not in content and b"private prompt" not in content
-
-
-def sqlite3_one(path: Path, query: str) -> str:
-    connection = sqlite3.connect(path)
-    try:
-        return str(connection.execute(query).fetchone()[0])
-    finally:
-        connection.close()
 
 
 def test_a_process_waits_for_another_one_of_the_same_judge(server: OpenAIServer, tmp_path: Path) -> None:
@@ -273,23 +267,15 @@ def store(*models: str) -> None:
     cache.close()
 
 
-def test_replies_of_judges_and_runs_are_listed(cache: Path) -> None:
+def test_stored_replies_are_listed_and_cleared(cache: Path) -> None:
     assert stored_replies() == [] and clear() == 0
-    store("m", "n", "openai/m")
-    assert [(one.model, one.replies) for one in stored_replies()] == [("m", 1), ("n", 1), ("openai/m", 1)]
-    last = stored_replies()[-1]
-    assert last.bytes > 8 and last.oldest == last.newest
-
-
-def test_one_model_is_cleared_with_and_without_provider(cache: Path) -> None:
     store("m", "openai/m", "a_m", "axm", "M")
-    assert clear("m") == 2  # not "M", and "_" is not a wildcard
-    assert clear("a_m") == 1
-    assert {one.model for one in stored_replies()} == {"M", "axm"}
-
-
-def test_recent_replies_are_kept(cache: Path) -> None:
-    store("m")
-    assert clear(older_than=3600) == 0
-    assert clear() == 1
-    assert stored_replies() == []
+    assert [(row.model, row.replies) for row in stored_replies()] == [
+        (model, 1) for model in ("M", "a_m", "axm", "m", "openai/m")
+    ]
+    assert all(row.bytes > 8 and row.oldest == row.newest for row in stored_replies())
+    assert clear("m", older_than=3600) == 0
+    assert clear("m") == 2  # with and without provider; not "M"
+    assert clear("a_m") == 1  # "_" is not a wildcard
+    assert {row.model for row in stored_replies()} == {"M", "axm"}
+    assert clear() == 2 and stored_replies() == []

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import completion
+from openai_server import Fault, OpenAIServer, completion
 
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
@@ -27,92 +25,57 @@ import httpx2
 
 MEBIBYTE = 1 << 20
 BOMB = gzip.compress(b" " * (50 * MEBIBYTE), 1)
-
-
-class HugeServer:
-    """Sends ``body`` up to ``times`` times with every reply, and counts the bytes that were taken."""
-
-    def __init__(self, status: int, body: bytes, times: int, headers: dict[str, str]) -> None:
-        self.sent = 0
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(body) * times), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                try:
-                    for _ in range(times):
-                        self.wfile.write(body)
-                        outer.sent += len(body)
-                except OSError:  # the client went away
-                    pass
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+REPLY = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
 
 
 @pytest.fixture
-def served() -> Iterator[Any]:
-    servers = []
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
 
-    def serve(status: int, body: bytes, times: int = 1, **headers: str) -> tuple[HugeServer, str]:
-        """The server and its base URL."""
-        server = HugeServer(status, body, times, {name.replace("_", "-"): value for name, value in headers.items()})
-        servers.append(server)
-        return server, f"http://127.0.0.1:{server.server.server_port}/v1"
 
-    yield serve
-    for server in servers:
-        server.server.shutdown()
-        server.server.server_close()
+def huge(status: int = 200) -> Fault:
+    return Fault(status, body=b" " * MEBIBYTE, times=300)
+
+
+def packed(body: bytes, status: int = 200) -> Fault:
+    return Fault(status, {"Content-Encoding": "gzip"}, body)
 
 
 @pytest.fixture
-def asked(served: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def outcome_of(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "1")
 
-    def ask(*arguments: Any, **headers: str) -> tuple[HugeServer, Outcome]:
-        server, url = served(*arguments, **headers)
+    def ask(fault: Fault) -> Outcome:
+        server.fault = lambda number, body: fault
         cache = ReplyCache(tmp_path / "replies.sqlite")
-        client = Caller(Endpoint(url, "k"), "m", retries=0).client(cache)
-        return server, run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
+        client = Caller(Endpoint(server.base_url, "k"), "m", retries=0).client(cache)
+        return run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
     return ask
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_a_reply_of_300_mb_is_not_read(asked: Any, status: int) -> None:
-    server, outcome = asked(status, b" " * MEBIBYTE, 300)
-    assert outcome.reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
-    assert server.sent < 40 * MEBIBYTE  # what the buffers of both sides hold
+def test_a_reply_of_300_mb_is_not_read(server: OpenAIServer, outcome_of: Any, status: int) -> None:
+    assert outcome_of(huge(status)).reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
+    assert server.bytes_sent < 40 * MEBIBYTE  # what the buffers of both sides hold
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_gzip_bomb_is_not_expanded(asked: Any, status: int) -> None:
-    _, outcome = asked(status, BOMB, Content_Encoding="gzip")
-    assert outcome.reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
+def test_a_gzip_bomb_is_not_expanded(outcome_of: Any, status: int) -> None:
+    assert outcome_of(packed(BOMB, status)).reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
 
 
-def test_a_compressed_reply_is_read(asked: Any) -> None:
-    body = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
-    _, outcome = asked(200, body, Content_Encoding="gzip")
-    assert outcome.reply is not None and outcome.reply.text == "x" * 500_000
+def test_a_compressed_reply_is_read(outcome_of: Any) -> None:
+    reply = outcome_of(packed(REPLY)).reply
+    assert reply is not None and reply.text == "x" * 500_000
 
 
-def of_inspect(url: str, **options: Any) -> Any:
+def of_inspect(server: OpenAIServer, fault: Fault, **options: Any) -> Any:
     """The reply to Inspect's client, which reads the replies in ``qabench run``."""
+    server.fault = lambda number, body: fault
     model = pytest.importorskip("inspect_ai.model", reason="needs the extra run")
-    one = model.get_model("openai-api/qabench/m", base_url=url, api_key="k", memoize=False, **options)
+    one = model.get_model("openai-api/qabench/m", base_url=server.base_url, api_key="k", memoize=False, **options)
 
     async def ask() -> Any:
         try:
@@ -127,33 +90,32 @@ def of_inspect(url: str, **options: Any) -> Any:
 @pytest.mark.slow  # imports Inspect, as the next two
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_run_does_not_read_300_mb(served: Any, status: int, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_does_not_read_300_mb(
+    server: OpenAIServer, status: int, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "1")
     before = httpx2.AsyncClient.send
-    server, url = served(status, b" " * MEBIBYTE, 300)
     with pytest.raises(Exception, match=r"larger than 1 MiB \(QABENCH_MAX_REPLY_MB\)"):
-        of_inspect(url, stream=stream)
-    assert server.sent < 40 * MEBIBYTE
+        of_inspect(server, huge(status), stream=stream)
+    assert server.bytes_sent < 40 * MEBIBYTE
     assert httpx2.AsyncClient.send is before
 
 
 @pytest.mark.slow
-def test_a_run_does_not_expand_a_gzip_bomb(served: Any) -> None:
-    _, url = served(200, BOMB, Content_Encoding="gzip")
+def test_a_run_does_not_expand_a_gzip_bomb(server: OpenAIServer) -> None:
     with pytest.raises(Exception, match="larger than 16 MiB"):
-        of_inspect(url)
+        of_inspect(server, packed(BOMB))
 
 
 @pytest.mark.slow
-def test_a_run_reads_a_compressed_reply(served: Any) -> None:
-    body = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
-    assert of_inspect(served(200, body, Content_Encoding="gzip")[1]).completion == "x" * 500_000
+def test_a_run_reads_a_compressed_reply(server: OpenAIServer) -> None:
+    assert of_inspect(server, packed(REPLY)).completion == "x" * 500_000
 
 
-def test_a_list_of_models_of_300_mb_is_not_read(served: Any) -> None:
-    server, url = served(200, b" " * MEBIBYTE, 300)
-    assert models_at(url) == []
-    assert server.sent < 60 * MEBIBYTE  # 16 MiB, and the buffers
+def test_a_list_of_models_of_300_mb_is_not_read(server: OpenAIServer) -> None:
+    server.models = huge()
+    assert models_at(server.base_url) == []
+    assert server.bytes_sent < 60 * MEBIBYTE  # 16 MiB, and the buffers
 
 
 def test_the_limit_is_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

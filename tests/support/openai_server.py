@@ -20,7 +20,7 @@ class Fault:
 
     ``status``, ``headers``, ``body``: that answer (a dict as JSON). ``delay``: seconds before it. ``hold``: no answer
     before this event is set. ``drop``: the connection breaks before a byte. ``truncate``: it breaks after so many bytes
-    of the body. ``drip``: seconds between the bytes of the body.
+    of the body. ``drip``: seconds between the bytes of the body. ``times``: how often the body is sent.
     """
 
     status: int = 200
@@ -31,6 +31,7 @@ class Fault:
     drop: bool = False
     truncate: int | None = None
     drip: float = 0.0
+    times: int = 1
 
 
 @dataclass
@@ -57,9 +58,10 @@ class OpenAIServer:
     def __init__(self) -> None:
         self.reply: Callable[[dict[str, Any]], str] = lambda body: "They agree in all.\nC"
         self.fault: Callable[[int, dict[str, Any]], Fault | None] = lambda number, body: None
+        self.models = Fault(404, body={})  # the answer to GET, not counted as a call
         self.delay = 0.0
         self.calls: list[Seen] = []
-        self.in_flight = self.max_in_flight = 0
+        self.in_flight = self.max_in_flight = self.bytes_sent = 0
         self.lock = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), self._handler())
 
@@ -90,6 +92,12 @@ class OpenAIServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                try:
+                    _answer(self, Seen({}, {}, 0.0), outer.models, outer)
+                except OSError:  # the client went away
+                    self.close_connection = True
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -141,10 +149,11 @@ def _answer(handler: BaseHTTPRequestHandler, seen: Seen, fault: Fault, outer: Op
         raise ConnectionResetError
     good = fault.body is None and fault.status == 200
     body = completion(outer.reply(seen.body), seen.body["model"]) if good else fault.body
-    data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    text = body if isinstance(body, str | bytes) else json.dumps(body)
+    data = text.encode() if isinstance(text, str) else text
     handler.send_response(fault.status)
     handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", str(len(data)))
+    handler.send_header("Content-Length", str(len(data) * fault.times))
     for name, value in fault.headers.items():
         handler.send_header(name, value)
     handler.end_headers()
@@ -157,6 +166,8 @@ def _answer(handler: BaseHTTPRequestHandler, seen: Seen, fault: Fault, outer: Op
         handler.close_connection = True
         return
     else:
-        handler.wfile.write(data)
+        for _ in range(fault.times):
+            handler.wfile.write(data)
+            outer.bytes_sent += len(data)
     handler.wfile.flush()
     seen.completed = good

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,13 +22,12 @@ from qabench.cli.options import (
     checked_format,
     complete_benchmarks,
 )
-from qabench.cli.output import print_json, print_table, print_tables, say
+from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
 from qabench.errors import InputError, unknown_name
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Check, Reproduction
-    from qabench.data.download import Progress
     from qabench.data.pinned import SourceFile
     from qabench.data.sources import FileResult
     from qabench.hub.register import Registration
@@ -105,7 +102,12 @@ def fetch(
     if check:
         results = sources.check(files, directory=mirror)
     else:
-        with _download_bar(len(files)) as progress:
+        with progress_bar("Downloading", "bytes") as show:
+
+            def progress(source: SourceFile, done: int, total: int | None) -> None:
+                if show and done != total:  # else each file would be a line in a pipe
+                    show(done, total or 0)
+
             if mirror is not None:
                 results = sources.write_mirror(files, mirror, progress=progress)
             else:
@@ -137,31 +139,6 @@ def _only_benchmark(names: Sequence[str]) -> str:
     if len(names) != 1:
         raise InputError(f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}")
     return names[0]
-
-
-@contextmanager
-def _download_bar(count: int) -> Iterator[Progress | None]:
-    """Show the current download on standard error if it is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{count} files", total=None)
-        current: SourceFile | None = None
-
-        def show(source: SourceFile, done: int, total: int | None) -> None:
-            nonlocal current
-            if source is not current:
-                current = source
-                bar.reset(task, description=str(source), total=total)
-            bar.update(task, completed=done)
-
-        yield show
 
 
 def _file_as_dict(result: FileResult) -> dict[str, Any]:

@@ -68,68 +68,48 @@ BenchmarkName = Annotated[
         autocompletion=complete_benchmarks,
     ),
 ]
-ConfigName = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        metavar="NAME",
-        help="The dataset's config. Default: the benchmark's.",
-        autocompletion=_completion(_configs),
-    ),
-]
-Families = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        metavar="NAMES",
-        help=f"The scores to compute, separated by commas: {_by_benchmark(lambda benchmark: benchmark.families)}.",
-        autocompletion=_completion(lambda benchmark, ctx: benchmark.families),
-    ),
-]
-MetricName = Annotated[
-    str | None,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        help="The metric. Default: the benchmark's main metric.",
-        autocompletion=_completion(lambda benchmark, ctx: [metric.name for metric in benchmark.metrics]),
-    ),
-]
-Groupings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--by",
-        metavar="GROUPING",
-        help=f"Also print scores by group: {_by_benchmark(lambda benchmark: benchmark.groupings)}. May be repeated.",
-        autocompletion=_completion(lambda benchmark, ctx: benchmark.groupings),
-    ),
-]
+
+
+def _names(
+    flag: str, help: str, names_of: Callable[[Benchmark, typer.Context], Iterable[str]], metavar: str = "NAME"
+) -> Any:
+    """Return an option whose values are names of the benchmark."""
+    return typer.Option(flag, metavar=metavar, help=help, autocompletion=_completion(names_of))
+
+
+def _settings(benchmark: Benchmark, ctx: typer.Context | None = None) -> list[str]:
+    return [setting.name for setting in benchmark.settings]
+
+
+def _families(benchmark: Benchmark, ctx: typer.Context | None = None) -> Iterable[str]:
+    return benchmark.families
+
+
+def _groupings(benchmark: Benchmark, ctx: typer.Context | None = None) -> Iterable[str]:
+    return benchmark.groupings
+
+
+def _metrics(benchmark: Benchmark, ctx: typer.Context) -> list[str]:
+    return [metric.name for metric in benchmark.metrics]
+
+
+_FAMILIES = f"The scores to compute, separated by commas: {_by_benchmark(_families)}."
+_GROUPINGS = f"Also print scores by group: {_by_benchmark(_groupings)}. May be repeated."
+_SETTINGS = f"What the model is given: {_by_benchmark(_settings)}. Default: the first."
+_TASK_OPTION = "An option of the setting; see --list-options. May be repeated."
+
+ConfigName = Annotated[str | None, _names("--config", "The dataset's config. Default: the benchmark's.", _configs)]
+Families = Annotated[str | None, _names("--metrics", _FAMILIES, _families, "NAMES")]
+MetricName = Annotated[str | None, _names("--metric", "The metric. Default: the benchmark's main metric.", _metrics)]
+Groupings = Annotated[list[str] | None, _names("--by", _GROUPINGS, _groupings, "GROUPING")]
+SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
+TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
 Questions = Annotated[
     Path | None,
     typer.Option(
         "--questions",
         metavar="FILE",
         help="A file of questions in the benchmark's official format.",
-    ),
-]
-SettingName = Annotated[
-    str | None,
-    typer.Option(
-        "--setting",
-        metavar="NAME",
-        help="What the model is given: "
-        + _by_benchmark(lambda benchmark: [setting.name for setting in benchmark.settings])
-        + ". Default: the first.",
-        autocompletion=_completion(lambda benchmark, ctx: [setting.name for setting in benchmark.settings]),
-    ),
-]
-TaskArguments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-T",
-        metavar="NAME=VALUE",
-        help="An option of the setting; see --list-options. May be repeated.",
-        autocompletion=_completion(_task_options),
     ),
 ]
 Format = Annotated[
