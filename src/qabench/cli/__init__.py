@@ -33,6 +33,7 @@ COMMANDS = {
         "quickstart": ("qabench.cli.quickstart", "quickstart", "Score three synthetic systems on a built-in sample."),
         "score": ("qabench.cli.score", "score", "Score predictions with the official metrics."),
         "compare": ("qabench.cli.compare", "compare", "Compare systems on the same questions, with paired tests."),
+        "leaderboard": ("qabench.cli.leaderboard", "leaderboard", "Rank systems: published, on the Hub, and your own."),
         "report": (LOGS, "report", "Write an HTML report of runs."),
         "results": (HUB, "results", "Turn scores into entries for a model's page on the Hub."),
     },
