@@ -267,9 +267,8 @@ class HttpClient:
         import httpcore2
         import httpx2
 
-        timeout = dict.fromkeys(("read", "write", "pool"), self.read_seconds) | {
-            "connect": min(10.0, self.read_seconds)
-        }
+        timeout = dict.fromkeys(("read", "write", "pool"), self.read_seconds)
+        timeout["connect"] = min(10.0, self.read_seconds)
         for _ in range(MOST_REDIRECTS + 1):
             address = request.url
             self._check_url(address)
@@ -303,10 +302,9 @@ class HttpClient:
         port = url.port or {"http": 80, "https": 443}.get(url.scheme)
         if not url.host or port is None or (url.userinfo and self.addresses != "any"):
             raise HttpError("invalid URL", str(url.copy_with(userinfo=b""))[:200])
-        if self.addresses == "any":
-            return
-        # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a checked address.
-        addresses_of(url.raw_host.decode("ascii").strip("[]"), port, private=self.addresses == "private")
+        if self.addresses != "any":
+            # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a checked address.
+            addresses_of(url.raw_host.decode("ascii").strip("[]"), port, private=self.addresses == "private")
 
     def _pool_for(self, url: httpx2.URL) -> httpcore2.ConnectionPool:
         """Return the connections to a host, or to the proxy that the environment names for it.
@@ -371,14 +369,11 @@ def check_status(status: int, headers: Mapping[str, str]) -> None:
 
 
 def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
-    """Return the number of seconds that a server asks clients to wait before the next call.
+    """Return the seconds, at least 0, that a server asks clients to wait; None if neither header can be parsed.
 
     Args:
         value: the header Retry-After: a number of seconds or a date.
         milliseconds: the header retry-after-ms, which takes precedence.
-
-    Returns:
-        Seconds, at least 0; None if neither header can be parsed.
     """
     if (number := _number(milliseconds)) is not None:
         return number / 1000
@@ -403,10 +398,7 @@ def decoded(data: bytes, charset: str | None) -> str | None:
 def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     """Return the IP addresses of a host, in the order in which to try them.
 
-    Args:
-        host: a name or an IP address, without brackets.
-        port: the port.
-        private: whether addresses that are not public are allowed. Link-local ones never are.
+    Addresses that are not public are allowed only with ``private``, link-local ones never.
 
     Raises:
         HttpError: one of the host's addresses is not allowed, or it has none.

@@ -10,7 +10,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, AnyStr
 
@@ -131,7 +131,8 @@ def check_depth(value: Any, most_values: float = math.inf) -> None:
         values += sum(map(len, level))
         if values > most_values:
             raise TooLarge(f"more than {most_values:,} values")
-        level = [child for item in level for child in _children(item) if isinstance(child, _CONTAINERS)]
+        children = (child for item in level for child in (item.values() if isinstance(item, dict) else item))
+        level = [child for child in children if isinstance(child, _CONTAINERS)]
     if level:
         raise _too_deep()
 
@@ -144,10 +145,6 @@ def _depth_of_text(text: str) -> int:
     """Return how deep the brackets of a JSON text are nested, which need not be valid."""
     tokens = (match[0] for match in _STRING_OR_BRACKET.finditer(text))
     return max(accumulate((token in "[{") - (token in "]}") for token in tokens), default=0)
-
-
-def _children(item: dict[Any, Any] | list[Any]) -> Iterable[Any]:
-    return item.values() if isinstance(item, dict) else item
 
 
 def _check_length(data: str | bytes, longest: int) -> None:

@@ -20,7 +20,9 @@ from qabench.errors import MissingExtra, QabenchError
 from qabench.models.loader import ModelSource, buckets, cannot_load, locate, with_default_dtype
 
 MODEL = "google/t5_xxl_true_nli_mixture"
+MODEL_VARIABLE = "QABENCH_NLI_MODEL"
 MAX_LENGTH = 512
+MAX_NEW_TOKENS = 20
 KEPT = 2  # the number of most, and of least, entailed sentences that are kept of long evidence
 MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] is kept, as upstream
 
@@ -55,6 +57,8 @@ class Entailment(Protocol):
 
 Splitter = Callable[[str], Sequence[str]]
 """Splits a text into sentences."""
+Encoded = list[list[int]]
+"""The token ids of the prompts of a batch."""
 
 
 def prompt_of(evidence: str, claim: str) -> str:
@@ -73,13 +77,12 @@ def clean(text: str) -> str:
 
 
 def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, official_quirks: bool = True) -> str:
-    """Return the two most and the two least entailed sentences, joined in this order.
+    """Return the two most and the two least entailed of the evidence's sentences, joined in this order.
 
     With fewer than four sentences some appear twice, as upstream.
 
     Args:
-        sentences: those of the evidence.
-        judgments: one judgment per sentence.
+        sentences, judgments: one judgment per sentence.
         official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, in which
             confident judgments are ties that NumPy's unstable sort breaks. Otherwise by the difference of the logits;
             ties by position.
@@ -169,12 +172,6 @@ def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
     distinct = list(dict.fromkeys(prompts))
     judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
     return [judged[prompt] for prompt in prompts]
-
-
-MODEL_VARIABLE = "QABENCH_NLI_MODEL"
-MAX_NEW_TOKENS = 20
-Encoded = list[list[int]]
-"""The token ids of the prompts of a batch."""
 
 
 @dataclass(frozen=True)
