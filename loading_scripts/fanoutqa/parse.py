@@ -19,12 +19,12 @@ TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was
 
 
 def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a config's file as rows of the dataset, in order."""
+    """Return the rows of a config's file as rows of the dataset, in order."""
     return map(parse_test if config.startswith("test") else parse_dev, read_json_list(path))
 
 
 def parse_dev(row: Row) -> dict[str, Any]:
-    """A development question: a row of ``fanout-final-dev.json``.
+    """Return a development question: a row of ``fanout-final-dev.json``.
 
     Returns:
         id, question, answer and decomposition (JSON text), necessary_evidence (derived), categories.
@@ -45,7 +45,7 @@ def parse_dev(row: Row) -> dict[str, Any]:
 
 
 def parse_test(row: Row) -> dict[str, Any]:
-    """A test question, which comes without answer and decomposition: a row of ``fanout-final-test.json``."""
+    """Return a test question, which has no answer and no decomposition: a row of ``fanout-final-test.json``."""
     row.only("id", "question", "necessary_evidence", "categories")
     return {**_common(row), "necessary_evidence": [_page(page) for page in row.rows("necessary_evidence")]}
 

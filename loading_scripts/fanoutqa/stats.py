@@ -18,7 +18,7 @@ TOP_CATEGORIES = 10
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-    """Questions, evidence and categories of every config; answers and decompositions where they are public."""
+    """Count questions, evidence and categories of a config; answers and decompositions where they are public."""
     rows = [row for split in splits.values() for row in split]
     if config == LEADERBOARD:
         scores = scores_of_rows(rows)
