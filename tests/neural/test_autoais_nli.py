@@ -13,24 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import MissingExtra, QabenchError
 from qabench.models.entailment import Judgment, clean, extremes, label_claims, prompt_of, punkt
-
-ROW = {
-    "question": "q",
-    "answers": [
-        {
-            "system": "gpt4",
-            "answer_string": "a",
-            "claims": [
-                {"claim_string": "yes [1]", "evidence": ["http://x.y\n\nyes", "b"], "autoais_label": "N"},
-                {"claim_string": "no", "evidence": []},
-                {"claim_string": "no", "evidence": ["yes"]},
-            ],
-        },
-        {"system": "bing_chat", "answer_string": "b", "claims": None},
-    ],
-}
 
 
 class Scripted:
@@ -314,10 +298,6 @@ def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
 def test_unusable_models(tiny: Path, tmp_path: Path) -> None:
     from qabench.models.entailment import load_entailment
 
-    with pytest.raises(InputError, match="unknown dtype 'int8'; allowed: float32"):
-        load_entailment(str(tiny), dtype="int8")
-    with pytest.raises(QabenchError, match="the model no/such cannot be loaded"):
-        load_entailment("no/such")
     for path in tiny.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     tokenizer = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))

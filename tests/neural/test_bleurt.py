@@ -183,19 +183,8 @@ def test_the_name_changes_with_the_weights(checkpoint: tuple[str, Any], tmp_path
     assert other(["moon"], ["sun"])[0] == pytest.approx(before + 1, abs=1e-5)
 
 
-def test_missing_and_other_models_are_rejected(checkpoint: tuple[str, Any], tmp_path: Path) -> None:
-    import torch
-
-    with pytest.raises(QabenchError, match=r"the model no/such cannot be loaded"):
-        load_bleurt(model="no/such")
-    with pytest.raises(QabenchError, match=r"has no weights: it contains no file \*\.safetensors or \*\.bin"):
-        load_bleurt(model=str(tmp_path))
+def test_other_models_are_rejected(checkpoint: tuple[str, Any], tmp_path: Path) -> None:
     write_tiny_bleurt(tmp_path)
-    weights = torch.load(tmp_path / "pytorch_model.bin")
-    del weights["classifier.weight"]
-    torch.save(weights, tmp_path / "pytorch_model.bin")
-    with pytest.raises(QabenchError, match=r"its weights lack classifier\.weight"):
-        load_bleurt(model=str(tmp_path))
     (tmp_path / "config.json").write_text('{"model_type": "bleurt", "embedding_size": null}', encoding="utf-8")
     with pytest.raises(QabenchError, match="it has the embeddings of BERT"):
         load_bleurt(model=str(tmp_path))
