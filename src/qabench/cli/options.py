@@ -124,6 +124,10 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE."),
 ]
+Track = Annotated[
+    str | None,
+    typer.Option(metavar="TRACKER[:PROJECT]", help="Send the scores to a tracker: trackio, wandb or mlflow."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
 AllMetrics = Annotated[bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")]

@@ -24,6 +24,7 @@ from qabench.cli.options import (
     Output,
     Questions,
     RayAddress,
+    Track,
     Verbose,
     checked_format,
     on_ray,
@@ -78,6 +79,7 @@ def _score(
     ] = False,
     format: Format = "table",
     output: Output = None,
+    track: Track = None,
     as_json: AsJson = False,
     all_metrics: AllMetrics = False,
     verbose: Verbose = False,
@@ -93,6 +95,8 @@ def _score(
     from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report
     from qabench.io.files import check_writable, write_json, write_text
     from qabench.runs.sources import read_evaluations
+    from qabench.runs.tracking import check_tracker
+    from qabench.runs.tracking import track as send
 
     scorer = benchmark_of(benchmark)
     output_format = checked_format(format, as_json)
@@ -100,6 +104,8 @@ def _score(
     families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
+    if track:
+        check_tracker(track)
     with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(
             files, scorer.name, config, metrics=families, questions=questions, progress=progress, **values
@@ -116,6 +122,8 @@ def _score(
     else:
         print_evaluations(evaluations, by or [], output_format, all_metrics)
     print_notes(evaluations, sources.notes, output_format, verbose)
+    if track:
+        send(evaluations, track)
     if not any(report["scores"] for report in reports):
         raise typer.Exit(1)
     problems = any(report["problems"] for report in reports)

@@ -38,7 +38,7 @@ def write_shared(run: Evaluation, folder: Path) -> Path:
     scores = run.scores()
     lines = [json.dumps(row) for row in _samples(run, list(scores.values()), identity, model)]
     text = "".join(line + "\n" for line in lines)
-    document = {
+    document: dict[str, Any] = {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
         **({"evaluation_timestamp": run.created} if run.created else {}),
@@ -145,7 +145,7 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
             if value is None:
                 continue
             content = (record.question + record.reference).encode("utf-8", "replace")
-            row = {
+            row: dict[str, Any] = {
                 "schema_version": SCHEMA,
                 "evaluation_id": identity,
                 "model_id": model,

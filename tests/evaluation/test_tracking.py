@@ -1,0 +1,57 @@
+"""``score --track``: what is sent to a tracker, through its package's public functions."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from typer.testing import CliRunner
+
+from qabench.cli import app
+from qabench.errors import InputError, MissingExtra
+from qabench.loading_scripts import FOLDER
+
+ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").iterdir())[0]
+COMMAND = ["score", "fanoutqa", str(ANSWERS), "--config", "sample", "--lemmatizer", "simplemma", "--track"]
+
+
+def check(parameters: dict[str, str], values: dict[str, float]) -> None:
+    assert values["acc.loose/low"] < values["acc.loose"] < values["acc.loose/high"] and values["acc.loose/n"] == 12
+    assert parameters["signature acc"].startswith("fanout_acc|") and "simplemma" in str(parameters)
+    assert sum(value for name, value in values.items() if name.startswith("count/")) == 12
+
+
+@pytest.mark.parametrize("name", ["trackio", "wandb"])
+def test_a_run_per_evaluation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = Mock()
+    monkeypatch.setitem(sys.modules, name, package)
+    assert CliRunner().invoke(app, [*COMMAND, f"{name}:mine"], catch_exceptions=False).exit_code == 0
+    assert package.init.call_args.kwargs["project"] == "mine"
+    check(package.init.call_args.kwargs["config"], package.log.call_args.args[0])
+    package.finish.assert_called_once_with()
+
+
+def test_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: dict[str, Any] = {}
+    package = SimpleNamespace(
+        set_experiment=lambda name: sent.update(project=name),
+        start_run=lambda run_name: nullcontext(),
+        set_tags=lambda tags: sent.update(tags=tags),
+        log_metrics=lambda values: sent.update(values=values),
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", package)
+    assert CliRunner().invoke(app, [*COMMAND, "mlflow"], catch_exceptions=False).exit_code == 0
+    assert sent["project"] == "qabench"
+    check(sent["tags"], sent["values"])
+
+
+def test_unknown_and_missing_trackers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("other", "wandb:"):
+        error = CliRunner().invoke(app, [*COMMAND, wrong]).exception
+        assert isinstance(error, InputError) and "allowed: trackio, wandb, mlflow" in str(error)
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    assert isinstance(CliRunner().invoke(app, [*COMMAND, "wandb"]).exception, MissingExtra)
