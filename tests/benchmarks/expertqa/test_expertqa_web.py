@@ -19,7 +19,7 @@ from expertqa_scripts import Splitter
 from expertqa_web_scripts import Scripts
 
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering, cited_afterward
+from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering, cite_best_passages
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer
 from qabench.benchmarks.expertqa.facts import find_all, passages_for
 from qabench.benchmarks.expertqa.passages import SearchResult, WebPassages, official_urls, split_page
@@ -154,7 +154,7 @@ def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callabl
     answer = theirs["answers"]["post_hoc_gs_gpt4"]
     how = Answering("post-hoc-web", prompts.OWN_CLOSED, "official", evidence(tmp_path / "web", 1), 5)
     assert how.evidence is not None
-    claimed, found = cited_afterward(claims, how.evidence)
+    claimed, found = cite_best_passages(claims, how.evidence)
     assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "post_hoc_gs_gpt4", answer)
     assert [bool(claim["evidence"]) for claim in claimed.claims] == [True, True, False, True]
     assert [search["query"] for search in found.searches] == [one for one in claims if len(one) > 5]

@@ -97,7 +97,7 @@ class Answering:
         split = split_claims(answer, sources)
         if self.evidence is None:
             return split, read
-        return cited_afterward([claim["claim_string"] for claim in split.claims], self.evidence)
+        return cite_best_passages([claim["claim_string"] for claim in split.claims], self.evidence)
 
     def _source(self, passage: Passage) -> tuple[str, str]:
         """Return a passage as evidence of claims. The authors keep those of the web as the prompt has them."""
@@ -114,7 +114,7 @@ class Answering:
         return described
 
 
-def cited_afterward(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
+def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
     """Return the answer that consists of the claims with their best passages, and these passages."""
     shown: dict[Passage, None] = {}
     searches: list[Mapping[str, Any]] = []
