@@ -8,10 +8,10 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import citation
+from qabench.loading_scripts import LEADERBOARD, citation
 from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
 from qabench.loading_scripts.felm.parse import read_rows
-from qabench.loading_scripts.published import LEADERBOARD, published_rows
+from qabench.loading_scripts.published import published_rows
 
 DESCRIPTION = (
     "Responses of ChatGPT in five domains, split into segments that people have labeled as factual or not, with error "

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from qabench.io.tables import Table
+from qabench.loading_scripts import LEADERBOARD
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES, to_source
-from qabench.loading_scripts.published import LEADERBOARD, PublishedScore, published_table
+from qabench.loading_scripts.published import PublishedScore, published_table
 
 Tally = Mapping[str, Counter[Any]]
 

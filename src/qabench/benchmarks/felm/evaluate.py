@@ -14,9 +14,8 @@ from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predicti
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.evaluation import ExtraSection, SectionRow
-from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
+from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.felm.parse import read_rows
-from qabench.loading_scripts.published import LEADERBOARD
 from qabench.stats import bootstrap_mean
 
 NOTE = (

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from qabench.errors import InputError, SourceUnavailable
@@ -154,7 +154,7 @@ def felm_prompts(
                 stacklevel=2,
             )
     if prompt in (AUTO, QABENCH):
-        return _prompts(QABENCH, method, claims, lambda *key: _own_prompt(*key, shows_references))
+        return _prompts(QABENCH, method, claims, partial(_own_prompt, shows_references))
     path = Path(str(prompt))
     if not path.is_file():
         raise InputError(f"the prompt is {str(prompt)!r}; allowed: official, qabench, auto, or a file")
@@ -192,7 +192,7 @@ def _fields(references: bool) -> set[str]:
     return {"question", "segments"} | ({"references"} if references else set())
 
 
-def _own_prompt(domain: str, kind: str, unit: str, shows_references: bool) -> Prompt:
+def _own_prompt(shows_references: bool, domain: str, kind: str, unit: str) -> Prompt:
     """Return qabench's prompt for verdicts."""
     error = ERRORS.get(domain, "a factual error")
     how = f"was cut into numbered {unit}" if unit == SEGMENTS else "was broken down into numbered claims"
