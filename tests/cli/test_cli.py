@@ -139,7 +139,11 @@ def test_score_a_real_size_run_twice(mirror: Path, tmp_path: Path, spacy_model: 
         (["score", "fanoutqa", "nowhere.jsonl", *SAMPLE], 2, "cannot read nowhere.jsonl"),
         (["score", "fanoutqa", "@", "--config", "nope"], 2, "no config 'nope'; allowed: dev, test"),
         (["score", "nope", "@"], 2, "unknown benchmark 'nope'; allowed:"),
-        (["score", "fanoutqa", "@", "--metrics", "acc,bleu"], 2, "no metric 'bleu'; allowed: acc, rouge"),
+        (
+            ["score", "fanoutqa", "@", "--metrics", "acc,bleu"],
+            2,
+            "'bleu' (did you mean 'bleurt'?); allowed: acc, rouge",
+        ),
         (
             ["score", "fanoutqa", "@", "--config", "sample", "--by", "color"],
             2,

@@ -108,19 +108,22 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     if document.get("error"):  # some gateways report a provider's failure with status 200
         raise UnreadableReply(f"the reply is an error: {document['error']!r:.200}")
     choices = document.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
+    choice: Any = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         raise UnreadableReply(f"the reply has no choices[0].message: {body!r:.120}")
     content = message.get("content", "")
     if isinstance(content, list):  # some servers return parts
-        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        parts: list[Any] = [
+            part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"
+        ]
         content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
     if not isinstance(content, str | None):
         raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a string")
     texts = {"finish_reason": choice.get("finish_reason"), "refusal": message.get("refusal")}
     texts |= {"model": document.get("model"), "fingerprint": document.get("system_fingerprint")}
-    usage = document.get("usage") if isinstance(document.get("usage"), dict) else {}
+    usage: Any = document.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
     counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
     reported: dict[str, Any] = {name: text for name, text in texts.items() if isinstance(text, str) and text}
     reported |= {name: count for name, count in counts.items() if type(count) is int and count >= 0}
