@@ -168,8 +168,8 @@ def _pruned(index: Index, sequence: Array, allowed: Mask, size: int, positions: 
     for t in range(distinct):
         _look_up(index, terms[t], near, addends[t])
     sums = np.zeros(len(near))
-    for place in places:
-        sums += addends[place]
+    for row in places:
+        sums += addends[row]
     _best(sums, near, allowed[:0], positions, scores)
     return 0
 

@@ -92,7 +92,8 @@ class Postings:
             return np.zeros(self.size)
         parts = self._parts(terms)
         gains = np.concatenate([self.weights[part] - addend for part, addend in zip(parts, base, strict=True)])
-        return np.bincount(np.concatenate([self.documents[part] for part in parts]), gains, self.size)
+        documents = np.concatenate([self.documents[part] for part in parts])
+        return np.asarray(np.bincount(documents, gains, self.size), dtype=np.float64)
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> tuple[list[int], list[float]]:

@@ -87,7 +87,7 @@ def load(path: Path, dataset: Any, tokenizer: Tokenizer | None) -> Content:
         tokenizer = _tokenizer(path, header["tokenizer"], header["tokenizer_spec"], tokenizer)
         columns = {name: arrays[f"filter_{number}"] for number, name in enumerate(origin.filters)}
         filters = Filters(header["filters"], columns)
-        postings = Postings(*(arrays[name] for name in list(TYPES)[:5]), origin.size)
+        postings = Postings(**{name: arrays[name] for name in list(TYPES)[:5]}, size=origin.size)
         terms = _terms(arrays["vocabulary"], arrays["ends"])
         _check(postings, terms, filters, arrays)
     except InputError:
