@@ -8,11 +8,10 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import citation
+from qabench.loading_scripts import LEADERBOARD, citation
 from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
 from qabench.loading_scripts.fanoutqa.leaderboard import MEASURES, ROUGES, read_results
 from qabench.loading_scripts.fanoutqa.parse import read_rows
-from qabench.loading_scripts.published import LEADERBOARD
 
 DESCRIPTION = (
     "Questions that need facts from several Wikipedia pages, with the pages and, for the development questions, "

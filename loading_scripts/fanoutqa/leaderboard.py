@@ -8,9 +8,9 @@ from typing import Any
 
 from qabench.data.rows import Row, read_json
 from qabench.io.tables import flattened
-from qabench.loading_scripts import dataset_table, open_path, source_table
+from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path, source_table
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
-from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
+from qabench.loading_scripts.published import PublishedScore
 
 SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovided": "evidence-provided"}
 ROUGES = ("rouge1", "rouge2", "rougeL")

@@ -8,8 +8,9 @@ from typing import Any
 
 from qabench.answers import loads, subquestions, type_name
 from qabench.io.tables import Table
+from qabench.loading_scripts import LEADERBOARD
 from qabench.loading_scripts.fanoutqa.leaderboard import scores_of_rows
-from qabench.loading_scripts.published import LEADERBOARD, published_table
+from qabench.loading_scripts.published import published_table
 
 # Zhu et al. 2024 count 310 development and 724 test questions.
 PUBLISHED_QUESTIONS = {"dev": 310, "test": 724}

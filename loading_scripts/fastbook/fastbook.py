@@ -9,7 +9,7 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import citation
+from qabench.loading_scripts import LEADERBOARD, citation
 from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
 from qabench.loading_scripts.fastbook.parse import (
     parse_qrels,
@@ -18,7 +18,7 @@ from qabench.loading_scripts.fastbook.parse import (
     read_keywords,
     read_questions,
 )
-from qabench.loading_scripts.published import LEADERBOARD, published_rows
+from qabench.loading_scripts.published import published_rows
 
 DESCRIPTION = (
     "191 end-of-chapter questions from seven chapters of the fastai book, with their answers split into components, "

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from qabench.errors import SourceError
 from qabench.io.tables import Table
 from qabench.loading import load_dataset
-from qabench.loading_scripts import dataset_table, open_path
-from qabench.loading_scripts.published import LEADERBOARD
+from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
 
 HERE, PUBLISHED, PUBLISHED_SUFFIX = "here", "published", " (published)"
 

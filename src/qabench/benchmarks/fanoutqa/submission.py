@@ -336,7 +336,7 @@ def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[dict[st
             problems.append(Problem("wrong value", str(path), line, message))
         elif value and name in files and value != files[name]:
             problems.append(_other_file(path, line, name, value, files[name]))
-    return metadata | files, problems
+    return {**metadata, **files}, problems
 
 
 def _other_file(path: Path, line: int | None, key: str, value: str, file: str | None) -> Problem:
