@@ -234,8 +234,7 @@ def _wrong(path: Path, error: ValidationError) -> InputError:
 def _entries(part: _Benchmark) -> list[Entry]:
     scorer = benchmark(part.benchmark)
     arguments = dict(part.options or {}) | ({"config": part.config} if part.config else {})
-    names: list[str | None] = [*(part.settings or [None])]
-    settings = [scorer.setting(name) for name in names]
+    settings = [scorer.setting(name) for name in part.settings or [scorer.settings[0].name]]
     for setting in settings:
         check_task_options(scorer, setting, arguments)
     return [Entry(scorer.name, setting.name, arguments) for setting in settings]
