@@ -183,4 +183,4 @@ if __name__ == "__main__":
     parser.add_argument("--sizes", type=int, nargs="+", default=PASSAGES)
     parser.add_argument("--rounds", type=int, default=30)
     options = parser.parse_args()
-    sys.stdout.write(str(table(options.sizes, options.rounds)) + "\n")
+    sys.stdout.write(table(options.sizes, options.rounds).text() + "\n")
