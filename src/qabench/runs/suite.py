@@ -148,7 +148,12 @@ def run_suite(
     suite = suite.with_options(**options)
     passed = {name: value for name, value in options.items() if value is not None and name not in SUITE_OPTIONS}
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
-    made_with = {"max_tokens": suite.max_new_tokens, "seed": suite.seeds[0], "cache": suite.cache, **passed}
+    made_with: dict[str, Any] = {
+        "max_tokens": suite.max_new_tokens,
+        "seed": suite.seeds[0],
+        "cache": suite.cache,
+        **passed,
+    }
     config = GenerateConfig(**{name: made_with[name] for name in GenerateConfig.model_fields if name in made_with})
     for model in suite.models:
         probe(model, suite.base_url, model_args, config, tasks[0].config)
