@@ -110,6 +110,7 @@ ENVIRONMENT = (
     Variable("HF_HOME", "Folder of the Hugging Face libraries.", "~/.cache/huggingface"),
     Variable("HF_HUB_OFFLINE", "1: datasets, huggingface_hub and qabench stay offline.", "the network is used"),
     Variable("HF_EVALUATE_OFFLINE", "1: evaluate does not use the network.", "the network is used"),
+    Variable("HF_ENDPOINT", "Address of the Hub.", "https://huggingface.co"),
     Variable("HF_TOKEN", "Token of the Hub, for publishing and private repositories.", "no token", secret=True),
 )
 
