@@ -117,7 +117,9 @@ def bootstrap_all(
 
     Args:
         samples: the statistics of the units of resampling (see ``units``) and the function of their sums.
-        confidence, resamples, seed: as ``bootstrap``.
+        confidence: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
     """
     if not 0 < confidence < 1:
         raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
@@ -148,7 +150,10 @@ def bootstrap_mean(
 
     Args:
         values: one score per item, at least one.
-        clusters, confidence, resamples, seed: as ``bootstrap``.
+        clusters: as ``bootstrap``.
+        confidence: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
 
     Raises:
         InputError: no values, values that are not finite, or a level outside (0, 1).
@@ -271,7 +276,8 @@ def paired_tests(
         pairs: positions in ``systems``.
         function: from sums to scores.
         test: "randomization" or "bootstrap".
-        resamples, seed: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
 
     Raises:
         InputError: the function is undefined on the items. Resamples and swaps in which it is undefined are left out.
@@ -384,7 +390,8 @@ def cohens_kappa(
         first: one label per item.
         second: the labels of the other judge, aligned.
         clusters: each item's question if one question gives several items.
-        resamples, seed: as ``bootstrap``.
+        resamples: as ``bootstrap``.
+        seed: as ``bootstrap``.
 
     Raises:
         InputError: no items, lists of different lengths, or both judges give all items the same label: kappa is then

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +27,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark_names
 from qabench.cli import app
-from qabench.runs.log import read_run
+from qabench.runs.log import read_run, whole_log
 
 TOKENS = 4
 OPTIONS = ["--config", "sample", "--max-new-tokens", TOKENS]
@@ -96,6 +98,40 @@ def test_a_suite_in_process_and_on_a_server(
     compared = qabench("compare", "expertqa", logs, "--metric", "evidence", "--resamples", 100, "--json")
     assert all(json.dumps(name) in compared for name in models)
     assert (logs / "report" / "index.html").stat().st_size > 10_000
+
+
+def test_a_killed_run_is_resumed(model: Path, base_url: str, tmp_path: Path) -> None:
+    to_server = ["--base-url", base_url, "--max-connections", 1]
+    command = [
+        "run",
+        "felm",
+        "--model",
+        model,
+        *OPTIONS,
+        "--no-cache",
+        "--epochs",
+        2,
+        "--log-dir",
+        tmp_path,
+        *to_server,
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "qabench", *map(str, command)], stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stderr is not None
+        lines = iter(process.stderr)
+        assert any(line.startswith("Asked: ") and int(line.split()[1]) > 2 for line in lines)
+        process.kill()
+    (log,) = tmp_path.glob("*.eval")
+    before = {(sample.id, sample.epoch): sample.uuid for sample in whole_log(log).samples if not sample.error}
+    assert 2 <= len(before) < read_run(log).expected
+    resumed = json.loads(qabench("run", "--resume", log, *to_server, "--json"))
+    assert resumed["status"] == "success" and not resumed["counts"]["missing"] and not resumed["counts"]["failed"]
+    samples = read_eval_log(resumed["path"]).samples or ()
+    after = {(sample.id, sample.epoch): sample.uuid for sample in samples}
+    assert len(after) == read_run(log).expected
+    assert before.items() <= after.items(), "an answered question was asked again"
 
 
 def test_models_that_differ_in_their_path(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
