@@ -215,7 +215,9 @@ def paired_bootstrap(
         first: one score per item; with ``function`` one row of statistics per item.
         second: the scores of the other system, aligned.
         function: as in ``bootstrap``; by default the mean.
-        clusters, resamples, seed: as in ``bootstrap``.
+        clusters: as in ``bootstrap``.
+        resamples: as in ``bootstrap``.
+        seed: as in ``bootstrap``.
 
     Raises:
         InputError: the lists differ in length or are empty; and as ``bootstrap``.
