@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 import qabench
 from qabench.answers import loads, text_of
 from qabench.cli import app
-from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, FAILED
+from qabench.errors import InputError, QabenchError
+from qabench.evaluation import ANSWERED, FAILED, MISSING
 from qabench.runs.log import read_run
 
 SOLVERS = """
@@ -102,6 +102,30 @@ def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
         qabench.run("felm", answer, config="sample", output=path)
     with pytest.raises(InputError, match="give a function"):
         qabench.run("felm")
+
+
+def test_a_failure_is_no_answer(tmp_path: Path) -> None:
+    """In a file, null is the answer "None"."""
+    path = tmp_path / "answers.jsonl"
+
+    def answer(question: str, row: Any) -> str | None:
+        if row["id"] == first:
+            raise RuntimeError("no luck")
+        return None if row["id"] == second else "42"
+
+    first, second, *_ = qabench.benchmark("fanoutqa").questions("sample")
+    evaluation = qabench.run("fanoutqa", answer, config="sample", limit=3, output=path)
+    assert [record.status for record in evaluation.records] == [FAILED, FAILED, ANSWERED]
+    assert evaluation.records[1].problem == "InputError: the function returned None; expected a string or a dict"
+    answers = {
+        prediction["id"]: prediction.get("answer", "no field")
+        for prediction in map(json.loads, path.read_text().splitlines())
+    }
+    assert answers[first] == answers[second] == "no field"
+    of_file = qabench.evaluate_predictions("fanoutqa", "sample", path)
+    assert [record.status for record in of_file.records[:3]] == [MISSING, MISSING, ANSWERED]
+    with pytest.raises(QabenchError, match="no question was answered: RuntimeError: no luck"):
+        qabench.run("fanoutqa", answer, config="sample", limit=1)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.io.files import check_writable, write_text
 from qabench.llm.client import run_sync
@@ -57,6 +57,7 @@ def run(
 
     Raises:
         InputError: not either a function or a model, or an unknown name.
+        QabenchError: no question was answered, or the file cannot be written; what is in it is kept.
         MissingExtra: running a model needs the extra ``run``.
         SourceError: the data of the benchmark is not available.
     """
@@ -70,13 +71,18 @@ def run(
     questions = scorer.questions(config)
     asked = dict(list(questions.items())[:limit])
     path = None if output is None else Path(output)
-    before = _answered_before(scorer, path, questions) if path else {}
+    before = _answered_before(path, questions) if path else {}
     predictions = {id: before[id] for id in asked if id in before}
     run_sync(_ask(scorer, answer, asked, predictions, path, concurrency, progress or (lambda done, total: None)))
-    evaluation = evaluate_predictions(name, config, [predictions[id] for id in asked], **options)
+    errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
+    if len(errors) == len(asked):
+        raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'no question was asked')}")
+    # A failed question has no prediction: null can be an answer.
+    answers = [predictions[id] for id in asked if id not in errors]
+    evaluation = evaluate_predictions(name, config, answers, **options)
     solver = _name_with_digest(answer)
     records = [
-        replace(record, status=FAILED, problem=error) if (error := predictions[record.id].get(ERROR)) else record
+        replace(record, status=FAILED, problem=errors[record.id]) if record.id in errors else record
         for record in evaluation.records
         if record.id in predictions
     ]
@@ -130,15 +136,20 @@ async def _ask(
                     reply = await answer(question, row)
                 else:
                     reply = await loop.run_in_executor(threads, answer, question, row)
+                if reply is None:
+                    raise InputError("the function returned None; expected a string or a dict")
                 prediction = {"id": id, **(reply if isinstance(reply, dict) else {field: reply})}
                 line = json.dumps(prediction)
             except Exception as error:
-                prediction = {"id": id, field: None, ERROR: f"{type(error).__name__}: {error}"}
+                prediction = {"id": id, ERROR: f"{type(error).__name__}: {error}"}
                 line = json.dumps(prediction)
         predictions[id] = prediction
         if path:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            try:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+            except OSError as error:
+                raise QabenchError(f"cannot write {path}: {error.strerror}; repeat the call to continue") from error
         progress(len(predictions), len(questions))
 
     progress(len(predictions), len(questions))
@@ -146,12 +157,12 @@ async def _ask(
         await asyncio.gather(*(ask(id, *item) for id, item in questions.items() if id not in predictions))
 
 
-def _answered_before(scorer: Benchmark, path: Path, questions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _answered_before(path: Path, questions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the predictions in the file that did not fail, and leave only these in it."""
     check_writable(path)
     if not path.exists() or not path.stat().st_size:
         return {}
-    rows = read_predictions(path, scorer.prediction_fields).rows
+    rows = read_predictions(path).rows
     if unknown := [row for row in rows if row.id not in questions]:
         raise InputError(
             f"{path}, line {unknown[0].line}: no question has the id {unknown[0].id!r:.80}; answers of "
