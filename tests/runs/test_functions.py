@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai_server import OpenAIServer
 from typer.testing import CliRunner, Result
 
 import qabench
@@ -126,6 +127,19 @@ def test_a_failure_is_no_answer(tmp_path: Path) -> None:
     assert [record.status for record in of_file.records[:3]] == [MISSING, MISSING, ANSWERED]
     with pytest.raises(QabenchError, match="no question was answered: RuntimeError: no luck"):
         qabench.run("fanoutqa", answer, config="sample", limit=1)
+
+
+def test_a_model_in_python(tmp_path: Path) -> None:
+    done: list[tuple[int, int]] = []
+    options: dict[str, Any] = {"setting": "raw", "config": "sample", "limit": 2, "log_dir": tmp_path}
+    with OpenAIServer() as server:
+        evaluation = qabench.run(
+            "felm", model="m", base_url=server.base_url, progress=lambda *counts: done.append(counts), **options
+        )
+    assert [record.status for record in evaluation.records] == [ANSWERED] * 2 and done[-1] == (2, 2)
+    assert evaluation.setting == "raw" and Path(evaluation.path).parent == tmp_path
+    with pytest.raises(InputError, match="log_dir"):
+        qabench.run("felm", model="m", output=tmp_path / "answers.jsonl")
 
 
 @pytest.fixture
