@@ -35,8 +35,8 @@ def scores_table(evaluation: Evaluation) -> str:
     lines = ["| score | value | 95% interval | n | not official because |", "|---|--:|--:|--:|---|"]
     for name, score in evaluation.scores().items():
         low, high = score.interval.low, score.interval.high
-        comparability = "; ".join(evaluation.deviations(score)) or "it is official"
-        lines.append(f"| {name} | {score.interval.mean:.4f} | {low:.4f} to {high:.4f} | {score.n} | {comparability} |")
+        deviations = "; ".join(evaluation.deviations(score)) or "it is official"
+        lines.append(f"| {name} | {score.interval.mean:.4f} | {low:.4f} to {high:.4f} | {score.n} | {deviations} |")
     return "\n".join(lines)
 
 
@@ -116,18 +116,18 @@ def _data_text(data: dict[str, Any]) -> str:
 
 
 def _prompt_text(prompt: dict[str, Any]) -> str:
-    comparability = [f"{role}:\n\n```text\n{prompt[role]}\n```" for role in ("system", "user") if prompt[role]]
-    return "\n\n" + "\n\n".join(comparability) if said else ""
+    messages = [f"{role}:\n\n```text\n{prompt[role]}\n```" for role in ("system", "user") if prompt[role]]
+    return "\n\n" + "\n\n".join(messages) if messages else ""
 
 
 def _scores(evaluation: Evaluation, decoding: dict[str, Any]) -> str:
-    comparability = ", ".join(f"{name} {value}" for name, value in decoding.items())
+    options = ", ".join(f"{name} {value}" for name, value in decoding.items())
     signatures = "\n".join(f"- `{line}`" for line in evaluation.signatures.values())
     return f"""
 ## Scores
 
 {len(evaluation.records)} questions of `{evaluation.config}`, split {evaluation.arguments.get("split")}.
-Decoding: {comparability}.
+Decoding: {options}.
 
 {scores_table(evaluation)}
 
