@@ -18,7 +18,7 @@ from mkdocs.structure.files import File
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli import app
-from qabench.evaluation.official import Field
+from qabench.evaluation.signature import Field
 from qabench.io.environment import ENVIRONMENT
 
 sys.path.append(str(Path(__file__).parent))

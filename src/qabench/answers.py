@@ -85,12 +85,15 @@ def _plain(value: Any, path: tuple[Any, ...] = ()) -> Any:
     if len(path) >= MAX_DEPTH:
         raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if isinstance(value, dict):
-        plain = {_key(key, path): _plain(item, (*path, key)) for key, item in value.items()}
+        plain = {
+            key if type(key) is str else _key(key, path): item if type(item) is str else _plain(item, (*path, key))
+            for key, item in value.items()
+        }
         if len(plain) < len(value):
             raise InputError(f"{_place(path)} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}")
         return plain
     if isinstance(value, list):
-        return [_plain(item, (*path, i)) for i, item in enumerate(value)]
+        return [item if type(item) is str else _plain(item, (*path, i)) for i, item in enumerate(value)]
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return _plain(value.tolist(), path)
     raise InputError(

@@ -71,8 +71,7 @@ class MetricModule:
             ones, in sentences; an empty list if they are official.
         """
         from qabench.benchmarks import benchmark
-        from qabench.evaluation.official import deviations
-        from qabench.evaluation.signature import digest, signature
+        from qabench.evaluation.signature import deviations, digest, signature
 
         score = type(self).__module__.rpartition(".")[2]  # the module's name, also where evaluate loads a copy of it
         line = signature(score, references=digest(references), **fields)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.benchmarks.published import published, rank
+from qabench.benchmarks.published import published, ranks
 from qabench.evaluation import ANSWERED, Evaluation, Record
-from qabench.evaluation.evaluation import Score
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest
 
@@ -34,25 +33,25 @@ def evaluation(value: float, options: str = "official") -> Evaluation:
     )  # fmt: skip
 
 
-def score(of: Evaluation) -> Score:
-    return of.scores()["mrr@10"]
+def rank(of: Evaluation, metric: str = "mrr@10") -> str | None:
+    return ranks(of, of.scores()).get(metric)
 
 
 @pytest.mark.parametrize(("value", "place"), [(0.6, "1st of 5"), (0.5, "4th of 5")])
 def test_a_score_is_ranked(value: float, place: str) -> None:
     of = evaluation(value)
     best = "best published: ColBERT (answerdotai/answerai-colbert-small-v1) 0.5729"
-    assert rank(of, score(of)) == f"MRR@10 {value:.4f} ranks {place} ({best})."
+    assert rank(of) == f"MRR@10 {value:.4f} ranks {place} ({best})."
 
 
 def test_other_questions_are_mentioned() -> None:
     of = replace(evaluation(0.6), config="other")
-    assert "The published results are on questions, this one on other" in (rank(of, score(of)) or "")
+    assert "The published results are on questions, this one on other" in (rank(of) or "")
 
 
 def test_deviating_scores_have_no_rank() -> None:
     of = evaluation(0.6, options="explicit_only")
-    assert rank(of, score(of)) is None
+    assert rank(of) is None
 
 
 def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
@@ -72,7 +71,7 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
     of = replace(evaluation(0.6), benchmark="fanoutqa")
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
-    assert rank(of, score(evaluation(0.6))) is None
+    assert rank(of) is None
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_judge_scores_are_ranked_among_those_of_the_same_judge(
         records=[record],
         signatures={"judge": signature("fanout_judge", judge=judge)},
     )
-    sentence = rank(of, of.scores()["gpt"])
+    sentence = rank(of, "gpt")
     assert sentence == (f"LLM judge 0.3600 ranks {place}." if place else None)
 
 
@@ -105,8 +104,7 @@ def test_each_setting_of_a_file_is_ranked(mirror: Path, monkeypatch: pytest.Monk
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
     fields = benchmark("fanoutqa").scoring()
     of = replace(evaluation(0.6), config="dev", setting="predictions", records=[record], **fields)
-    of_record = of.scores()["acc.loose"]
-    said = rank(of, of_record) or ""
+    said = rank(of, "acc.loose") or ""
     assert "2nd of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)" in said
     assert said.count(" of 17 (") == 3 and "results are on test, this one on dev" in said
-    assert (rank(replace(of, setting="open-book"), of_record) or "").count(" of 17 (") == 1
+    assert (rank(replace(of, setting="open-book"), "acc.loose") or "").count(" of 17 (") == 1

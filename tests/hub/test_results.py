@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from qabench.benchmarks import Benchmark
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
-from qabench.evaluation.official import IRRELEVANT, Field
+from qabench.evaluation.signature import IRRELEVANT, Field
 from qabench.hub.results import About, entries, task_id, to_yaml
 from qabench.runs.log import read_run
 

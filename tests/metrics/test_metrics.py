@@ -18,7 +18,7 @@ from qabench import answers, metrics
 from qabench.benchmarks import benchmark_names
 from qabench.citations import metric_class
 from qabench.errors import InputError
-from qabench.evaluation.official import IRRELEVANT, Field
+from qabench.evaluation.signature import IRRELEVANT, Field
 
 FOLDER = Path(metrics.__file__).parent
 OPTIONS: dict[str, dict[str, Any]] = {

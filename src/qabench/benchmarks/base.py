@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.evaluation import ExtraSection
-    from qabench.evaluation.official import Declaration
+    from qabench.evaluation.signature import Declaration
     from qabench.loading_scripts.published import PublishedScore
 
 

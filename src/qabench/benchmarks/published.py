@@ -41,25 +41,24 @@ def _all(name: str) -> list[PublishedScore]:
 
 
 def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]:
-    """Return metric name -> the sentence of ``rank``, for the scores that have one."""
-    return {name: sentence for name, score in scores.items() if (sentence := rank(evaluation, score))}
+    """Return the rank of each score among published scores of the same setting and judge, in one sentence, by metric.
 
-
-def rank(evaluation: Evaluation, score: Score) -> str | None:
-    """Return the rank of a score among published scores of the same setting and judge, in one sentence.
-
-    The setting of a file of predictions is unknown, so it is ranked in each setting.
-
-    Returns:
-        Such as "MRR@10 0.5259 ranks 1st of 2 (published: 1)"; None if the score is not official, or if no comparable
-        score is published or available.
+    The setting of a file of predictions is unknown, so it is ranked in each setting. Scores that are not official, and
+    those to which no published score is comparable or available, have no rank.
     """
-    if evaluation.deviations(score) or not _is_local(evaluation.benchmark):
-        return None
+    official = {name: score for name, score in scores.items() if not evaluation.deviations(score)}
+    if not official or not _is_local(evaluation.benchmark):
+        return {}
     try:
-        scores = [entry for entry in published(evaluation.benchmark) if entry.metric == score.metric.name]
+        entries = published(evaluation.benchmark)
     except SourceError:  # a damaged file
-        return None
+        return {}
+    sentences = {name: _rank(evaluation, score, entries) for name, score in official.items()}
+    return {name: sentence for name, sentence in sentences.items() if sentence}
+
+
+def _rank(evaluation: Evaluation, score: Score, published_scores: Sequence[PublishedScore]) -> str | None:
+    scores = [entry for entry in published_scores if entry.metric == score.metric.name]
     line = evaluation.signatures.get(score.metric.family)
     judge = parse(line)[1].get("judge") if line else None
     scores = [entry for entry in scores if entry.judge in (None, judge)]

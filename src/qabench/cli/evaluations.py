@@ -10,7 +10,7 @@ from qabench.benchmarks.published import ranks
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.official import short_signature
+from qabench.evaluation.signature import short_signature
 from qabench.evaluation.tables import (
     cached_note,
     deviations_by_sentence,
@@ -29,7 +29,7 @@ LISTED_PROBLEMS = 5  # per evaluation; the others are counted
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
-    "published" has, by metric, the rank of the score among published scores; see ``qabench.benchmarks.published.rank``.
+    "published" has the ranks among published scores by metric; see ``qabench.benchmarks.published.ranks``.
 
     Raises:
         InputError: an unknown grouping.

@@ -34,6 +34,12 @@ class Command(TyperCommand):
                 error.possibilities = [option for param in self.params for option in param.opts if option[:2] == "--"]
             raise
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Return the context of the parsed arguments, without pydantic where no value needs a conversion."""
+        for parameter in self.params:
+            parameter.process_value = functools.partial(_converted, parameter, parameter.process_value)
+        return super().make_context(info_name, args, parent, **extra)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options to the help; see ``sectioned``."""
         titles = {name: title for title, names in _sections(self.callback).items() for name in names}
@@ -47,6 +53,19 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+_TEXTS = (str, str | None, list[str], list[str] | None)
+
+
+def _converted(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """Return a parameter's value. Typer would import pydantic, as slow as NumPy, to convert even None or a text."""
+    many = parameter.multiple or parameter.nargs != 1
+    descriptor = getattr(parameter, "type_descriptor", None)
+    unconverted = value in (None, ()) or (descriptor and descriptor.annotation in _TEXTS)
+    if not unconverted or parameter.callback or (parameter.required and parameter.value_is_missing(value)):
+        return convert(ctx, value)
+    return (list(value) if value else ()) if many else value
 
 
 class Group(TyperGroup):

@@ -95,8 +95,6 @@ def _score(
     from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report
     from qabench.io.files import check_writable, write_json, write_text
     from qabench.runs.sources import read_evaluations
-    from qabench.runs.tracking import check_tracker
-    from qabench.runs.tracking import track as send
 
     scorer = benchmark_of(benchmark)
     output_format = checked_format(format, as_json)
@@ -105,6 +103,8 @@ def _score(
     for path in filter(None, (output, per_item)):
         check_writable(path)
     if track:
+        from qabench.runs.tracking import check_tracker
+
         check_tracker(track)
     with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(
@@ -123,6 +123,8 @@ def _score(
         print_evaluations(evaluations, by or [], output_format, all_metrics)
     print_notes(evaluations, sources.notes, output_format, verbose)
     if track:
+        from qabench.runs.tracking import send
+
         send(evaluations, track)
     if not any(report["scores"] for report in reports):
         raise typer.Exit(1)

@@ -61,7 +61,7 @@ class Row:
 
     def storable(self, key: str, value: Any) -> Any:
         """Return ``value``. Raises DataError for a string that Arrow cannot store (with a lone surrogate)."""
-        if isinstance(value, str):
+        if isinstance(value, str) and not value.isascii():
             try:
                 value.encode("utf-8")
             except UnicodeEncodeError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric, present
-from qabench.evaluation.official import Declaration, deviations, signature_name
+from qabench.evaluation.signature import Declaration, deviations, signature_name
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:

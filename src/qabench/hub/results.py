@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import ANSWERED
-from qabench.evaluation.official import deviations, signature_name
-from qabench.evaluation.signature import version
+from qabench.evaluation.signature import deviations, signature_name, version
 from qabench.hub.client import HubError, bounded_answers, hub_errors, require_token
 from qabench.io.limits import json_of, yaml_of
 

@@ -131,8 +131,12 @@ def check_depth(value: Any, most_values: float = math.inf) -> None:
         values += sum(map(len, level))
         if values > most_values:
             raise TooLarge(f"more than {most_values:,} values")
-        children = (child for item in level for child in (item.values() if isinstance(item, dict) else item))
-        level = [child for child in children if isinstance(child, _CONTAINERS)]
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, _CONTAINERS)
+        ]
     if level:
         raise _too_deep()
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from lm_eval.api.task import ConfigurableTask
 
-from qabench.evaluation.official import Declaration, deviations, signature_name
+from qabench.evaluation.signature import Declaration, deviations, signature_name
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table, file_digest
 
@@ -22,7 +22,7 @@ class QabenchTask(ConfigurableTask):
     ``deviations``, the sentences that say what distinguishes the scores from official ones, by family of scores.
 
     Attributes:
-        DECLARATIONS: the benchmark's official values; see ``qabench.evaluation.official``.
+        DECLARATIONS: the benchmark's official values; see ``qabench.evaluation.signature``.
     """
 
     DECLARATIONS: ClassVar[Mapping[str, Declaration]]

@@ -9,8 +9,7 @@ from qabench.errors import InputError
 from qabench.evaluation import STATUSES, Evaluation
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.evaluation import Score
-from qabench.evaluation.official import signature_name
-from qabench.evaluation.signature import parse
+from qabench.evaluation.signature import parse, signature_name
 from qabench.evaluation.tables import cached_note, undefined_note, unscored
 from qabench.report.analysis import Analysis, Breakdown, Section, evaluation_facts, extra_dict, finding, single
 from qabench.report.records import marks_of, questions_of, references_of, statuses_of

@@ -16,7 +16,7 @@ from typing import Any
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
-from qabench.evaluation.official import Field
+from qabench.evaluation.signature import Field
 from qabench.io.tables import printable
 from qabench.runs.rescoring import rescored
 

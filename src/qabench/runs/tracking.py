@@ -30,7 +30,7 @@ def check_tracker(target: str) -> tuple[Any, str]:
         raise MissingExtra(f"--track {name} needs its package: pip install {name}") from None
 
 
-def track(evaluations: Sequence[Evaluation], target: str) -> None:
+def send(evaluations: Sequence[Evaluation], target: str) -> None:
     """Send one run per evaluation to a tracker: scores with intervals and n, counts, parameters and signatures.
 
     Args:

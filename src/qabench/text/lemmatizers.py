@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any, Protocol
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
-from qabench.io.workers import iterate_parallel, most_workers
 
 NAMES = ("auto", "spacy", "simplemma")
 OFFICIAL_MODEL = "en_core_web_sm"
@@ -120,6 +118,10 @@ class SpacyLemmatizer:
         )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
+        from concurrent.futures.process import BrokenProcessPool  # imports multiprocessing
+
+        from qabench.io.workers import most_workers
+
         most = self.workers or most_workers()
         workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
         if workers > 1:
@@ -132,6 +134,8 @@ class SpacyLemmatizer:
         return list(self._lemmas(texts))
 
     def _in_processes(self, texts: Sequence[str], workers: int) -> list[str]:
+        from qabench.io.workers import iterate_parallel
+
         lemmas = self._lemmas  # loaded before the fork: the children share it
         tasks = list(_tasks(texts))
         out = [""] * len(texts)

@@ -23,7 +23,6 @@ from qabench.errors import QabenchError
 from qabench.io.environment import package_version
 from qabench.io.files import cache_dir
 from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
-from qabench.io.workers import cluster, map_loaded
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer, thread_safe_lemmatizer
 
 REPAIRED_TEXTS = 1 << 16
@@ -131,6 +130,10 @@ class Normalizer:
         distinct = list(dict.fromkeys(map(str, texts)))
         forms = self.cache.get(self.key, distinct) if self.cache else {}
         missing = [text for text in distinct if text not in forms]
+        if not missing:
+            return forms
+        from qabench.io.workers import cluster, map_loaded  # imports multiprocessing
+
         total, done = sum(map(len, missing)), 0
         blocks = list(_blocks(missing, CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK))
         load = partial(_load, self.lemmatizer, self.lemmatizer.key if cluster() else None)

@@ -19,8 +19,7 @@ from qabench.benchmarks.expertqa.official import DECLARATIONS
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import Score
-from qabench.evaluation.official import deviations
-from qabench.evaluation.signature import signature
+from qabench.evaluation.signature import deviations, signature
 
 Row = dict[str, Any]
 EXPERTQA = benchmark("expertqa")

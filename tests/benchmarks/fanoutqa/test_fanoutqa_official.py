@@ -7,8 +7,7 @@ import pytest
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS, JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.errors import InputError
-from qabench.evaluation.official import deviations
-from qabench.evaluation.signature import signature
+from qabench.evaluation.signature import deviations, signature
 
 RUN = {
     "benchmark": "fanoutqa",

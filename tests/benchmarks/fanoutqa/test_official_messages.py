@@ -33,7 +33,7 @@ from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
 from qabench.benchmarks.fanoutqa.window import TokenCounter, token_counter
 from qabench.errors import DigestMismatch, QabenchError
-from qabench.evaluation.official import deviations
+from qabench.evaluation.signature import deviations
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 WORDS = ["the", "of", "moon", "tide", "river", "1998", "population,", "city", "club", "season.", "born", "won\n\n"]

@@ -12,8 +12,7 @@ from qabench.benchmarks.fastbook.evaluate import read
 from qabench.benchmarks.fastbook.official import DECLARATIONS
 from qabench.benchmarks.fastbook.retrieval import parse_method
 from qabench.benchmarks.fastbook.study import load_study, run
-from qabench.evaluation.official import IRRELEVANT, deviations
-from qabench.evaluation.signature import parse
+from qabench.evaluation.signature import IRRELEVANT, deviations, parse
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.benchmarks.felm.method import felm_method
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
 from qabench.benchmarks.felm.prompts import felm_prompts
-from qabench.evaluation.official import deviations
-from qabench.evaluation.signature import digest, parse
+from qabench.evaluation.signature import deviations, digest, parse
 
 DECLARED = DECLARATIONS[SCORE]
 IRRELEVANT = {"evaluator", "samples", "domains"}

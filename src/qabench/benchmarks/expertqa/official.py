@@ -1,4 +1,4 @@
-"""The official values of the fields of ExpertQA's signatures; ``qabench.evaluation.official`` compares with them.
+"""The official values of the fields of ExpertQA's signatures; ``qabench.evaluation.signature`` compares with them.
 
 Source: the scripts of the authors' repository; see the formulas' modules. The same declarations apply to the
 metrics (whose signatures do not have a config or an answering system), files of predictions, and runs.
@@ -13,8 +13,7 @@ from functools import cache
 from qabench.benchmarks.expertqa import agreement, factscore
 from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.data.sources import available
-from qabench.evaluation.official import IRRELEVANT, Declaration, Field
-from qabench.evaluation.signature import digest
+from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, digest
 from qabench.loading_scripts import dataset_table, file_digest, source_table
 
 LABELER = "google/t5_xxl_true_nli_mixture"

@@ -76,8 +76,7 @@ def judge(
     from qabench.benchmarks.fanoutqa.questions import read_questions, with_answers
     from qabench.cli.output import plain_warnings, print_json, progress_bar, say_on_stderr
     from qabench.data.predictions import join, read_predictions
-    from qabench.evaluation.official import deviations
-    from qabench.evaluation.signature import digest, signature
+    from qabench.evaluation.signature import deviations, digest, signature
     from qabench.io.files import write_json, write_text
     from qabench.llm.endpoint import key_for_typed
 

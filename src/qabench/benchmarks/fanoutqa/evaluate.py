@@ -21,15 +21,13 @@ from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.signature import digest, signature
 from qabench.text import Lemmatizer, Normalizer
 from qabench.text.normalize import NormalizedTextCache, shared_normalizer
-from qabench.text.rouge import ROUGE_TYPES, rouge
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
 
-ROUGE_PARTS = ("precision", "recall", "fscore")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "acc": ("acc.loose", "acc.strict"),
-    "rouge": tuple(f"{kind}.{part}" for kind in ROUGE_TYPES for part in ROUGE_PARTS),
+    "rouge": tuple(f"rouge{n}.{part}" for n in "12L" for part in ("precision", "recall", "fscore")),
     "bleurt": ("bleurt",),
     "judge": ("gpt", "gpt_readable"),
 }
@@ -139,10 +137,12 @@ def score_answers(
         _add_accuracy(scores, references, predictions, scorers.normalizer, progress)
         scores.signatures["acc"] = signature("fanout_acc", **fields, **scorers.normalizer.signature())
     if scorers.rouge:
+        from qabench.text.rouge import rouge
+
         rouge_score = rouge(references, predictions)
-        for kind in ROUGE_TYPES:
-            for part in ROUGE_PARTS:
-                scores.add(f"{kind}.{part}", (getattr(row[kind], part) for row in rouge_score.per_question))
+        for column in COLUMNS["rouge"]:
+            kind, part = column.split(".")
+            scores.add(column, (getattr(row[kind], part) for row in rouge_score.per_question))
         scores.signatures["rouge"] = signature("fanout_rouge", **fields, rouge=rouge_score.backend, stemmer="porter")
     if bleurt := scorers.bleurt:
         # An unanswered question is the empty string, as upstream.
@@ -175,8 +175,10 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     shape: dict[str, Any] = {}
     if "acc.loose" in means:
         shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
-    if "rouge1.fscore" in means:
-        shape["rouge"] = {kind: {part: means[f"{kind}.{part}"] for part in ROUGE_PARTS} for kind in ROUGE_TYPES}
+    for column in COLUMNS["rouge"]:
+        if column in means:
+            kind, part = column.split(".")
+            shape.setdefault("rouge", {}).setdefault(kind, {})[part] = means[column]
     return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from qabench.evaluation.official import IRRELEVANT, Declaration, Field
+from qabench.evaluation.signature import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
 

@@ -22,8 +22,8 @@ from qabench.benchmarks.fanoutqa.verdicts import MAX_ANSWER_CHARACTERS
 from qabench.data.predictions import Prediction, Predictions, read_predictions
 from qabench.data.rows import read_json
 from qabench.errors import DataError, InputError, QabenchError
-from qabench.evaluation import Evaluation, official
-from qabench.evaluation.signature import parse, signature
+from qabench.evaluation import Evaluation
+from qabench.evaluation.signature import deviations, parse, signature
 from qabench.io.files import write_json, write_text
 
 SETTINGS = {"closedbook": "--closed-book", "openbook": "--open-book", "evidenceprovided": "--evidence-provided"}
@@ -154,7 +154,7 @@ def run_deviations(run: Evaluation) -> list[str]:
         parameters = {name: value for name, value in run.arguments.items() if name in GENERATION}
         score, fields = parse(line)
         fields.pop("qabench", None)
-        sentences = official.deviations(signature(score, **fields | parameters), DECLARATIONS[score])
+        sentences = deviations(signature(score, **fields | parameters), DECLARATIONS[score])
     else:
         sentences = ["the log does not contain the prompt and the protocol"]
     asked = len({record.id for record in run.records})

@@ -1,10 +1,10 @@
-"""The official values of the fields of fastbook's signatures; see ``qabench.evaluation.official``."""
+"""The official values of the fields of fastbook's signatures; see ``qabench.evaluation.signature``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qabench.evaluation.official import IRRELEVANT, Declaration, Field
+from qabench.evaluation.signature import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
 
 REFERENCES = "6d23feba4ae3"  # the column answer_context of all questions, digested in the dataset's order

@@ -1,4 +1,4 @@
-"""The official value of every field of FELM's signatures; see ``qabench.evaluation.official``.
+"""The official value of every field of FELM's signatures; see ``qabench.evaluation.signature``.
 
 Source: ``eval/eval.py`` of hkust-nlp/felm, which prompts the models and computes the published scores.
 """
@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from qabench.benchmarks.felm.scores import REPLY_FORMATS
 from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Reproduction, data_checks
-from qabench.evaluation.official import IRRELEVANT, Declaration, Field
-from qabench.evaluation.signature import signature
+from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, signature
 from qabench.loading_scripts.felm.stats import tables
 
 SCORE = "felm_factuality"

@@ -14,12 +14,13 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
+from qabench.benchmarks.felm import COUNTS, READABLE, RESPONSES
 from qabench.benchmarks.felm.evaluate import detail, groups, load_responses, reference, scored_reply
 from qabench.benchmarks.felm.method import EXTRACTION, NUM_CONS, Messages, claims_in, felm_method, judged
 from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
 from qabench.benchmarks.felm.prompts import AUTO, DOMAINS
-from qabench.benchmarks.felm.scores import COUNTS, READABLE, RESPONSES, Confusion, FelmClaim
-from qabench.evaluation.official import deviations
+from qabench.benchmarks.felm.scores import Confusion, FelmClaim
+from qabench.evaluation.signature import deviations
 from qabench.llm.client import Answered
 from qabench.tasks.common import chosen, note_problem, sample, task_metadata
 from qabench.tasks.replies import answered, ask_model, asked_with, chat

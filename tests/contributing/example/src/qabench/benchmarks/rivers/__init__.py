@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Setting
 from qabench.evaluation.metric import Metric
-from qabench.evaluation.official import IRRELEVANT, Declaration, Field
+from qabench.evaluation.signature import IRRELEVANT, Declaration, Field
 
 if TYPE_CHECKING:
     from qabench.data.predictions import Predictions
