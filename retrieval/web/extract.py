@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import signal
 import struct
 import subprocess
@@ -92,11 +94,12 @@ def _exchange(worker: subprocess.Popen[bytes], html: bytes, charset: str) -> str
 
 
 def serve(seconds: float) -> None:
-    """Answer requests on standard input until it ends, which it does when the parent process ends.
+    """Answer requests on standard input until the parent process ends.
 
-    A page that takes longer than ``seconds`` ends this process, also while the parser runs.
+    This, and a page that takes longer than ``seconds``, ends this process also while the parser runs.
     """
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    threading.Thread(target=_end_with_input, daemon=True).start()
     _trafilatura()
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
@@ -107,6 +110,13 @@ def serve(seconds: float) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)
             answers.write(SIZES.pack(len(text), 0) + text)
             answers.flush()
+
+
+def _end_with_input() -> None:
+    pipe = select.poll()
+    pipe.register(sys.stdin, 0)  # only its end, which is always reported
+    pipe.poll()
+    os._exit(1)
 
 
 def _read(file: IO[bytes], size: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -285,10 +286,14 @@ def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
 
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
-    keys = {
-        name: [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
-        for name, files in by_split.items()
-    }
+    try:
+        keys = {
+            str(name): [Path(file) for file in ([files] if isinstance(files, str | os.PathLike) else files)]
+            for name, files in by_split.items()
+        }
+    except TypeError:
+        allowed = "a path, a list of paths, or {split: paths}"
+        raise InputError(f"data_files is {data_files!r:.100}; allowed: {allowed}") from None
     every = [file for files in keys.values() for file in files]
     if missing := [file for file in every if not file.is_file()]:
         raise InputError(f"data_files: the file {missing[0]} does not exist")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import httpx2
 import pytest
 import typer
 from hub_server import TOKEN, Hub
@@ -25,7 +26,7 @@ from typer.testing import CliRunner
 
 from qabench.cli.hub import publish as command
 from qabench.errors import InputError, QabenchError
-from qabench.hub import staging
+from qabench.hub import client, staging
 from qabench.hub.build import digests
 from qabench.hub.publish import Outcome, Published, publish
 from qabench.loading_scripts import dataset_table
@@ -424,6 +425,19 @@ def test_endless_answers_end(hub: Hub, answer: str, monkeypatch: pytest.MonkeyPa
     hub.fail("GET /api/spaces/qabench/fanout_acc$", endless=answer, times=100)
     reason = the(send("metrics"), "fanout_acc").reason or ""
     assert ("more than 50,000 bytes" if answer == "large" else "ReadTimeout") in reason
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_an_upload_without_an_answer_ends(hub: Hub, chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time grows with the bytes that were sent."""
+    from huggingface_hub import get_session
+
+    monkeypatch.setattr("qabench.hub.client.MAX_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("qabench.hub.client.MIN_BYTES_PER_SECOND", 50_000)
+    hub.fail("PUT", endless="slow headers", times=100)
+    content = b"a" * 50_000
+    with client.bounded_answers(), pytest.raises(httpx2.ReadTimeout, match=r"no answer within ([2-9]|\d\d+) seconds"):
+        get_session().put(f"{hub.url}/file", content=iter([content]) if chunked else content)
 
 
 KILLED = """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -67,7 +66,7 @@ def bounded_answers() -> Iterator[None]:
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if the headers or the content of its answer
     take longer than ``MAX_ANSWER_SECONDS`` or the content is larger than ``MAX_ANSWER_BYTES``.
     """
-    from httpx2 import Client, ReadTimeout, Timeout
+    from httpx2 import Client, ReadTimeout, SyncByteStream, Timeout
     from huggingface_hub import get_session, set_client_factory
 
     hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
@@ -75,20 +74,29 @@ def bounded_answers() -> Iterator[None]:
     def limit_answer(response: Any) -> None:
         response.stream = _bounded_stream(response.stream)
 
+    class CountedStream(SyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self.stream, self.sent = stream, 0
+
+        def __iter__(self) -> Iterator[bytes]:
+            for part in self.stream:
+                self.sent += len(part)
+                yield part
+
     class BoundedClient(Client):
         def send(self, request: Any, **options: Any) -> Any:
             # Some calls of huggingface_hub turn the client's timeout off.
             request.extensions["timeout"] = Timeout(MAX_SILENT_SECONDS).as_dict()
+            request.stream = upload = CountedStream(request.stream)
             # In a daemon thread, because httpx2's timeouts are per read, so that they do not end headers sent slowly.
-            size = math.inf if "transfer-encoding" in request.headers else request.headers.get("content-length", 0)
-            seconds = min(MAX_ANSWER_SECONDS + float(size) / MIN_BYTES_PER_SECOND, threading.TIMEOUT_MAX)
             future: Future[Any] = Future()
             job = partial(super().send, request, **options)
             threading.Thread(target=run_job, args=(future, job), daemon=True).start()
-            try:
-                return future.result(seconds)
-            except TimeoutError:
-                raise ReadTimeout(f"no answer within {seconds:.0f} seconds", request=request) from None
+            start = time.monotonic()
+            while (left := start + MAX_ANSWER_SECONDS + upload.sent / MIN_BYTES_PER_SECOND - time.monotonic()) > 0:
+                if wait([future], left).done:
+                    return future.result()
+            raise ReadTimeout(f"no answer within {time.monotonic() - start:.0f} seconds", request=request)
 
     bounded = {**hooks, "response": [limit_answer, *hooks.get("response", ())]}
     set_client_factory(lambda: BoundedClient(event_hooks=bounded, follow_redirects=True))

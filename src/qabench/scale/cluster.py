@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,13 +24,15 @@ from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
 from qabench.io.environment import installed_version
-from qabench.io.workers import Load, most_workers, using
+from qabench.io.workers import DaemonPool, Load, most_workers, using
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
 SECONDS_TO_CONNECT = 10
+SECONDS_BETWEEN_CHECKS = 2.0  # that the cluster still answers
+MAX_FAILED_CHECKS = 3
 FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local clusters
 
 
@@ -131,9 +134,10 @@ class Cluster:
             num_cpus=1,
             num_gpus=gpus or None,
         )
+        # Without prefetching, which would hold back a result until the next one is there.
+        batches = results.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
         try:
-            # Without prefetching, which would hold back a result until the next one is there.
-            for table in results.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+            for table in _while_connected(batches):
                 for number, data in zip(table["number"].to_pylist(), table["result"].to_pylist(), strict=True):
                     failed, result = pickle.loads(data)
                     if failed:
@@ -185,6 +189,39 @@ def _check_answers(address: str) -> None:
     host, _, port = address.rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
+
+
+def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
+    """Yield the items, which a thread reads, while the head of the cluster and this machine's node answer.
+
+    Ray itself would wait for a lost head for a minute, and then end this process without a message.
+    """
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    nodes = [
+        f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}" for node in ray.nodes() if node["NodeID"] == here
+    ]
+    addresses, failures = [ray.get_runtime_context().gcs_address, *nodes], 0
+    pool, iterator = DaemonPool(1, "qabench-ray"), iter(items)
+    try:
+        while True:
+            future = pool.submit(lambda batches: next(batches, None), iterator)
+            while not wait([future], SECONDS_BETWEEN_CHECKS).done:
+                try:
+                    for address in addresses:
+                        _check_answers(address)
+                    failures = 0
+                except OSError as error:
+                    failures += 1
+                    if failures == MAX_FAILED_CHECKS:
+                        message = f"the Ray cluster was lost: {address} does not answer ({error})"
+                        raise QabenchError(f"{message}; run the command again on a running cluster") from error
+            if (item := future.result()) is None:
+                return
+            yield item
+    finally:
+        pool.close()
 
 
 def _start_attempts() -> Any:
