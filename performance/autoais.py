@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from qabench.benchmarks.expertqa.claims import read_items, sentence_splitter
-from qabench.benchmarks.expertqa.evaluate import load_questions
+from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.models.entailment import MAX_LENGTH, Judgment, clean, extremes, label_claims, load_entailment, prompt_of
 
 Claims = list[tuple[str, list[str]]]

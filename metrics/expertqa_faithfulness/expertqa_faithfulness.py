@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.answers import text_pairs
-from qabench.benchmarks.expertqa.claims import faithfulness_labels, sentence_splitter, splitter_of
+from qabench.benchmarks.expertqa.claims import faithfulness_labels, sentence_splitter
 from qabench.benchmarks.expertqa.lfqa import faithfulness
 from qabench.metric_module import MetricModule, decoded_strings
 from qabench.models.entailment import shared_entailment
@@ -25,7 +25,6 @@ Args:
     revision: a revision of the model on the Hub.
     device: a device name of torch; default: a GPU if there is one.
     dtype: "float32", "bfloat16" or "float16"; default: bfloat16 for a large model on a GPU, otherwise float32.
-    sentences: how references that are too long for the model are split: "punkt" (NLTK's) or "spacy".
     per_question: also return the claims of each answer with their labels.
     references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON strings.
 Returns:
@@ -78,25 +77,16 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         revision: str | None = None,
         device: str | None = None,
         dtype: str | None = None,
-        sentences: str = "punkt",
         per_question: bool = False,
         references_format: str = "auto",
     ) -> dict[str, Any]:
         texts, reference_answers = decoded_strings(predictions, references, references_format)
         targets, answers = text_pairs(reference_answers, texts)
-        split = splitter_of(sentences)
         entailment = shared_entailment(model, revision, device, dtype)
-        labeled = faithfulness_labels(answers, targets, entailment, split)
-        score = faithfulness([[claim["label"] for claim in own] for own in labeled])
-        result: dict[str, Any] = {
-            "faithfulness": score.macro.mean,
-            "micro": None if score.micro is None else score.micro.mean,
-            "interval": [score.macro.low, score.macro.high],
-            "claims": score.claims,
-            "unanswered": answers.count(None),
-        }
-        fields = {"labels": entailment.name, "claims": sentence_splitter()[0], "sentences": sentences}
-        result |= self.provenance(targets, **fields)
+        labeled = faithfulness_labels(answers, targets, entailment)
+        result = faithfulness([[claim["label"] for claim in own] for own in labeled])
+        result["unanswered"] = answers.count(None)
+        result |= self.provenance(targets, labels=entailment.name, claims=sentence_splitter()[0])
         if per_question:
             result["per_question"] = labeled
         return result

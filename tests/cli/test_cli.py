@@ -261,7 +261,7 @@ def test_every_deviation_of_the_json_is_printed(
 
 
 def _expertqa_ids() -> list[str]:
-    from qabench.benchmarks.expertqa.evaluate import load_questions
+    from qabench.benchmarks.expertqa.questions import load_questions
 
     return [question.id for question in load_questions("sample", None, None).rows]
 

@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```(text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UsageError = typer.BadParameter.__mro__[1]  # of click, or of Typer's own copy
 EXTERNAL = {  # what the commands need that no test machine has, by a part of the command
     "attribute": "the weights of T5",
-    "faithfulness": "the weights of T5",
+    "--metrics faithfulness": "the weights of T5",
     "bleurt": "BLEURT's weights",
     "search=": "a search service",
     "--search google": "a search service",

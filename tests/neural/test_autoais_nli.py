@@ -88,8 +88,7 @@ def test_512_tokens_are_judged_whole_and_513_by_sentences() -> None:
     assert len(judged(510).asked) == 2
 
 
-@pytest.mark.parametrize("official_quirks", [False, True])
-def test_the_most_and_the_least_entailed_sentences_decide(official_quirks: bool) -> None:
+def test_the_most_and_the_least_entailed_sentences_decide() -> None:
     filler = " w" * 200
     margins = {"s0": 0.5, "s1": -3.0, "s2": 4.0, "s3": 0.0, "s4": -9.0, "s5": 2.0}
     evidence = " | ".join(name + filler for name in margins)
@@ -99,30 +98,25 @@ def test_the_most_and_the_least_entailed_sentences_decide(official_quirks: bool)
         return ("1" if len(names) == 4 else "0", margins[names[0]] if len(names) == 1 else 0.0)
 
     model = Scripted(verdict)
-    labels = label_claims(
-        [("short", ["s0"]), ("c", [evidence]), ("d", [evidence])], model, lines, official_quirks=official_quirks
-    )
+    labels = label_claims([("short", ["s0"]), ("c", [evidence]), ("d", [evidence])], model, lines)
     assert labels == ["N", "Y", "Y"]
     alone, whole = model.asked
-    inner = prompt_of("s0" + filler, "c") if official_quirks else "s0" + filler
     assert len(alone) == 12
-    assert alone[0] == prompt_of(inner, "c")
+    assert alone[0] == prompt_of(prompt_of("s0" + filler, "c"), "c")
     kept = " ".join(name + filler for name in ("s2", "s5", "s1", "s4"))
     assert whole == [prompt_of("s0", "short"), prompt_of(kept, "c"), prompt_of(kept, "d")]
 
 
-@pytest.mark.parametrize("quirks", [False, True])
-def test_ties_and_few_sentences(quirks: bool) -> None:
+def test_ties_and_few_sentences() -> None:
     def kept(sentences: str, margins: list[float]) -> str:
-        judged = [Judgment(False, margin, 0.0) for margin in margins]
-        return extremes(sentences.split(), judged, official_quirks=quirks)
+        return extremes(sentences.split(), [Judgment(False, margin, 0.0) for margin in margins])
 
     assert kept("a b c d e", [0.0] * 5) == "a b d e"  # NumPy sorts so few items by insertion
     assert kept("a b c", [1.0, 3.0, 2.0]) == "b c c a"
     assert kept("a", [1.0]) == "a a"
     assert kept("", []) == ""
     # Single precision cannot distinguish 200 from 210.
-    assert kept("a b c d e", [200.0, 210.0, 0.0, 0.0, 0.0]) == ("a b d e" if quirks else "b a d e")
+    assert kept("a b c d e", [200.0, 210.0, 0.0, 0.0, 0.0]) == "a b d e"
 
 
 @given(st.lists(st.integers(-3, 3).map(float), min_size=4))

@@ -14,7 +14,7 @@ from answer_styles import STYLES, answers
 from qabench import evaluate_predictions, load_dataset
 from qabench.answers import loads
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.benchmarks.expertqa.evaluate import question_id
+from qabench.benchmarks.expertqa.questions import question_id
 from qabench.evaluation import ANSWERED, FAILED, Evaluation, Message, Record
 
 INSTRUCTION = "Answer the question with what you know. Give the answer only, one item a line. The date is 11-20-2023."

@@ -76,21 +76,13 @@ def clean(text: str) -> str:
     return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
 
 
-def extremes(sentences: Sequence[str], judgments: Sequence[Judgment], *, official_quirks: bool = True) -> str:
+def extremes(sentences: Sequence[str], judgments: Sequence[Judgment]) -> str:
     """Return the two most and the two least entailed of the evidence's sentences, joined in this order.
 
-    With fewer than four sentences some appear twice, as upstream.
-
-    Args:
-        sentences, judgments: one judgment per sentence.
-        official_quirks: order the sentences as upstream does, by the probability of "0" in single precision, in which
-            confident judgments are ties that NumPy's unstable sort breaks. Otherwise by the difference of the logits;
-            ties by position.
+    With fewer than four sentences some appear twice. As upstream, the order is that of the probability of "0" in single
+    precision, in which confident judgments are ties that NumPy's unstable sort breaks.
     """
-    if official_quirks:
-        order = np.argsort(np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)).tolist()
-    else:
-        order = sorted(range(len(sentences)), key=lambda i: judgments[i].zero - judgments[i].one)
+    order = np.argsort(np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)).tolist()
     return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
 
 
@@ -106,20 +98,17 @@ def label_claims(
     claims: Sequence[tuple[str, Sequence[str] | None]],
     model: Entailment,
     split: Splitter | None = None,
-    *,
-    official_quirks: bool = True,
 ) -> list[str]:
     """Return "Y" for each claim that its evidence entails, else "N".
 
     A claim without evidence is N. If claim and evidence have more than 512 tokens together, every sentence of the
-    evidence is judged separately, and the claim is judged by the two most and the two least entailing sentences.
+    evidence is judged separately, and the claim is judged by the two most and the two least entailing sentences; as
+    upstream, the prompt for a single sentence contains itself as the evidence.
 
     Args:
         claims: each claim's text and the pieces of its evidence.
         model: the model from ``qabench.models.entailment.load_entailment``.
         split: splits long evidence into sentences. Default: NLTK's Punkt, as upstream.
-        official_quirks: select sentences of long evidence as upstream does: the prompt for a single sentence contains
-            itself as the evidence, and ties are ordered as ``extremes`` describes.
 
     Raises:
         QabenchError: Punkt is needed and its data is not installed.
@@ -129,7 +118,7 @@ def label_claims(
     prompts = {i: prompt_of(*text) for i, text in texts.items()}
     lengths = model.n_tokens(list(prompts.values()))
     long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
-    shorter = _shortened([texts[i] for i in long], model, split or punkt, official_quirks)
+    shorter = _shortened([texts[i] for i in long], model, split or punkt)
     prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
     for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
         labels[i] = "Y" if judgment.entailed else "N"
@@ -156,15 +145,15 @@ def punkt(text: str) -> list[str]:
         ) from None
 
 
-def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Splitter, quirks: bool) -> list[str]:
+def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Splitter) -> list[str]:
     sentences = [list(split(evidence)) for evidence, _ in texts]
     prompts = [
-        prompt_of(prompt_of(sentence, claim) if quirks else sentence, claim)
+        prompt_of(prompt_of(sentence, claim), claim)
         for (_, claim), own in zip(texts, sentences, strict=True)
         for sentence in own
     ]
     judged = iter(_judge(model, prompts))
-    return [extremes(own, [next(judged) for _ in own], official_quirks=quirks) for own in sentences]
+    return [extremes(own, [next(judged) for _ in own]) for own in sentences]
 
 
 def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:

@@ -15,7 +15,7 @@ from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
 from web_server import Reply, WebServer, page
 
-from qabench.benchmarks.expertqa.evaluate import load_questions
+from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
 
 Row = dict[str, Any]
@@ -37,7 +37,8 @@ def lines(path: Path) -> list[Row]:
 @pytest.fixture
 def labeler(monkeypatch: pytest.MonkeyPatch) -> type[Labeler]:
     no_weights(monkeypatch)
-    Labeler.asked = 0
+    monkeypatch.setattr(Labeler, "asked", 0)
+    monkeypatch.setattr(Labeler, "name", Labeler.name)
     return Labeler
 
 
@@ -84,9 +85,9 @@ def test_labels_of_a_config_are_resumed_and_scored(
     out.write_text("".join(json.dumps(row) + "\n" for row in rows[:5]) + '{"id": "cut')
     assert command("attribute", "--config", "sample", "-o", out) == 0
     assert lines(out) == rows and 0 < labeler.asked - asked < asked
-    assert command("attribute", out, "--no-official-quirks", "-o", out) == 2
-    assert "has labels by tiny@0:float32, not by tiny@0:float32:no-quirks" in capsys.readouterr().err
-    assert command("attribute", "-o", tmp_path / "x", "--sentences", "words") == 2
+    labeler.name = "other@1:float32"
+    assert command("attribute", out, "-o", out) == 2
+    assert "has labels by tiny@0:float32, not by other@1:float32" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -141,37 +142,3 @@ def test_facts_with_evidence_of_the_web(
         assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
         assert {path.partition("?")[0] for path, _ in web.requests[asked:]} == {"/search"}
         assert len(server.calls) == calls + 1 and lines(out)[0]["claims"][1]["fact_score"] == 1.0
-
-
-def test_claims_by_a_model(
-    server: OpenAIServer, mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, out = tmp_path / "answers.jsonl", tmp_path / "claims.jsonl"
-    rows = [
-        {"id": "a", "answer": "It is wet and cold [1]. Is it?", "attribution": ["[1] x"]},
-        {"id": "b", "answer": None},
-    ]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    server.reply = lambda body: "- It is wet.\n- It is cold.\n"
-    arguments = ("claims", file, "-o", out, "--by", "model", "--model", "m", "--base-url", server.base_url)
-    assert command(*arguments, "--dry-run", "--price-in", 1, "--price-out", 2) == 0
-    assert not out.exists() and not server.calls and "Plan" in capsys.readouterr().out
-    assert command(*arguments) == 0
-    first, second = lines(out)
-    texts = ["It is wet.", "It is cold."]
-    assert [claim["claim"] for claim in first["claims"]] == texts * 2 and second["claims"] == []
-    assert [claim["evidence"] for claim in first["claims"]] == [["[1] x"]] * 2 + [[]] * 2
-    assert server.calls[0].body["max_tokens"] == 200 and "temperature" not in server.calls[0].body
-    assert any("Answer: It is wet and cold [1].\nFacts:" in call.asked for call in server.calls)
-    assert first["claims_by"].startswith("m/official-")
-    assert command("claims", file, "-o", out, "--by", "model") == command("claims", file, "--by", "words") == 2
-
-
-def test_faithfulness_of_a_config(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "faithful.jsonl"
-    assert command("faithfulness", "--config", "sample", "-o", out) == 0
-    shown = capsys.readouterr().out
-    assert "faithfulness (over all claims)" in shown and "not official" in shown
-    answers = tmp_path / "answers.jsonl"
-    answers.write_text(json.dumps({"id": lines(out)[0]["id"], "answer": "It is."}) + "\n")
-    assert command("faithfulness", answers, "--config", "sample", "-o", tmp_path / "other.jsonl") == 0

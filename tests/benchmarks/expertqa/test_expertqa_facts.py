@@ -14,7 +14,7 @@ from expertqa_scripts import executed, module, nltk_module, punctuation_splitter
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
-from qabench.benchmarks.expertqa.facts import FactScoreRun, fact_scorer, load_entities, passages_for, score_facts
+from qabench.benchmarks.expertqa.facts import fact_scorer, load_entities, passages_for, score_facts
 from qabench.benchmarks.expertqa.factscore import (
     entities_of,
     factscore_agreement,
@@ -32,6 +32,7 @@ from qabench.errors import InputError
 def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("qabench.benchmarks.expertqa.facts.punkt", punctuation_splitter)
 
 
 @pytest.fixture
@@ -68,8 +69,8 @@ def dataset_rows(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"answers": [{"system": "gpt4", "answer_string": "An answer.", "claims": own}]} for own in claims]
 
 
-def scored(server: OpenAIServer, *items: dict[str, Any], **options: Any) -> FactScoreRun:
-    usual: dict[str, Any] = {"retries": 0, "prompt": "qabench", "sentences": ("dots", punctuation_splitter)}
+def scored(server: OpenAIServer, *items: dict[str, Any], **options: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+    usual: dict[str, Any] = {"retries": 0, "prompt": "qabench"}
     return score_facts(items, {}, fact_scorer("m", server.base_url, **{**usual, **options}))
 
 
@@ -80,23 +81,23 @@ def test_lists_are_read() -> None:
 def test_requests(server: OpenAIServer) -> None:
     evidence = "Passage ID 1: a\nPassage ID 3: c\nPassage ID 4: d"
     known = claim(atomic_claims=["Mars is red."], atomic_evidences=[evidence])
-    run = scored(server, item(known))
+    (done,), _ = scored(server, item(known))
     (call,) = server.calls
     assert [message["role"] for message in call.body["messages"]] == ["user"]
     assert (call.body["temperature"], call.body["max_tokens"], call.body["model"]) == (0, 100, "m")
     assert "<passages>\nPassage ID 1: a\nPassage ID 3: c\n</passages>" in call.asked
     assert "<statement>\nMars is red.\n</statement>" in call.asked and "field Astronomy" in call.asked
-    assert run.items[0]["claims"] == [known | {"fact_score": 1.0}]
+    assert done["claims"] == [known | {"fact_score": 1.0}]
     server.calls.clear()
-    new = scored(server, item(claim("Mars is red [1].")))
+    (new,), unscored = scored(server, item(claim("Mars is red [1].")))
     asked = [call.asked for call in server.calls]
     assert "<sentence>\nMars is red .\n</sentence>" in asked[0] and server.calls[0].body["max_tokens"] == 1000
     assert sorted(between(text, "statement") for text in asked[1:]) == ["Mars is red .", "The moon is cheese."]
     assert all(between(text, "passages") == "[1] Mars is a red planet." for text in asked[1:])
-    (done,) = new.items[0]["claims"]
-    assert (done["fact_score"], done["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
-    assert done["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
-    assert (new.scored, new.unscored, len(server.calls)) == (1, [], 3)
+    (new_claim,) = new["claims"]
+    assert (new_claim["fact_score"], new_claim["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
+    assert new_claim["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
+    assert (unscored, len(server.calls)) == ([], 3)
 
 
 def test_claims_without_score(server: OpenAIServer) -> None:
@@ -118,13 +119,13 @@ def test_claims_without_score(server: OpenAIServer) -> None:
         *map(claim, texts), claim("no fact"), claim("[1]"), claim("fine", evidence=[]), claim(atomic_claims=[])
     )
     before = json.dumps(given)
-    run = scored(server, given)
+    (done,), unscored = scored(server, given)
     assert json.dumps(given) == before
-    assert [(id, number) for id, number, _ in run.unscored] == [("a", number) for number in range(1, 6)]
+    assert [(id, number) for id, number, _ in unscored] == [("a", number) for number in range(1, 6)]
     parts = ("refused", "bad", "cut off", "none in the reply", "empty")
-    for (*_, reason), part in zip(run.unscored, parts, strict=True):
+    for (*_, reason), part in zip(unscored, parts, strict=True):
         assert part in reason
-    claims = run.items[0]["claims"]
+    claims = done["claims"]
     # A claim without evidence is judged, as upstream.
     assert [number for number, one in enumerate(claims) if one["fact_score"] is not None] == [7]
     assert claims[0]["atomic_claims"] is None and claims[5]["atomic_claims"] == claims[6]["atomic_claims"] == []
@@ -135,20 +136,20 @@ def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServe
         item(claim("moon", correctness="Definitely incorrect"), claim()),
         item(claim("moon base"), claim("Hello"), id="b"),
     ]
-    run = scored(server, *items)
+    done, _ = scored(server, *items)
     # "moon" has two false facts, "Mars is red" one of two; the greeting is void.
-    assert [claim["fact_score"] for item in run.items for claim in item["claims"]] == [0.0, 0.5, 0.0, 0.5]
-    rows = dataset_rows(run.items)
+    assert [claim["fact_score"] for item in done for claim in item["claims"]] == [0.0, 0.5, 0.0, 0.5]
+    rows = dataset_rows(done)
     result = factscore_agreement(rows, rows).as_dict()
     assert result["accuracy"] == 2 / 3 and result["correct"]["support"] == 2
     metric = qabench.load_metric("expertqa_factscore_agreement")
     assert metric.compute(predictions=rows, references=dataset_rows(items))["accuracy"] == pytest.approx(2 / 3)
     calls = len(server.calls)
-    again = scored(server, *items)
-    assert (len(server.calls), again.items) == (calls, run.items)
+    again, _ = scored(server, *items)
+    assert (len(server.calls), again) == (calls, done)
     assert max(server.paid.values()) == 1
-    stopped = scored(server, item(claim("new")), max_calls=0)
-    assert "max_calls" in stopped.unscored[0][2]
+    _, unscored = scored(server, item(claim("new")), max_calls=0)
+    assert "max_calls" in unscored[0][2]
 
 
 def test_a_users_prompt_and_wrong_usage(server: OpenAIServer, tmp_path: Path) -> None:
@@ -335,13 +336,13 @@ def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
     pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
     options: dict[str, Any] = {"prompt": "official", "post_processing": "none"}
-    run = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
+    (done,), _ = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
     bodies = [call.body for call in server.calls]
     assert [body["temperature"] for body in bodies] == [0.7] * 3
     assert [body["max_tokens"] for body in bodies] == [512, 2048, 2048]
     assert any("context.\n\n.\n\nInput: Mars is red. True" in body["messages"][0]["content"] for body in bodies)
-    (found,) = run.items[0]["claims"]
+    (found,) = done["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
     assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
-    label = fact_scorer("m", None, sentences=("dots", punctuation_splitter), **options).label(with_atomic_claims=False)
-    assert re.fullmatch(r"m/official-\w+/m:official-\w+:dots:none", label)
+    label = fact_scorer("m", None, **options).label(with_atomic_claims=False)
+    assert re.fullmatch(r"m/official-\w+/m:official-\w+:punkt:none", label)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stand_ins import no_weights
 
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import BENCHMARK
-from qabench.benchmarks.expertqa.evaluate import Questions, load_questions
 from qabench.benchmarks.expertqa.official import DECLARATIONS
+from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import Score
@@ -120,6 +121,22 @@ def test_rouge_is_the_metric_s(mirror: Path, split: str, compared: Callable[[str
     split_said = [] if split == "test" else ["split: validation instead of test"]
     assert said == [*split_said, f"3 of {len(answers)} questions have no answer (missing)"]
     compared(f"{len(answers)} answers, lfqa_random {split}")
+
+
+def test_faithfulness_is_the_metric_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_weights(monkeypatch)
+    questions = [question for question in load_questions("sample").rows if question.reference]
+    answers = [f"It is so [1]. {question.text} And {'so' * i}." for i, question in enumerate(questions)]
+    rows: list[Row] = [{"id": questions[0].id, "answer": None}]
+    rows += [{"id": question.id, "answer": text} for question, text in zip(questions[1:], answers[1:], strict=True)]
+    evaluation = scored("sample", rows, families=["faithfulness"])
+    theirs = qabench.load_metric("expertqa_faithfulness").compute(
+        predictions=[None, *answers[1:]], references=[question.reference for question in questions]
+    )
+    assert 0 < theirs["faithfulness"] == values(evaluation)["faithfulness"] < theirs["micro"]
+    assert theirs["micro"] == values(evaluation)["faithfulness_micro"]
+    assert scores(evaluation)["faithfulness_micro"].n == theirs["claims"]
+    assert "this score is this project's own" in evaluation.deviations(scores(evaluation)["faithfulness"])[1]
 
 
 def test_claims_of_another_system() -> None:

@@ -133,13 +133,6 @@ def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Ca
     compared(f"{len(rows)} messages, retrieve-read over a corpus")
 
 
-def test_claims_prompt(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
-    text = script(mirror, "prompts/claims_prompt.txt").read_text(encoding="utf-8")
-    for row in rows:
-        assert prompts.claims_prompt().filled(sentence=row["question"]) == text.replace("[SENTENCE]", row["question"])
-    compared(f"{len(rows)} prompts for claims")
-
-
 def test_choice_of_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
@@ -155,7 +148,7 @@ def test_choice_of_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_lfqa_questions_have_the_field_of_their_question(mirror: Path) -> None:
-    from qabench.benchmarks.expertqa.evaluate import load_questions
+    from qabench.benchmarks.expertqa.questions import load_questions
 
     annotated, lfqa = load_questions("random").rows, load_questions("lfqa_random").rows
     assert all(one.field for one in lfqa)

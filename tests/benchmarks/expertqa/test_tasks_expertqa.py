@@ -19,9 +19,9 @@ from inspect_ai.log import EvalLog
 from scripted_model import Reply, in_order, run, scripted, text
 
 import qabench
-from qabench.benchmarks.expertqa.evaluate import question_id
 from qabench.benchmarks.expertqa.passages import load_passages, windows
 from qabench.benchmarks.expertqa.prompts import split_answer, verdict
+from qabench.benchmarks.expertqa.questions import question_id
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
 from qabench.models.entailment import Judgment

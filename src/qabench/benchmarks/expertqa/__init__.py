@@ -187,6 +187,22 @@ METRICS = (
         official=False,
     ),
     *map(_rouge, ("rouge1", "rouge2", "rougeL", "rougeLsum")),
+    Metric(
+        "faithfulness",
+        "Faithfulness",
+        "Mean over answers of the share of their claims that the reference answer entails.",
+        "faithfulness",
+        official=False,
+    ),
+    _ratio(
+        "faithfulness_micro",
+        "Faithfulness (over all claims)",
+        "Share of all claims that the reference answer entails.",
+        ("claims_faithful", "claims_checked"),
+        family="faithfulness",
+        official=False,
+        main=False,
+    ),
     _ratio(
         "evidence",
         "Claims with evidence",
@@ -228,8 +244,9 @@ class ExpertQA(Benchmark):
         "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
         "fact_score": "Mean fact score of claims.",
         "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
+        "faithfulness": "Faithfulness to the reference answer, by the model of AutoAIS; unofficial. Not by default.",
     }
-    default_families = tuple(families)
+    default_families = tuple(families)[:-1]
     groupings = {"field": "field", "question type": "type of question", "system": "system"}
     needs = (
         Need("ROUGE and agreement with experts"),
@@ -254,11 +271,11 @@ class ExpertQA(Benchmark):
         ),
     )
     prediction_fields = ("answer", "claims")
-    commands = ("claims", "attribute", "facts", "faithfulness")
+    commands = ("claims", "attribute", "facts")
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
         """Return the text and the fields of each question by its id."""
-        from qabench.benchmarks.expertqa.evaluate import load_questions
+        from qabench.benchmarks.expertqa.questions import load_questions
 
         return {row.id: (row.text, asdict(row)) for row in load_questions(config).rows}
 

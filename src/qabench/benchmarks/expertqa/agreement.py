@@ -51,15 +51,6 @@ class Answer:
     claims: tuple[Claim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The field with a model's verdict on a claim, and the values that are allowed in addition to None."""
-
-    field: str
-    allowed: str
-    is_allowed: Callable[[Any], bool]
-
-
 def is_fraction(value: Any) -> bool:
     """Tell whether a value is a number from 0 to 1."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
@@ -70,10 +61,11 @@ def is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-AUTOAIS_LABEL = Verdict(
-    "autoais_label", "'Y', 'N'", lambda value: isinstance(value, str) and value in LABELS["autoais_label"]
-)
-FACT_SCORE = Verdict("fact_score", "a number from 0 to 1", is_fraction)
+# The fields with a model's verdict on a claim, and their values in addition to None, in words and as a function.
+VERDICTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "autoais_label": ("'Y', 'N'", lambda value: value in LABELS["autoais_label"]),
+    "fact_score": ("a number from 0 to 1", is_fraction),
+}
 
 
 def abstains(answer: str) -> bool:
@@ -82,12 +74,16 @@ def abstains(answer: str) -> bool:
 
 
 def read_answers(
-    references: Sequence[Any], predictions: Sequence[Any], verdict: Verdict, fields: Sequence[str]
+    references: Sequence[Any], predictions: Sequence[Any], verdict: str, fields: Sequence[str]
 ) -> list[list[Answer]]:
     """Return the answers of the dataset's rows, each claim with the model's verdict on it.
 
-    A prediction is a row with the verdict's field in its claims, a flat list of verdicts over the claims of all answers
-    of the row, or None if there are none. ``fields`` are the required fields of a claim in the references.
+    Args:
+        references: rows of the dataset.
+        predictions: for each of them a row with verdicts in its claims, a flat list of verdicts over the claims of all
+            answers of the row, or None if there are none.
+        verdict: the field of ``VERDICTS``.
+        fields: the required fields of a claim in the references.
 
     Raises:
         InputError: no rows, lists of different lengths, no verdict at all, or a row, answer, claim or verdict in
@@ -105,10 +101,10 @@ def read_answers(
             judged = tuple(Claim(claim, next(verdicts)) for claim in claims)
             checked.append(Answer(answer["system"], abstains(answer["answer_string"]), judged))
         rows.append(checked)
-    verdicts_of_all = [judged_claim.verdict for row in rows for answer in row for judged_claim in answer.claims]
-    if verdicts_of_all and all(value is None for value in verdicts_of_all):
+    all_claims = [claim for row in rows for answer in row for claim in answer.claims]
+    if all_claims and all(claim.verdict is None for claim in all_claims):
         raise InputError(
-            f"no claim has a verdict: the claims of predictions need the field {verdict.field} ({verdict.allowed}), as "
+            f"no claim has a verdict: the claims of predictions need the field {verdict} ({VERDICTS[verdict][0]}), as "
             "in the configs that have it"
         )
     return rows
@@ -147,10 +143,11 @@ def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
     return answers
 
 
-def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], verdict: Verdict, i: int) -> list[Any]:
+def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], field: str, i: int) -> list[Any]:
     """Return one verdict for each claim of the row, answer by answer."""
     where = f"predictions[{i}]"
-    shape, n_claims = _shape(answers), sum(n for _, n in _shape(answers))
+    shape = _shape(answers)
+    n_claims = sum(n for _, n in shape)
     if prediction is None or prediction is UNANSWERED:
         return [None] * n_claims
     if isinstance(prediction, Mapping):
@@ -160,16 +157,17 @@ def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], verdict: Verdic
                 f"{where} has systems and numbers of claims {_shape(judged)!r:.80}, but references[{i}] {shape!r:.80}"
             )
         claims = [claim for answer in judged for claim in answer["claims"] or ()]
-        verdicts = [claim.get(verdict.field) if isinstance(claim, Mapping) else claim for claim in claims]
+        verdicts = [claim.get(field) if isinstance(claim, Mapping) else claim for claim in claims]
     elif isinstance(prediction, list | tuple):
         verdicts = list(prediction)
     else:
         raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None")
     if len(verdicts) != n_claims:
         raise InputError(f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]")
+    allowed, is_allowed = VERDICTS[field]
     for k, value in enumerate(verdicts):
-        if value is not None and not verdict.is_allowed(value):
-            raise InputError(f"{where}, claim {k}: {verdict.field} is {value!r:.60}; allowed: {verdict.allowed}, None")
+        if value is not None and not is_allowed(value):
+            raise InputError(f"{where}, claim {k}: {field} is {value!r:.60}; allowed: {allowed}, None")
     return verdicts
 
 
@@ -193,6 +191,23 @@ def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]
         if not fits:
             raise InputError(f"{where}[{name!r}] is {value!r:.60}; allowed: {allowed}")
     return claim
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScores:
+    """The scored answers or claims of each row, and the function that computes the scores of some of them."""
+
+    per_question: Sequence[Sequence[Any]]
+    summary: Callable[[Sequence[Any]], dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the scores of all rows, and in ``by_system`` those of each system in first-seen order."""
+        items = [item for row in self.per_question for item in row]
+        systems: dict[str, list[Any]] = {}
+        for item in items:
+            systems.setdefault(item.system, []).append(item)
+        by_system = {system: self.summary(own) for system, own in systems.items()}
+        return self.summary(items) | {"by_system": by_system}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +243,6 @@ class Agreement:
         count = Counter((claim.predicted, claim.gold) for claim in claims if claim.skipped is None)
         return cls(count[True, True], count[False, False], count[True, False], count[False, True])
 
-    @property
-    def accuracy(self) -> float | None:
-        """Return the share of claims with equal verdicts; None for no claims."""
-        return _ratio(self.tp + self.tn, self.tp + self.tn + self.fp + self.fn)
-
     def of_class(self) -> dict[str, Any]:
         """Return precision, recall, f1 and support (the number of claims) of the class yes; None if undefined."""
         return {
@@ -242,42 +252,56 @@ class Agreement:
             "support": self.tp + self.fn,
         }
 
-    @property
-    def inverse(self) -> Agreement:
-        """Return the counts with yes and no exchanged: its precision is that of the class no."""
-        return Agreement(self.tn, self.tp, self.fn, self.fp)
 
+def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, Any]:
+    """Return accuracy, the scores of the class ``positive`` and of the other one, and counts of claims.
 
-@dataclass(frozen=True, slots=True)
-class AgreementScore:
-    """The claims of each row with the verdicts of the model and of the experts, and the function for their scores."""
-
-    per_question: Sequence[Sequence[JudgedClaim]]
-    scores: Callable[[Sequence[JudgedClaim]], dict[str, Any]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the scores of all claims, and in ``by_system`` those of each system.
-
-        The scores also have ``claims``, the number of counted claims, and ``skipped``, that of other claims by reason.
-        """
-
-        def summary(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
-            skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
-            return {"claims": len(claims) - skipped.total(), "skipped": dict(skipped)} | self.scores(claims)
-
-        return with_systems([claim for row in self.per_question for claim in row], summary)
-
-
-def with_systems(items: Sequence[Any], summary: Callable[[Sequence[Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Return the summary of answers or claims, and in ``by_system`` that of each system in first-seen order."""
-    systems: dict[str, list[Any]] = {}
-    for item in items:
-        systems.setdefault(item.system, []).append(item)
-    return summary(items) | {"by_system": {system: summary(own) for system, own in systems.items()}}
+    ``skipped`` has the number of claims that are not counted, by reason.
+    """
+    counts = Agreement.of(claims)
+    inverse = Agreement(counts.tn, counts.tp, counts.fn, counts.fp)
+    skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
+    n_claims = len(claims) - skipped.total()
+    return {
+        "claims": n_claims,
+        "skipped": dict(skipped),
+        "accuracy": _ratio(counts.tp + counts.tn, n_claims),
+        positive: counts.of_class(),
+        f"not_{positive}": inverse.of_class(),
+    }
 
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+def autoais_agreement(
+    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
+) -> SystemScores:
+    """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
+
+    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
+    neither evidence nor label counts as N, as in the official labels. Arguments and errors are those of ``autoais``.
+    """
+    rows = _labeled(references, predictions, on_unlabeled)
+    judged = [
+        [_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims] for row in rows
+    ]
+    return SystemScores(judged, _agreement)
+
+
+def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
+    if claim.fields["worthiness"] == "No":
+        return JudgedClaim(system, skipped="not worth a citation")
+    unlabeled = claim.verdict is None and bool(claim.fields["evidence"])
+    if unlabeled and on_unlabeled == "exclude":
+        return JudgedClaim(system, skipped="unlabeled", unlabeled=True)
+    return JudgedClaim(system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabeled=unlabeled)
+
+
+def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+    unlabeled = sum(claim.unlabeled for claim in claims)
+    return agreement_scores(claims, "complete") | asdict(Agreement.of(claims)) | {"unlabeled": unlabeled}
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,26 +325,26 @@ class AnswerAutoAIS:
 
     def as_dict(self) -> dict[str, Any]:
         """Return autoais, counted_claims, system and abstains."""
-        return {
-            "system": self.system,
-            "autoais": self.mean,
-            "counted_claims": len(self.values),
-            "abstains": self.abstains,
-        }
+        scores = {"autoais": self.mean, "counted_claims": len(self.values)}
+        return {"system": self.system, **scores, "abstains": self.abstains}
 
 
-@dataclass(frozen=True, slots=True)
-class AutoAISScore:
-    """The answers of each row, in the order of the input."""
+def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N") -> SystemScores:
+    """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
 
-    per_question: tuple[tuple[AnswerAutoAIS, ...], ...]
+    Args:
+        references: rows of the dataset, with the experts' labels.
+        predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
+        on_unlabeled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the scores of all answers, and in ``by_system`` those of each system; see ``summary``."""
-        return with_systems([answer for row in self.per_question for answer in row], summary)
+    Raises:
+        InputError: see ``read_answers``; an unknown option.
+    """
+    rows = _labeled(references, predictions, on_unlabeled)
+    return SystemScores([[score_answer(answer, on_unlabeled) for answer in row] for row in rows], _autoais)
 
 
-def summary(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
+def _autoais(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
     """Return the scores of answers, as the official script prints them: fractions, or None if no claim counts.
 
     ``macro`` is the mean over answers with counted claims of their share of claims with the label Y, ``micro`` that
@@ -337,34 +361,6 @@ def summary(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
         "counted_claims": sum(len(answer.values) for answer in answers),
         "unlabeled": sum(answer.unlabeled for answer in answers),
     }
-
-
-def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N") -> AutoAISScore:
-    """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
-
-    Args:
-        references: rows of the dataset, with the experts' labels.
-        predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
-        on_unlabeled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
-
-    Raises:
-        InputError: see ``read_answers``; an unknown option.
-    """
-    rows = _labeled(references, predictions, on_unlabeled)
-    return AutoAISScore(tuple(tuple(score_answer(answer, on_unlabeled) for answer in row) for row in rows))
-
-
-def autoais_agreement(
-    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
-) -> AgreementScore:
-    """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
-
-    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
-    neither evidence nor label counts as N, as in the official labels. Arguments and errors are those of ``autoais``.
-    """
-    rows = _labeled(references, predictions, on_unlabeled)
-    judged = [[_judged(each.system, claim, on_unlabeled) for each in row for claim in each.claims] for row in rows]
-    return AgreementScore(judged, _agreement)
 
 
 def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
@@ -399,29 +395,13 @@ def unjudged_answer(text: str, claims: Sequence[Mapping[str, Any]], labels: Sequ
 def _labeled(references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object) -> list[list[Answer]]:
     if on_unlabeled not in ON_UNLABELED:
         raise InputError(f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}")
-    return read_answers(references, predictions, AUTOAIS_LABEL, FIELDS)
+    return read_answers(references, predictions, "autoais_label", FIELDS)
 
 
 def _counts(claim: Claim, system: str) -> bool:
     if system == "gpt4" and any("http" in text for text in claim.fields["evidence"]):
         return False
     return bool(claim.fields["support"] == "Complete" and claim.fields["worthiness"] == "Yes")
-
-
-def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
-    if claim.fields["worthiness"] == "No":
-        return JudgedClaim(system, skipped="not worth a citation")
-    unlabeled = claim.verdict is None and bool(claim.fields["evidence"])
-    if unlabeled and on_unlabeled == "exclude":
-        return JudgedClaim(system, skipped="unlabeled", unlabeled=True)
-    return JudgedClaim(system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabeled=unlabeled)
-
-
-def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
-    counts = Agreement.of(claims)
-    classes = {"complete": counts.of_class(), "not_complete": counts.inverse.of_class()}
-    unlabeled = sum(claim.unlabeled for claim in claims)
-    return {"accuracy": counts.accuracy, **classes, **asdict(counts), "unlabeled": unlabeled}
 
 
 def _means(answers: Sequence[AnswerAutoAIS]) -> dict[str, float | None]:

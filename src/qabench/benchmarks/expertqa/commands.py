@@ -1,4 +1,4 @@
-"""``qabench expertqa``: claims of answers, AutoAIS labels, fact scores and faithfulness."""
+"""``qabench expertqa``: claims of answers, AutoAIS labels and fact scores."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from qabench.cli.options import AsJson, ConfigName, prices
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
-    from qabench.benchmarks.expertqa.evaluate import Questions
+    from qabench.benchmarks.expertqa.questions import Questions
     from qabench.io.tables import Table
     from qabench.llm.client import Plan
-    from qabench.stats import Interval
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
@@ -46,7 +45,6 @@ Device = Annotated[str | None, typer.Option(help="As torch names it, such as cud
 BatchSize = Annotated[
     int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4.")
 ]
-Sentences = Annotated[str, typer.Option(help="How long texts are split: punkt (NLTK's, as the authors) or spacy.")]
 ServerUrl = Annotated[str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")]
 PriceIn = Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")]
@@ -66,66 +64,27 @@ def claims(
     output: Out = Path("claims.jsonl"),
     config: ConfigName = None,
     split: Split = None,
-    by: Annotated[
-        str, typer.Option(help="sentences (as the authors' data), or model (their other script).")
-    ] = "sentences",
     bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
-    model: Annotated[str | None, typer.Option(help="The model that splits sentences, with --by model.")] = None,
-    base_url: ServerUrl = None,
-    dry_run: DryRun = False,
-    max_calls: MaxCalls = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
-    concurrency: Concurrency = 20,
 ) -> None:
     """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
 
-    The output is input for the commands attribute, facts and faithfulness, and for qabench score expertqa. Without
-    FILE, the annotated answers of --config are split, and compared with their released claims.
+    The output is input for the commands attribute and facts, and for qabench score expertqa. Without FILE, the
+    annotated answers of --config are split, and compared with their released claims.
     """
-    from qabench.benchmarks.expertqa.claims import (
-        annotated_answers,
-        read_answers,
-        sentence_splitter,
-        split_answers,
-        split_by_model,
-        split_requests,
-        write_items,
-    )
-    from qabench.benchmarks.expertqa.evaluate import load_questions
-    from qabench.cli.output import print_table, progress_bar, say, warn
+    from qabench.benchmarks.expertqa.claims import sentence_splitter, split_annotated, split_predictions, write_items
+    from qabench.benchmarks.expertqa.questions import load_questions
+    from qabench.cli.output import print_table, say, warn
     from qabench.data.predictions import read_predictions
-    from qabench.errors import InputError
-    from qabench.llm.client import caller_for
-    from qabench.llm.endpoint import key_for_typed
 
-    if by not in ("sentences", "model"):
-        raise InputError(f"unknown way to split: {by!r}; allowed: sentences, model")
-    if by == "model" and not model:
-        raise InputError("--by model needs --model NAME")
     questions = None
     if answers:
         predictions = read_predictions(answers, ("answer",))
         for bad in predictions.bad_lines:
             warn(f"line {bad.line} is skipped: {bad.reason}")
-        cited_answers = read_answers(predictions, bing=bing)
+        items = split_predictions(predictions, bing=bing)
     else:
         questions = load_questions(config, split)
-        cited_answers = annotated_answers(questions, bing=bing)
-    if by == "model":
-        limits = {"prices": prices(price_in, price_out), "max_calls": max_calls, "concurrency": concurrency}
-        caller = caller_for(model or "", base_url, key_for_typed(base_url), **limits)
-        if dry_run:
-            _, requests = split_requests(cited_answers, caller.model)
-            return _print_plan(caller.client().plan(requests), as_json=False)
-        with progress_bar("Calls") as progress:
-            items, problems = split_by_model(cited_answers, caller, progress)
-        for problem in problems:
-            warn(problem)
-        if not items:
-            raise typer.Exit(1)
-    else:
-        items = list(split_answers(cited_answers))
+        items = split_annotated(questions, bing=bing)
     write_items(output, items)
     name = sentence_splitter()[0]
     n = sum(len(item["claims"]) for item in items)
@@ -147,24 +106,15 @@ def attribute(
     dtype: Dtype = None,
     device: Device = None,
     batch_size: BatchSize = None,
-    official_quirks: Annotated[
-        bool, typer.Option(help="Shorten long evidence exactly as the authors' script does.")
-    ] = True,
-    sentences: Sentences = "punkt",
 ) -> None:
     """Label claims with an NLI model: Y if their evidence entails them, else N; then print AutoAIS.
 
     Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With --config and the annotated
     claims of that config, the agreement with the experts is printed for both classes.
     """
-    from qabench.benchmarks.expertqa.claims import splitter_of
-
-    split_with = splitter_of(sentences)
     items, questions = _items(file, config, split)
     loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
-    suffix = ":no-quirks" * (not official_quirks) + ":spacy" * (sentences == "spacy")
-    labeled, _ = _labeled(items, output, loading, suffix, split=split_with, official_quirks=official_quirks)
-    _print_scores(labeled, output, questions, "autoais")
+    _print_scores(_labeled(items, output, loading), output, questions, "autoais")
 
 
 def facts(
@@ -178,7 +128,6 @@ def facts(
     atomic_model: Annotated[
         str | None, typer.Option(metavar="NAME", help="The model that breaks claims down; default: --model.")
     ] = None,
-    sentences: Sentences = "punkt",
     post_processing: Annotated[
         str, typer.Option(help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none.")
     ] = "auto",
@@ -212,7 +161,7 @@ def facts(
     Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
     annotated claims of that config, the agreement with the experts is printed.
     """
-    from qabench.benchmarks.expertqa.claims import splitter_of, write_items
+    from qabench.benchmarks.expertqa.claims import write_items
     from qabench.benchmarks.expertqa.facts import evidence_from, fact_scorer, plan_facts, score_facts
     from qabench.cli.output import progress_bar, say, say_on_stderr
     from qabench.llm.endpoint import key_for_typed
@@ -223,7 +172,6 @@ def facts(
         base_url,
         key_for_typed(base_url),
         prompt=prompt,
-        sentences=(sentences, splitter_of(sentences)),
         atomic_model=atomic_model,
         post_processing=post_processing,
         prices=prices(price_in, price_out),
@@ -236,77 +184,27 @@ def facts(
     source, find = evidence_from(corpus, search, ranker, encoder)
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
-            run = score_facts(items, fields, scorer, progress, find)
+            scored, unscored = score_facts(items, fields, scorer, progress, find)
     except KeyboardInterrupt:
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
     with_atomic_claims = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
     scores_by = scorer.label(with_atomic_claims) + (f"/{source}" if source else "")
-    scored = [{**item, "fact_scores_by": scores_by} for item in run.items]
+    scored = [{**item, "fact_scores_by": scores_by} for item in scored]
+    n_scored = sum(claim["fact_score"] is not None for item in scored for claim in item["claims"])
     write_items(output, scored)
-    say(f"{run.scored} claims have a fact score, {len(run.unscored)} could not be scored; see {output}")
-    for id, number, reason in run.unscored[:REASONS]:
+    say(f"{n_scored} claims have a fact score, {len(unscored)} could not be scored; see {output}")
+    for id, number, reason in unscored[:REASONS]:
         say(f"no score for claim {number} of {id}: {reason}", "yellow")
-    if not run.scored:
+    if not n_scored:
         raise typer.Exit(1)
     _print_scores(scored, output, questions, "fact_score")
-
-
-def faithfulness(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="[FILE]", help='Lines {"id", "answer"}. Default: validate on the annotated claims.'),
-    ] = None,
-    output: Out = Path("faithfulness.jsonl"),
-    config: ConfigName = None,
-    split: Split = None,
-    model: Model = None,
-    revision: Revision = None,
-    dtype: Dtype = None,
-    device: Device = None,
-    batch_size: BatchSize = None,
-    sentences: Sentences = "punkt",
-) -> None:
-    """Label claims of answers by the reference answers: Y if the reference answer entails the claim, else N.
-
-    This score is this project's own; the authors used QAFactEval, which cannot be installed. Without FILE, it is
-    validated: the annotated claims of --config are labeled by the experts' revised answers, and the labels' correlation
-    with the experts' correctness judgments is printed. Most claims are in the revised answer word for word, so the
-    correlation of that alone is printed, too: a model should exceed it.
-    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it.
-    """
-    from qabench.benchmarks.expertqa.claims import annotated_to_check, claims_to_check, splitter_of
-    from qabench.benchmarks.expertqa.evaluate import load_questions
-    from qabench.cli.output import print_table, say
-    from qabench.data.predictions import read_predictions
-    from qabench.errors import InputError
-
-    split_with = splitter_of(sentences)
-    questions = load_questions(config, split)
-    if file is None:
-        items = annotated_to_check(questions)
-    else:
-        items = claims_to_check(read_predictions(file, ("answer",)), questions)
-    if not items:
-        raise InputError(f"no answer has a reference answer in {questions.config} {questions.split}")
-    loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
-    labeled, labels_by = _labeled(items, output, loading, ":spacy" * (sentences == "spacy"), split=split_with)
-    correlations = {} if file else _correlations(labeled)
-    title = f"expertqa_faithfulness, {questions.config} {questions.split}"
-    print_table(_faithfulness_table(title, labeled, correlations))
-    if file and (absent := len(questions.rows) - len(items)):
-        total = len(questions.rows)
-        say(f"{absent} of {total} questions have no answer in {file}, or no reference: not scored", "yellow")
-    for name, value in correlations.items():
-        if value is None:
-            say(f"{name}: not defined, all claims have the same label, or the same judgment", "yellow")
-    say(f"not official: this score is this project's own, not QAFactEval; labels by {labels_by}", "yellow")
 
 
 def _items(file: str | None, config: str | None, split: str | None) -> tuple[list[Item], Questions | None]:
     """Return the lines of a file of claims or the annotated claims, and the questions of the config (None: unknown)."""
     from qabench.benchmarks.expertqa.claims import read_items
-    from qabench.benchmarks.expertqa.evaluate import load_questions
+    from qabench.benchmarks.expertqa.questions import load_questions
 
     questions = None if file and not config else load_questions(config, split)
     return read_items(file, questions), questions
@@ -371,19 +269,14 @@ def _common_claims(released: Sequence[Mapping[str, Any]], ours: Sequence[Mapping
     )
 
 
-def _labeled(
-    items: Sequence[Item], output: Path, loading: Mapping[str, Any], suffix: str, **options: Any
-) -> tuple[list[Item], str]:
-    """Return items with labels, and the name of the labeler; Ctrl-C keeps the labels so far in the output.
-
-    ``loading`` has the arguments of ``load_entailment``; ``suffix`` names options of ``label_claims`` in the labeler.
-    """
+def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:
+    """Return items with labels by ``load_entailment(**loading)``; Ctrl-C keeps the labels so far in the output."""
     from qabench.benchmarks.expertqa.claims import write_items
     from qabench.cli.output import progress_bar, say_on_stderr
     from qabench.models.entailment import label_claims, load_entailment
 
     entailment = load_entailment(**loading)
-    labels_by = entailment.name + suffix
+    labels_by = entailment.name
     say_on_stderr(f"labels by {labels_by}, {entailment.device}")
     labeled = _labeled_before(output, labels_by)
     rest = [item for item in items if item["id"] not in labeled]
@@ -394,7 +287,7 @@ def _labeled(
             for start in range(0, len(rest), ITEMS_AT_ONCE):
                 chunk = rest[start : start + ITEMS_AT_ONCE]
                 pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
-                labels = iter(label_claims(pairs, entailment, **options))
+                labels = iter(label_claims(pairs, entailment))
                 for item in chunk:
                     claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
                     labeled[item["id"]] = {**item, "claims": claims, "labels_by": labels_by}
@@ -405,7 +298,7 @@ def _labeled(
     except KeyboardInterrupt:
         say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
-    return [labeled[item["id"]] for item in items], labels_by
+    return [labeled[item["id"]] for item in items]
 
 
 def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
@@ -444,38 +337,3 @@ def _print_scores(items: Sequence[Item], output: Path, questions: Questions | No
         tables.append(group_table(evaluation, "system", "By system", all_metrics=False))
     print_tables(tables)
     print_notes([evaluation], (), "table", verbose=True)
-
-
-def _correlations(items: Sequence[Item]) -> dict[str, Interval | None]:
-    """Return the correlation of labels with the experts' correctness, and that of containment."""
-    from qabench.benchmarks.expertqa.lfqa import contains, correlation
-
-    judgments = [[claim["correctness"] for claim in item["claims"]] for item in items]
-    labels = [[claim["label"] for claim in item["claims"]] for item in items]
-    contained = [
-        ["Y" if any(contains(text, claim["claim"]) for text in claim["evidence"]) else "N" for claim in item["claims"]]
-        for item in items
-    ]
-    return {
-        "correlation of labels with the experts' correctness": correlation(labels, judgments),
-        "the same, if Y means that the reference contains the claim": correlation(contained, judgments),
-    }
-
-
-def _faithfulness_table(title: str, items: Sequence[Item], correlations: Mapping[str, Interval | None]) -> Table:
-    from qabench.benchmarks.expertqa.lfqa import faithfulness as faithfulness_of
-    from qabench.io.tables import Table
-
-    score = faithfulness_of([[claim["label"] for claim in item["claims"]] for item in items])
-    n_judged = sum(claim.get("correctness") is not None for item in items for claim in item["claims"])
-    scores = [
-        ("faithfulness (mean over answers)", score.macro, score.answers, "answers"),
-        ("faithfulness (over all claims)", score.micro, score.claims, "claims"),
-        *((name, interval, n_judged, "claims") for name, interval in correlations.items()),
-    ]
-    rows: list[list[Any]] = [
-        [name, *(f"{value:.4f}" for value in (interval.mean, interval.low, interval.high)), n, unit]
-        for name, interval, n, unit in scores
-        if interval is not None
-    ]
-    return Table(title, ["", "score", "95% low", "95% high", "n", "of"], rows)

@@ -14,169 +14,46 @@ Columns of ``Record.scores``, from which the metrics are computed:
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
+- claims_checked, claims_faithful: the number of the answer's claims, and of those that the reference answer entails;
+  faithfulness: claims_faithful / claims_checked, and 0 for an answer without claims.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.expertqa.agreement import (
     Agreement,
-    AgreementScore,
     AnswerAutoAIS,
+    SystemScores,
     abstains,
     autoais,
     autoais_agreement,
-    is_fraction,
-    is_texts,
     score_answer,
     unjudged_answer,
 )
+from qabench.benchmarks.expertqa.claims import faithfulness_labels, problem_of, sentence_splitter
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
-from qabench.benchmarks.expertqa.prompts import MARK
+from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions
 from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
-from qabench.data.rows import Row, read_json_lines
-from qabench.errors import InputError, SourceUnavailable
+from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
 from qabench.evaluation.signature import signature
 from qabench.io.tables import Table
-from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
-from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.expertqa.stats import tables
+from qabench.models import entailment
 
-ROUGE, AUTOAIS, FACT_SCORE = "rouge", "autoais", "fact_score"
+ROUGE, AUTOAIS, FACT_SCORE, FAITHFULNESS = "rouge", "autoais", "fact_score", "faithfulness"
 AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agreement"
 Columns = dict[str, float]
 Claims = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One question.
-
-    Attributes:
-        id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
-        field: the expert's field; in the lfqa configs, that of the same question in the config questions; or None.
-        reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
-            citation marks and on one line; None without either.
-        groups: its field, types and, for an annotated answer, the system that gave the answer.
-        answers: the annotated answers of the row; () if there are none.
-    """
-
-    id: str
-    text: str
-    field: str | None
-    reference: str | None
-    groups: Mapping[str, Sequence[str]]
-    answers: Sequence[Mapping[str, Any]]
-
-    @property
-    def annotated_claims(self) -> list[dict[str, Any]]:
-        """Return the claims of the annotated answers."""
-        return [claim for answer in self.answers for claim in answer["claims"] or ()]
-
-
-@dataclass(frozen=True)
-class Questions:
-    """The questions of one split of a config, in order, and the digest of the file they come from."""
-
-    config: str
-    split: str
-    digest: str
-    rows: tuple[Question, ...]
-
-    @cached_property
-    def annotated(self) -> bool:
-        """Tell whether experts have judged the claims of the answers."""
-        return any(claim["support"] is not None for row in self.rows for claim in row.annotated_claims)
-
-
-def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:
-    """Return the questions of a config, or of a custom file.
-
-    Args:
-        config: a config of the dataset; None means its default.
-        split: a split of the config; None means "test" if it has one, else its first split.
-        file: JSONL in the format of one of the authors' files, used instead of the config's questions.
-
-    Raises:
-        InputError: an unknown config or split, or a file that cannot be read.
-        SourceError: the data is not available.
-        DataError: a row has another format.
-    """
-    if file is not None:
-        digest, rows = custom_digest(file), tuple(_questions(file, None))
-        if not rows:
-            raise InputError(f"the file {file} has no questions")
-        return Questions(config or "custom", "custom", digest, rows)
-    table = dataset_table("expertqa").config(config)
-    name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
-    if name not in table.splits:
-        raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
-    (path,) = table.splits[name]
-    rows = tuple(_questions(open_path("expertqa", path), table.name))
-    return Questions(table.name, name, file_digest("expertqa", path), rows)
-
-
-def question_id(question: str) -> str:
-    """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
-    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def _questions(path: Path, config: str | None) -> Iterator[Question]:
-    for row in read_json_lines(path):
-        parsed = _parsed(row, config)
-        metadata = parsed.get("metadata")
-        answers = parsed.get("answers", ())
-        groups = {"field": [metadata["field"]], "question type": metadata["question_type"]} if metadata else {}
-        if answers:
-            groups["system"] = [answer["system"] for answer in answers]
-        yield Question(
-            id=str(parsed["example_id"]) if "example_id" in parsed else question_id(parsed["question"]),
-            text=parsed["question"],
-            field=metadata["field"] if metadata else _fields().get(parsed["question"]),
-            reference=_reference(parsed),
-            groups=groups,
-            answers=answers,
-        )
-
-
-@cache
-def _fields() -> dict[str, str]:
-    """Return question -> field in the config questions; empty if its file is not available."""
-    ((path,),) = dataset_table("expertqa").config("questions").splits.values()
-    try:
-        rows = map(parse_question, read_json_lines(open_path("expertqa", path)))
-        return {row["question"]: row["metadata"]["field"] for row in rows}
-    except SourceUnavailable:
-        return {}
-
-
-def _parsed(row: Row, config: str | None) -> dict[str, Any]:
-    if config is None:  # a custom file
-        if "example_id" in row.fields:
-            return parse_lfqa(row)
-        return parse_collected(row) if row.fields.get("answers") else parse_question(row)
-    if config.startswith("lfqa_"):
-        return parse_lfqa(row)
-    if config == "questions":
-        return parse_question(row)
-    return parse_collected(row) if config.startswith("answers_") else parse_annotated(row)
-
-
-def _reference(row: Mapping[str, Any]) -> str | None:
-    if "answer" in row:
-        return str(row["answer"])
-    revised = (answer["revised_answer_string"] for answer in row.get("answers", ()))
-    return next((MARK.sub("", text).replace("\n", " ") for text in revised if text), None)
 
 
 def unjudged_columns(text: str, claims: Claims, labels: Sequence[str | None] | None, on_unlabeled: str) -> Columns:
@@ -284,39 +161,20 @@ def evaluate(
 
 
 def _read(question: Question, prediction: Prediction | None) -> ScoredQuestion:
-    item = ScoredQuestion(question, prediction, problem=_problem(prediction.fields) if prediction else NO_PREDICTION)
-    if prediction and item.problem is None:
-        item.answer, claims = prediction.fields.get("answer"), prediction.fields.get("claims")
-        names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
-        if claims is not None:
-            item.claims = [{name: claim.get(key) for name, key in names.items()} for claim in claims]
-    return item
-
-
-def _problem(fields: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the fields of a prediction, or None."""
-    answer, claims = fields.get("answer"), fields.get("claims")
+    if prediction is None:
+        return ScoredQuestion(question, None, problem=NO_PREDICTION)
+    answer, claims = prediction.fields.get("answer"), prediction.fields.get("claims")
     if answer is not None and not isinstance(answer, str):
-        return f"the answer is a {type(answer).__name__}; allowed: a string or null"
-    if claims is not None and not isinstance(claims, list):
-        return f"claims is a {type(claims).__name__}; allowed: a list of objects"
-    problems = ((number, _problem_of_claim(claim)) for number, claim in enumerate(claims or (), start=1))
-    return next((f"claim {number}: {problem}" for number, problem in problems if problem), None)
-
-
-def _problem_of_claim(claim: Any) -> str | None:
-    if not isinstance(claim, Mapping):
-        return f"a JSON {type(claim).__name__}; allowed: an object with claim, evidence, label"
-    text, evidence, score = claim.get("claim"), claim.get("evidence"), claim.get("fact_score")
-    if text is not None and not isinstance(text, str):
-        return f"its claim is {text!r:.40}; allowed: a string"
-    if evidence is not None and not is_texts(evidence):
-        return f"its evidence is {evidence!r:.40}; allowed: a list of strings"
-    if claim.get("label") not in ("Y", "N", None):
-        return f'its label is {claim["label"]!r:.40}; allowed: "Y", "N" or null'
-    if score is not None and not is_fraction(score):
-        return f"its fact_score is {score!r:.40}; allowed: a number from 0 to 1, or null"
-    return None
+        problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"
+        return ScoredQuestion(question, prediction, problem=problem)
+    if claims is None:
+        return ScoredQuestion(question, prediction, answer)
+    if problem_of_claims := problem_of(claims):
+        return ScoredQuestion(question, prediction, problem=problem_of_claims)
+    names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
+    return ScoredQuestion(
+        question, prediction, answer, [{name: claim.get(key) for name, key in names.items()} for claim in claims]
+    )
 
 
 def _match_annotated(items: Sequence[ScoredQuestion]) -> None:
@@ -352,6 +210,8 @@ def _score(
     signatures: dict[str, str] = {}
     if ROUGE in families and any(item.answer is not None for item in items):
         signatures |= _rouge(items, fields)
+    if FAITHFULNESS in families and any(item.answer is not None for item in items):
+        signatures |= _faithfulness(items, fields)
     if any(item.annotated for item in items):
         signatures |= _of_annotated(items, fields, unlabeled, families)
     elif AUTOAIS in families and any(item.claims for item in items):
@@ -382,6 +242,20 @@ def _rouge(items: Sequence[ScoredQuestion], fields: Mapping[str, str]) -> dict[s
     return {ROUGE: rouge_signature(fields, result.backend)}
 
 
+def _faithfulness(items: Sequence[ScoredQuestion], fields: Mapping[str, str]) -> dict[str, str]:
+    pairs = [(item, item.question.reference) for item in items if item.question.reference is not None]
+    if not pairs:
+        return {}
+    model = entailment.shared_entailment()
+    labeled = faithfulness_labels([item.answer for item, _ in pairs], [reference for _, reference in pairs], model)
+    for (item, _), claims in zip(pairs, labeled, strict=True):
+        faithful = sum(claim["label"] == "Y" for claim in claims)
+        item.scores |= {"claims_checked": len(claims), "claims_faithful": faithful}
+        item.scores["faithfulness"] = faithful / len(claims) if claims else 0.0
+    how = {"labels": model.name, "claims": sentence_splitter()[0]}
+    return {FAITHFULNESS: signature("expertqa_faithfulness", **fields, **how)}
+
+
 def _of_annotated(
     items: Sequence[ScoredQuestion], fields: Mapping[str, str], unlabeled: str, families: Sequence[str]
 ) -> dict[str, str]:
@@ -398,7 +272,7 @@ def _of_annotated(
             item.scores |= _claim_columns(text, item.question.annotated_claims) | _autoais_columns(answer)
         options = {"unlabeled": unlabeled, "counted": "annotated", "labels": labeler["labels"]}
         signatures[AUTOAIS] = signature("expertqa_autoais", **fields, **options)
-    agreements: dict[str, AgreementScore] = {}
+    agreements: dict[str, SystemScores] = {}
     if AUTOAIS_AGREEMENT in families and any(map(any, labels)):
         agreements[AUTOAIS_AGREEMENT] = autoais_agreement(rows, labels, on_unlabeled=unlabeled)
         signatures[AUTOAIS_AGREEMENT] = signature("expertqa_autoais_agreement", **fields, **labeler)
@@ -463,7 +337,7 @@ def _problems(joined: Joined, items: Sequence[ScoredQuestion], unlabeled: str) -
 
 
 def _hint(family: str, questions: Questions) -> str:
-    if family == ROUGE:
+    if family in (ROUGE, FAITHFULNESS):
         return (
             'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs '
             f'with annotated answers; the config is {questions.config!r}), or predictions need "claims"'

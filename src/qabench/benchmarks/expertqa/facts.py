@@ -24,7 +24,6 @@ from qabench.benchmarks.expertqa import prompts
 from qabench.benchmarks.expertqa.claims import Item
 from qabench.benchmarks.expertqa.factscore import (
     Entities,
-    Splitter,
     entities_of,
     fact_score,
     first_sentence,
@@ -35,8 +34,9 @@ from qabench.benchmarks.expertqa.factscore import (
 from qabench.benchmarks.expertqa.passages import AUTO, BM25, DENSE, Evidence, load_passages, load_web
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import DaemonPool
-from qabench.llm.client import Answered, Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
+from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.models.entailment import punkt
 from qabench.tasks.prompts import Prompt, check_fields, read_prompt
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
@@ -53,17 +53,21 @@ UNUSED_PIPES = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
 
 Find = Callable[[str], str]
 """Return the evidence of an atomic claim."""
+Unscored = tuple[str, int, str]
+"""The id of a line, the number of its claim from 1, and why the claim could not be scored."""
 
 
 @dataclass(frozen=True)
 class FactScorer:
-    """A model that splits claims into atomic claims and judges them; see ``fact_scorer``."""
+    """A model that splits claims into atomic claims and judges them; see ``fact_scorer``.
+
+    ``entities`` are the name and the function of the spaCy model for the authors' post-processing of atomic claims.
+    """
 
     caller: Caller
     official: bool
     verdict_prompt: Prompt
     atomic_model: str
-    sentences: tuple[str, Splitter]
     entities: tuple[str, Entities] | None
 
     def label(self, with_atomic_claims: bool) -> str:
@@ -71,7 +75,7 @@ class FactScorer:
         atomic_claims = "given"
         if not with_atomic_claims:
             label = (prompts.atomic_parts() if self.official else prompts.OWN_ATOMIC).label
-            sentences = self.sentences[0] if self.official else "none"
+            sentences = "punkt" if self.official else "none"
             atomic_claims = f"{self.atomic_model}:{label}:{sentences}:{self.entities[0] if self.entities else 'none'}"
         return f"{self.caller.model}/{self.verdict_prompt.label}/{atomic_claims}"
 
@@ -83,7 +87,7 @@ class FactScorer:
         plain = NUMBER_MARK.sub("", claim).strip()
         if not self.official:
             return plain
-        sentence = first_sentence(plain, self.sentences[1])
+        sentence = first_sentence(plain, punkt)
         return sentence if states_facts(sentence) else ""
 
     def break_down(self, sentence: str) -> ChatRequest:
@@ -116,7 +120,6 @@ def fact_scorer(
     api_key: str | None = None,
     *,
     prompt: str,
-    sentences: tuple[str, Splitter],
     atomic_model: str | None = None,
     post_processing: str = prompts.AUTO,
     **limits: Any,
@@ -129,7 +132,6 @@ def fact_scorer(
         prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this project's prompts
             with temperature 0; "auto": official if the authors' files are available; or a file for verdicts with
             {field}, {evidence} and {claim} (see ``read_prompt``).
-        sentences: the name and function of the sentence splitter.
         atomic_model: breaks claims down; default: ``model``. The authors' text-davinci-003 was withdrawn.
         post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy model with named
             entities), "none", or "auto" (official if the model is installed).
@@ -145,34 +147,27 @@ def fact_scorer(
         if not Path(prompt).is_file():
             raise InputError(f"the prompt is {prompt!r}; allowed: official, qabench, auto, or a file")
         own_prompt, prompt = check_fields(read_prompt(Path(prompt)), own_prompt.fields()), prompts.QABENCH
-    files = (prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT)
-    options = (atomic_model or model, sentences)
-    if prompts.chosen_prompt(prompt, *files) == prompts.OFFICIAL:
-        verdict = Prompt(prompts.OFFICIAL, "".join(part.user for part in prompts.verdict_parts()))
-        return FactScorer(caller, True, verdict, *options, _entities(post_processing))
-    return FactScorer(caller, False, own_prompt, *options, None)
-
-
-def _entities(post_processing: str) -> tuple[str, Entities] | None:
     if post_processing not in (prompts.OFFICIAL, prompts.AUTO, "none"):
         raise InputError(f"unknown post-processing {post_processing!r}; allowed: official, auto, none")
-    if post_processing == "none":
-        return None
-    try:
-        return load_entities()
-    except MissingExtra:
-        if post_processing == prompts.OFFICIAL:
-            raise
-        return None
+    atomic_model = atomic_model or model
+    if prompts.chosen_prompt(prompt, prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT) == prompts.QABENCH:
+        return FactScorer(caller, False, own_prompt, atomic_model, None)
+    entities = None
+    if post_processing != "none":
+        try:
+            entities = load_entities()
+        except MissingExtra:
+            if post_processing == prompts.OFFICIAL:
+                raise
+    verdict = Prompt(prompts.OFFICIAL, "".join(part.user for part in prompts.verdict_parts()))
+    return FactScorer(caller, True, verdict, atomic_model, entities)
 
 
 def load_entities() -> tuple[str, Entities]:
     """Return the name and version of a spaCy model, and the function that finds dates and numbers with it.
 
-    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors' en_core_web_sm.
-
-    Raises:
-        MissingExtra: spaCy or the model is not installed.
+    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors' en_core_web_sm. Raises
+    MissingExtra if spaCy or the model is not installed.
     """
     model = os.environ.get(MODEL_VARIABLE) or OFFICIAL_MODEL
     lemmatizer = SpacyLemmatizer(model)  # checks that the model is there, and reads its version
@@ -189,29 +184,13 @@ def load_entities() -> tuple[str, Entities]:
     return lemmatizer.versions.partition("+")[0], entities
 
 
-def passages_for(source: Evidence) -> Find:
-    """Return the function that finds evidence in a corpus or on the web, in the authors' format; "" if there is none.
-
-    The atomic claim is the query, and passages are ranked by it.
-    """
-
-    def find(claim: str) -> str:
-        return "\n\n".join(prompts.numbered([passage.text for passage in source.find(claim, claim, K).passages]))
-
-    return find
-
-
 def evidence_from(
     corpus: str | None, search: str | None, ranker: str, encoder: str | None
 ) -> tuple[str | None, Find | None]:
     """Return the name, for labels, and the function that finds evidence; None without a corpus and a search engine.
 
-    See ``qabench.benchmarks.expertqa.passages`` for the arguments; the ranker "auto" is bm25 for a corpus, dense for
-    the web.
-
-    Raises:
-        InputError: both are given, a ranker without either, or one that cannot be used.
-        MissingExtra: an extra is not installed; names it.
+    See ``qabench.benchmarks.expertqa.passages`` for the arguments and errors; the ranker "auto" is bm25 for a corpus,
+    dense for the web. Raises InputError if both are named, or a ranker without either.
     """
     if corpus and search:
         raise InputError("give a corpus or a search engine, not both")
@@ -224,6 +203,18 @@ def evidence_from(
     if ranker != AUTO or encoder:
         raise InputError("a ranker has no effect without --corpus or --search")
     return None, None
+
+
+def passages_for(source: Evidence) -> Find:
+    """Return the function that finds evidence in a corpus or on the web, in the authors' format; "" if there is none.
+
+    The atomic claim is the query, and passages are ranked by it.
+    """
+
+    def find(claim: str) -> str:
+        return "\n\n".join(prompts.numbered([passage.text for passage in source.find(claim, claim, K).passages]))
+
+    return find
 
 
 def find_all(claims: Iterable[str], find: Find, progress: Progress | None = None) -> dict[str, str | QabenchError]:
@@ -246,22 +237,6 @@ def find_all(claims: Iterable[str], find: Find, progress: Progress | None = None
         pool.close()
 
 
-@dataclass(frozen=True)
-class FactScoreRun:
-    """Lines of a file of claims with fact scores.
-
-    Attributes:
-        items: copies of the lines; each claim has atomic_claims, atomic_evidences and fact_score (None without atomic
-            claims, and if unscored).
-        unscored: the id of the line, the number from 1, and the reason, of each claim that could not be scored.
-        scored: the number of claims with a fact score.
-    """
-
-    items: list[Item]
-    unscored: list[tuple[str, int, str]]
-    scored: int
-
-
 @dataclass
 class _Part:
     """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
@@ -280,7 +255,7 @@ def score_facts(
     scorer: FactScorer,
     progress: Progress | None = None,
     find: Find | None = None,
-) -> FactScoreRun:
+) -> tuple[list[Item], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
     Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
@@ -296,6 +271,10 @@ def score_facts(
         progress: called with the number done and the total, in each step: atomic claims, evidence, verdicts.
         find: see ``evidence_from``; called from several threads. A claim is unscored if it raises a QabenchError.
 
+    Returns:
+        Copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score (None without atomic
+        claims, and if unscored); and the claims that could not be scored.
+
     Raises:
         InputError: there are no claims.
         MissingExtra: calls are needed and the openai package is not installed.
@@ -307,8 +286,7 @@ def score_facts(
     _judge(parts, scorer, client, progress)
     claims = iter(part.claim for part in parts)
     scored = [{**item, "claims": [next(claims) for _ in item["claims"]]} for item in items]
-    unscored = [(part.id, part.number, part.reason) for part in parts if part.reason]
-    return FactScoreRun(scored, unscored, sum(part.claim["fact_score"] is not None for part in parts))
+    return scored, [(part.id, part.number, part.reason) for part in parts if part.reason]
 
 
 def plan_facts(items: Sequence[Item], fields: Mapping[str, str | None], scorer: FactScorer) -> Plan:
@@ -398,14 +376,14 @@ def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress:
     """Set the fact scores."""
     requests: list[ChatRequest] = []
     for part in parts:
-        part.claim["fact_score"] = None
-        if part.claim["atomic_claims"] and not part.reason:
-            claim = part.claim
+        claim = part.claim
+        claim["fact_score"] = None
+        if claim["atomic_claims"] and not part.reason:
             requests += map(scorer.judge, claim["atomic_claims"], claim["atomic_evidences"], repeat(part.field))
     outcomes = iter(_complete(client, requests, progress))
     for part in parts:
         if not part.reason:
-            replies: list[Answered] = [answered(next(outcomes)) for _ in part.claim["atomic_claims"]]
+            replies = [answered(next(outcomes)) for _ in part.claim["atomic_claims"]]
             part.reason = next((reply.reason for reply in replies if reply.text is None), None)
             if not part.reason:
                 part.claim["fact_score"] = fact_score([reply_is_true(reply.text or "") for reply in replies])

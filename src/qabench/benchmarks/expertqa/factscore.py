@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from qabench.benchmarks.expertqa.agreement import (
-    FACT_SCORE,
-    Agreement,
-    AgreementScore,
     Answer,
     Claim,
     JudgedClaim,
+    SystemScores,
+    agreement_scores,
     read_answers,
 )
 from qabench.errors import InputError
@@ -92,14 +91,13 @@ NUMBER = re.compile(r"\b\d+\b")
 ARTICLE = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
-Splitter = Callable[[str], Sequence[str]]
 Entities = Callable[[str], list[str]]
 """Return the distinct dates and numbers of a text, in first-seen order."""
 Spans = Callable[[str], Iterable[tuple[str, str]]]
 """Return the (text, label) of the named entities of a text."""
 
 
-def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> AgreementScore:
+def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> SystemScores:
     """Compare claims' fact scores with the experts: at least 0.5 against Definitely or Probably correct.
 
     Claims are left out, and counted by reason, in this order: claims of answers that abstain, claims without
@@ -107,9 +105,9 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
     ratios are None; scikit-learn, which the official script uses, returns 0 with a warning. micro_f1 over two classes
     equals accuracy. See ``read_answers`` for references, predictions and errors.
     """
-    rows = read_answers(references, predictions, FACT_SCORE, FIELDS)
+    rows = read_answers(references, predictions, "fact_score", FIELDS)
     judged = [[_judged(answer, claim) for answer in row for claim in answer.claims] for row in rows]
-    return AgreementScore(judged, _scores)
+    return SystemScores(judged, _agreement)
 
 
 def fact_score(verdicts: Sequence[bool]) -> float | None:
@@ -136,7 +134,7 @@ def is_void(claim: str) -> bool:
     return any(phrase in claim for phrase in VOID_PHRASES)
 
 
-def first_sentence(claim: str, split: Splitter) -> str:
+def first_sentence(claim: str, split: Callable[[str], Sequence[str]]) -> str:
     """Return the first sentence of a claim's first paragraph that is not blank, with wrong splits repaired.
 
     The script breaks down all sentences, and keeps the atomic claims of the first one.
@@ -227,14 +225,9 @@ def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
     return JudgedClaim(answer.system, claim.verdict >= THRESHOLD, claim.fields["correctness"] in CORRECT)
 
 
-def _scores(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
-    counts = Agreement.of(claims)
-    return {
-        "accuracy": counts.accuracy,
-        "micro_f1": counts.accuracy,
-        "correct": counts.of_class(),
-        "not_correct": counts.inverse.of_class(),
-    }
+def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+    scores = agreement_scores(claims, "correct")
+    return scores | {"micro_f1": scores["accuracy"]}
 
 
 def _check_length(characters: int) -> None:

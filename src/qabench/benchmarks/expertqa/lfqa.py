@@ -9,7 +9,6 @@ package needs torch 1.6, which cannot be installed any more. See ``qabench.model
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,18 +18,13 @@ from typing import Any
 import numpy as np
 
 from qabench.answers import text_pairs
-from qabench.benchmarks.expertqa.factscore import CORRECT
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.stats import Interval, bootstrap
+from qabench.stats import bootstrap_mean
 from qabench.text.rouge import BACKENDS, SURROGATE, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
-MINIMUM = 3  # claims; a correlation of fewer is not computed
-WORD = re.compile(r"\w+")
-Labels = Sequence[Sequence[str]]
-"""The labels of each answer's claims, "Y" or "N"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,69 +126,22 @@ def _seeded(seed: int) -> Iterator[None]:
         np.random.set_state(state)
 
 
-@dataclass(frozen=True, slots=True)
-class Faithfulness:
-    """The scores of answers' claims, with 95% intervals from whole answers drawn with replacement.
-
-    Attributes:
-        macro: the mean over answers of the share of their claims that are entailed; 0 for an answer without claims.
-        micro: the share of all claims that are entailed; None without claims.
-        answers, claims: their numbers.
-    """
-
-    macro: Interval
-    micro: Interval | None
-    answers: int
-    claims: int
-
-
-def faithfulness(labels: Labels) -> Faithfulness:
+def faithfulness(labels: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Score answers whose claims are labeled Y if the reference answer entails them, else N.
 
-    The list of an answer without claims, such as an unanswered question, is empty. Raises InputError without answers.
+    Returns:
+        faithfulness: the mean over answers of the share of their claims that are entailed; 0 for an answer without
+            claims, such as an unanswered question.
+        micro: the share of all claims that are entailed; None without claims.
+        interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
+        claims: the number of claims.
     """
-    if not labels:
-        raise InputError("nothing to score: no answers")
     counts = [(list(own).count("Y"), len(own)) for own in labels]
-    shares = [[entailed / n if n else 0.0, 1.0] for entailed, n in counts]
-    claims = sum(n for _, n in counts)
-    micro = bootstrap(np.array(counts, dtype=float), _ratio) if claims else None
-    return Faithfulness(bootstrap(np.array(shares), _ratio), micro, len(counts), claims)
-
-
-def correlation(labels: Labels, correctness: Sequence[Sequence[str | None]]) -> Interval | None:
-    """Correlate (Pearson, phi) the label Y with the experts' judgment that a claim is correct, over claims.
-
-    Correct is Definitely or Probably correct, as in the agreement of fact scores; claims without a judgment are left
-    out. The interval is from whole answers drawn with replacement. None if there are fewer than 3 judged claims, or all
-    of them have the same label or the same judgment.
-    """
-    rows, clusters = [], []
-    for answer, pairs in enumerate(zip(labels, correctness, strict=True)):
-        for label, judged in zip(*pairs, strict=True):
-            if judged is not None:
-                x, y = float(label == "Y"), float(judged in CORRECT)
-                rows.append([1.0, x, y, x * x, y * y, x * y])
-                clusters.append(answer)
-    if len(rows) < MINIMUM or not np.ptp(np.array(rows)[:, 1:3], axis=0).all():
-        return None
-    return bootstrap(np.array(rows), _pearson, clusters=clusters)
-
-
-def contains(reference: str, claim: str) -> bool:
-    """Tell whether a reference contains all words of a claim next to each other; case and punctuation are ignored."""
-    return f" {_words(claim)} " in f" {_words(reference)} "
-
-
-def _words(text: str) -> str:
-    return " ".join(WORD.findall(text.lower()))
-
-
-def _ratio(part: Any, whole: Any) -> Any:
-    return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
-
-
-def _pearson(n: Any, x: Any, y: Any, xx: Any, yy: Any, xy: Any) -> Any:
-    """Return the correlation; 0 where one of the variables is constant, as in some resamples."""
-    square = (n * xx - x * x) * (n * yy - y * y)
-    return np.where(square > 0, (n * xy - x * y) / np.sqrt(np.maximum(square, 1e-12)), 0.0)
+    entailed, claims = (sum(column) for column in zip(*counts, strict=True))
+    score = bootstrap_mean([own_entailed / n if n else 0.0 for own_entailed, n in counts])
+    return {
+        "faithfulness": score.mean,
+        "micro": entailed / claims if claims else None,
+        "interval": [score.low, score.high],
+        "claims": claims,
+    }

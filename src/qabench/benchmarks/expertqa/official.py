@@ -49,7 +49,7 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 
     It covers these fields of claims; without any, it is of the test split's reference answers.
     """
-    from qabench.benchmarks.expertqa.evaluate import load_questions
+    from qabench.benchmarks.expertqa.questions import load_questions
 
     splits = dataset_table("expertqa").config(config).splits
     (path,) = splits.get("test") or splits["train"]
@@ -115,9 +115,7 @@ _ANNOTATED = _DATA | {
     ),
     "split": Field(("train",), "split: {value}, a part of the annotated answers", absent=True),
 }
-_LABELS = Field(
-    _is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32, with its official quirks", absent=True
-)
+_LABELS = Field(_is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32", absent=True)
 _FACT_SCORES = Field(
     _are_official_fact_scores,
     f"fact scores: {{value}}; the authors' verdicts are by {FACT_JUDGE} with their prompt, and their atomic claims by "
@@ -158,10 +156,8 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "labels": _LABELS,
     },
     "expertqa_faithfulness": {
-        "references": IRRELEVANT,
+        **dict.fromkeys(("benchmark", "config", "split", "data", "references", "claims"), IRRELEVANT),
         "labels": Field((), "this score is this project's own, not QAFactEval, which the authors report"),
-        "claims": IRRELEVANT,
-        "sentences": IRRELEVANT,
     },
     "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
     "expertqa_factscore_agreement": _ANNOTATED

@@ -21,7 +21,6 @@ from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, FIELD, Prompt, check_fi
 
 OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 CLOSED = "prompts/qa_prompt.txt"
-CLAIMS = "prompts/claims_prompt.txt"
 READ_WEB = "modeling/response_collection/retrieve_and_read.py"
 READ_CORPUS = "modeling/response_collection/sphere_and_read.py"
 ATOMIC = "modeling/fact_score/break_down_to_atomic_claims.py"
@@ -139,12 +138,6 @@ def context(passages: Sequence[str], *, web: bool) -> str:
 def numbered(passages: Sequence[str]) -> list[str]:
     """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
     return [f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)]
-
-
-@cache
-def claims_prompt() -> Prompt:
-    """Return the authors' prompt that splits a sentence into claims; its field is sentence."""
-    return _from_text(CLAIMS, {"[SENTENCE]": "{sentence}"})
 
 
 @dataclass(frozen=True)
