@@ -12,7 +12,7 @@ import pytest
 from web_server import Reply, WebServer
 
 from qabench.benchmarks.expertqa.passages import load_passages
-from qabench.errors import InputError, QabenchError
+from qabench.errors import QabenchError
 from qabench.retrieval.dense import DenseIndex
 
 TEXTS = ["moon tide sea", "sun", "moon moon", "", "sun"]
@@ -86,8 +86,6 @@ def test_a_corpus_ranked_by_an_encoder(tmp_path: Path, cache: Path, monkeypatch:
     found = load_passages(str(corpus), ranker="dense", encoder="counts")
     assert [one.id for one in found.find("moon", "", 2).passages] == ["2", "0"]
     assert found.signature()["ranker"] == "counts"
-    with pytest.raises(InputError, match="leave out -T index"):
-        load_passages(str(corpus), "an-index", ranker="dense")
 
 
 @pytest.mark.slow

@@ -63,14 +63,6 @@ def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "line 1: attribution is [1]; allowed: strings, or objects" in capsys.readouterr().err
 
 
-def test_claims_of_a_config_are_compared_with_the_released_ones(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("claims", "--config", "sample", "-o", tmp_path / "claims.jsonl") == 0
-    shown = capsys.readouterr().out
-    assert "Released claims, sample" in shown and "bing_chat" in shown and "same citations" in shown
-
-
 def test_labels_of_a_config_are_resumed_and_scored(
     tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]
 ) -> None:

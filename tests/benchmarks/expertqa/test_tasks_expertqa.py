@@ -25,7 +25,6 @@ from qabench.benchmarks.expertqa.questions import question_id
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
 from qabench.models.entailment import Judgment
-from qabench.retrieval import BM25Index
 from qabench.runs.log import read_run
 
 ANSWER = """Light takes eight minutes [1]. It is fast [2][1]! Who would have thought so?
@@ -286,18 +285,12 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
         assert (best.id, best.source, best.cited_as(4)) == ("bread", "Bread", f"[4] Bread\n\n{PASSAGES[1]['text']}")
         assert found.find("zzz", "", 3).passages == []
         assert [one.id for one in found.find("light yeast eats", "", 2).passages] == ["bread", "sun"]
-    BM25Index([row["text"] for row in PASSAGES], method="okapi").save(tmp_path / "index")
-    indexed = load_passages(corpus, str(tmp_path / "index"))
-    assert indexed.index.parameters.method == "okapi" and indexed.find("rust", "", 1).passages[0].id == "tower"
-    BM25Index(["another text"]).save(tmp_path / "other")
     (tmp_path / "texts.jsonl").write_text('{"body": "no text"}\n')
     (tmp_path / "broken.jsonl").write_text('{"text": "no end')
     wrongs: list[tuple[str, tuple[Any, ...]]] = [
-        ("does not belong to this dataset, which has 3 documents, not 1", (corpus, str(tmp_path / "other"))),
-        ("cannot read the index .*nothing: No such file", (corpus, str(tmp_path / "nothing"))),
         ("nothing.jsonl'; allowed: a file", (str(tmp_path / "nothing.jsonl"),)),
         ("is not a folder of Dataset.save_to_disk", (str(tmp_path),)),
-        ("the overlap is 100; allowed: 0 to 99", (corpus, None, 100, 100)),
+        ("the overlap is 100; allowed: 0 to 99", (corpus, 100, 100)),
         ("must be one table with a column 'text'", (str(tmp_path / "texts.jsonl"),)),
         ("broken.jsonl cannot be read: JSON parse error", (str(tmp_path / "broken.jsonl"),)),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +28,19 @@ _SETTINGS = {  # name -> what the model is given, what is required, and the argu
     "closed": (
         "The question alone; citations from memory.",
         "",
-        (*_PASSAGES, "retriever", "corpus", "index", "search", "k"),
+        (*_PASSAGES, "retriever", "corpus", "search", "k"),
     ),
     "retrieve-read": ("The question and the best passages of a corpus.", _CORPUS, ("search",)),
     "retrieve-read-web": (
         "The question and the best passages of the web pages that a search engine finds for it.",
         _SEARCH,
-        ("retriever", "corpus", "index"),
+        ("retriever", "corpus"),
     ),
     "post-hoc": ("As closed; each claim gets its best passage of a corpus.", _CORPUS, ("search", "k")),
     "post-hoc-web": (
         "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
         _SEARCH,
-        ("retriever", "corpus", "index", "k"),
+        ("retriever", "corpus", "k"),
     ),
 }
 
@@ -59,11 +58,11 @@ def _share_or_nan(part: float, whole: float) -> float:
 
 
 def _accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    return (tp + tn) / (tp + tn + fp + fn)
+    return (tp + tn) / _total(tp, tn, fp, fn)
 
 
 def _accuracy_or_nan(tp: float, tn: float, fp: float, fn: float) -> float:
-    return _share_or_nan(tp + tn, tp + tn + fp + fn)
+    return _share_or_nan(tp + tn, _total(tp, tn, fp, fn))
 
 
 def _precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
@@ -78,7 +77,7 @@ def _f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     return 2 * tp / (2 * tp + fp + fn)
 
 
-def _claims(tp: float, tn: float, fp: float, fn: float) -> float:
+def _total(tp: float, tn: float, fp: float, fn: float) -> float:
     return tp + tn + fp + fn
 
 
@@ -86,12 +85,6 @@ def _numpy_mean(values: Sequence[float]) -> float:
     import numpy as np
 
     return float(np.mean(values))
-
-
-def _median_of_means(kind: str, values: Sequence[float]) -> float:
-    from qabench.benchmarks.expertqa.lfqa import median_of_means
-
-    return median_of_means(kind, values)
 
 
 def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
@@ -105,8 +98,13 @@ def _rouge(kind: str) -> Metric:
         f"F-measure of {title} between answer and reference answer: the median over 1,000 bootstrap samples of the "
         "mean over questions, as in evaluate's metric rouge, with seed 0."
     )
-    mean = partial(_median_of_means, kind)
-    return Metric(kind, title, about, "rouge", mean=mean, item_title=title, main=kind != "rougeLsum")
+
+    def median(values: Sequence[float]) -> float:
+        from qabench.benchmarks.expertqa.lfqa import median_of_means
+
+        return median_of_means(kind, values)
+
+    return Metric(kind, title, about, "rouge", mean=median, item_title=title, main=kind != "rougeLsum")
 
 
 def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
@@ -137,7 +135,7 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
     options: dict[str, Any] = {
         "family": family,
         "unit": "claims",
-        "size": _claims,
+        "size": _total,
         "item": _accuracy_or_nan,
         "item_title": "Share of claims labeled as by the experts",
         "partial": True,

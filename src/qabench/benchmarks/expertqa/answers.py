@@ -38,7 +38,6 @@ class Options:
 
     retriever: str | None = None
     corpus: str | None = None
-    index: str | None = None
     search: str | None = None
     ranker: str = AUTO
     encoder: str | None = None
@@ -143,11 +142,6 @@ def answering(
     With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts do, and the passages
     are the rows of the corpus. Otherwise sources are also found below a heading, and long texts of the corpus are
     split. ``with_fields`` tells whether the questions have fields, which two of the authors' prompts name.
-
-    Raises:
-        InputError: an unknown option, or one that the method needs is missing or cannot be used.
-        MissingExtra: a package that the method needs is not installed.
-        SourceError: prompt="official" and the authors' file is not available.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(METHODS)}")
@@ -185,11 +179,10 @@ def _evidence(how: Answering, options: Options) -> Evidence:
                 )
         return engine_passages(options.retriever, named_in_this_call("retriever", options.retriever))
     if options.corpus is None:
-        more = " (an index does not contain the texts)" if options.index else ""
         raise InputError(
-            f"the setting {how.method} needs passages{more}: add -T corpus=FILE.jsonl, with a column 'text', or "
+            f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "
             "--retriever lucene:DIR"
         )
     size = options.chunk_size or (None if how.protocol == prompts.OFFICIAL else CHUNK_SIZE)
     ranker = BM25 if options.ranker == AUTO else options.ranker
-    return load_passages(options.corpus, options.index, size, options.overlap, ranker, options.encoder)
+    return load_passages(options.corpus, size, options.overlap, ranker, options.encoder)

@@ -205,28 +205,12 @@ def split_predictions(predictions: Predictions, *, bing: bool = False) -> list[I
             if answer is not None and not isinstance(answer, str):
                 raise InputError(f"the answer is {answer!r:.40}; allowed: a string or null")
             sources = _sources(row.fields.get("attribution"))
-            items.append(_split(row.id, answer, sources, bing or row.fields.get("system") == "bing_chat"))
+            split = split_claims(answer or "", sources, bing=bing or row.fields.get("system") == "bing_chat")
         except InputError as error:
             raise InputError(f"{predictions.path}, line {row.line}: {error}") from None
+        claims = [{"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims]
+        items.append({"id": row.id, "answer": answer and split.answer, "claims": claims})
     return items
-
-
-def split_annotated(questions: Questions, *, bing: bool = False) -> list[Item]:
-    """Split the annotated answers of a config into claims. Raises InputError for a config without them."""
-    if not questions.annotated:
-        raise InputError("give a FILE with answers, or --config with annotated answers, such as random")
-    return [
-        _split(question.id, answer["answer_string"], answer["attribution"] or (), bing or system == "bing_chat")
-        for question in questions.rows
-        for answer in question.answers[:1]
-        for system in [answer["system"]]
-    ]
-
-
-def _split(id: str, answer: str | None, sources: Sequence[str], bing: bool) -> Item:
-    split = split_claims(answer or "", sources, bing=bing)
-    claims = [{"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims]
-    return {"id": id, "answer": answer and split.answer, "claims": claims}
 
 
 def _sources(value: Any) -> list[str]:

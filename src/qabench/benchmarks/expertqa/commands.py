@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from qabench.cli.options import AsJson, ConfigName, prices
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
     from qabench.benchmarks.expertqa.questions import Questions
-    from qabench.io.tables import Table
     from qabench.llm.client import Plan
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
@@ -55,36 +53,23 @@ Concurrency = Annotated[int, typer.Option(min=1, help="The maximum number of con
 
 def claims(
     answers: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help='Lines {"id", "answer", "attribution"}; - for standard input. Default: the annotated answers.',
-        ),
-    ] = None,
+        str, typer.Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.')
+    ],
     output: Out = Path("claims.jsonl"),
-    config: ConfigName = None,
-    split: Split = None,
     bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
 ) -> None:
     """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
 
-    The output is input for the commands attribute and facts, and for qabench score expertqa. Without FILE, the
-    annotated answers of --config are split, and compared with their released claims.
+    The output is input for the commands attribute and facts, and for qabench score expertqa.
     """
-    from qabench.benchmarks.expertqa.claims import sentence_splitter, split_annotated, split_predictions, write_items
-    from qabench.benchmarks.expertqa.questions import load_questions
-    from qabench.cli.output import print_table, say, warn
+    from qabench.benchmarks.expertqa.claims import sentence_splitter, split_predictions, write_items
+    from qabench.cli.output import say, warn
     from qabench.data.predictions import read_predictions
 
-    questions = None
-    if answers:
-        predictions = read_predictions(answers, ("answer",))
-        for bad in predictions.bad_lines:
-            warn(f"line {bad.line} is skipped: {bad.reason}")
-        items = split_predictions(predictions, bing=bing)
-    else:
-        questions = load_questions(config, split)
-        items = split_annotated(questions, bing=bing)
+    predictions = read_predictions(answers, ("answer",))
+    for bad in predictions.bad_lines:
+        warn(f"line {bad.line} is skipped: {bad.reason}")
+    items = split_predictions(predictions, bing=bing)
     write_items(output, items)
     name = sentence_splitter()[0]
     n = sum(len(item["claims"]) for item in items)
@@ -92,8 +77,6 @@ def claims(
     say(f"{n} claims of {len(items)} answers, {with_evidence} with evidence; sentences by {name}; written to {output}")
     if name == "qabench":
         warn("spaCy is not installed, so sentences differ from the authors': pip install 'qabench[spacy]'")
-    if questions is not None:
-        print_table(_comparison(questions, items))
 
 
 def attribute(
@@ -219,54 +202,6 @@ def _print_plan(plan: Plan, as_json: bool) -> None:
         return print_json(values)
     note = values.pop("estimate")
     print_table(Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note]))
-
-
-def _comparison(questions: Questions, items: Sequence[Item]) -> Table:
-    """Compare claims with the released ones, by system.
-
-    "same citations" is the share of the claims in both whose evidence begins with the same sources: the passages of
-    systems that retrieve are not in the released attributions.
-    """
-    from qabench.io.tables import Table
-
-    columns = ("answers", "same claims", "released claims", "claims", "in both")
-    claims_by_id = {item["id"]: item["claims"] for item in items}
-    counts: dict[str, Counter[str]] = {}
-    for question in questions.rows:
-        for answer in question.answers[:1]:
-            if question.id in claims_by_id:
-                count = _common_claims(answer["claims"] or (), claims_by_id[question.id])
-                for name in (answer["system"], "all"):
-                    counts.setdefault(name, Counter()).update(count)
-    rows: list[list[Any]] = []
-    for name, count in sorted(counts.items(), key=lambda entry: (entry[0] == "all", entry[0])):
-        released, both = count["released claims"], count["in both"]
-        shares = [f"{both / released:.4f}" if released else "", f"{count['cited'] / both:.4f}" if both else ""]
-        rows.append([name, *(count[column] for column in columns), *shares])
-    title = f"Released claims, {questions.config} {questions.split}"
-    return Table(title, ["system", *columns, "share found", "same citations"], rows)
-
-
-def _common_claims(released: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Count the claims of one answer that are equal up to white space."""
-
-    def sources(claim: Mapping[str, Any]) -> list[str]:
-        return [piece.partition("\n\n")[0] for piece in claim["evidence"] or ()]
-
-    released_texts = [" ".join(claim["claim_string"].split()) for claim in released]
-    claims = {" ".join(claim["claim"].split()): claim for claim in ours}
-    texts = [" ".join(claim["claim"].split()) for claim in ours]
-    pairs = zip(released_texts, released, strict=True)
-    return Counter(
-        {
-            "answers": 1,
-            "same claims": int(released_texts == texts),
-            "released claims": len(released_texts),
-            "claims": len(texts),
-            "in both": (Counter(released_texts) & Counter(texts)).total(),
-            "cited": sum(text in claims and sources(claim) == sources(claims[text]) for text, claim in pairs),
-        }
-    )
 
 
 def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:

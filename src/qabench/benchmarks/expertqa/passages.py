@@ -106,10 +106,6 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
 
     ``encoder`` is the name or folder of an encoder of sentence-transformers for the ranker "dense" (by default
     BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api" (text-embedding-ada-002).
-
-    Raises:
-        InputError: an unknown ranker, or an encoder for BM25.
-        MissingExtra, QabenchError: the encoder cannot be loaded, or the API's key is missing.
     """
     if ranker not in (BM25, DENSE, API):
         raise InputError(f"unknown ranker {ranker!r}; allowed: -T ranker=bm25, -T ranker=dense, -T ranker=api")
@@ -124,14 +120,13 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
 
 @cache
 def engine_passages(retriever: str, named_by_user: bool) -> EnginePassages:
-    """Open the passages of a search engine; cached. See ``qabench.retrieval.engines.open_engine``."""
+    """Open a search engine; cached by arguments. See ``qabench.retrieval.engines.open_engine``."""
     return EnginePassages(open_engine(retriever, named_by_user=named_by_user))
 
 
 @cache
 def load_passages(
     corpus: str,
-    index: str | None = None,
     chunk_size: int | None = CHUNK_SIZE,
     overlap: int = OVERLAP,
     ranker: str = BM25,
@@ -142,24 +137,14 @@ def load_passages(
     Args:
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
             and optionally "id", and "url" or "title".
-        index: a saved ``BM25Index`` of the corpus's rows, which are then the passages.
         chunk_size: texts longer than this many characters are split into windows; None: texts are not split.
         overlap: the number of characters that adjacent windows share.
         ranker, encoder: what ranks the passages; see ``encoder_of``. Vectors are kept in qabench's cache.
-
-    Raises:
-        InputError: the corpus or index does not exist, the corpus has no column "text", the index is of another
-            corpus, or the sizes or the ranker are invalid.
-        MissingExtra, QabenchError: the encoder cannot be loaded.
     """
     if chunk_size is not None:
         check_sizes(chunk_size, overlap)
     model = encoder_of(ranker, encoder)
-    if index is not None and model:
-        raise InputError(f"an index holds BM25's counts, not vectors: leave out -T index, or -T ranker={ranker}")
     rows = _read(Path(corpus))
-    if index is not None:
-        return Passages(_name(Path(corpus), rows), rows, BM25Index.load(index, rows["text"]))
     if chunk_size is not None and any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
         options = {"size": chunk_size, "overlap": overlap}
         rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
@@ -236,14 +221,9 @@ def load_web(
 
     ``search`` is a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``. Pages are split into
     passages of at most ``chunk_size`` characters; adjacent ones share at most ``overlap``. See also ``encoder_of``.
-
-    Raises:
-        InputError: the configuration, ranker or sizes are invalid; names the option or variable.
-        MissingExtra: the extra ``web``, or that of the ranker, is not installed.
     """
     check_sizes(chunk_size, overlap)
-    provider = load_provider(search)
-    return WebPassages(Web(provider), encoder_of(ranker, encoder), chunk_size, overlap)
+    return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder), chunk_size, overlap)
 
 
 def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:

@@ -59,7 +59,6 @@ def expertqa(
     protocol: str = AUTO,
     retriever: str | None = None,
     corpus: str | None = None,
-    index: str | None = None,
     search: str | None = None,
     ranker: str = AUTO,
     encoder: str | None = None,
@@ -90,7 +89,6 @@ def expertqa(
             or "elasticsearch:URL/INDEX"; its documents are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk`` with passages in the
             column "text", and optionally "id", and "url" or "title".
-        index: a saved ``BM25Index`` of the corpus.
         search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google" (Programmable Search, with
             CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file that describes a JSON API.
         ranker: "bm25", "dense" (an encoder on this machine), "api" (an OpenAI-compatible embeddings API), or "auto"
@@ -106,14 +104,10 @@ def expertqa(
         nli_model: the model of the attributor "nli": a name on the Hub, or a folder.
         fields: only questions of these fields.
         ids: only these questions.
-
-    Raises:
-        InputError: an unknown option, field or id, or a corpus that cannot be used.
-        SourceError: the data is not available.
     """
     questions = load_questions(config, split)
     with_fields = all(question.field for question in questions.rows)
-    options = Options(retriever, corpus, index, search, ranker, encoder, k, chunk_size, overlap)
+    options = Options(retriever, corpus, search, ranker, encoder, k, chunk_size, overlap)
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
     samples = chosen(map(_sample, questions.rows), ids, fields)
     available = len({question.id for question in questions.rows})
@@ -201,12 +195,8 @@ def expertqa_scorer(
 ) -> Scorer:
     """Score an answer: claims with evidence, AutoAIS if its claims are labeled, ROUGE if there is a reference answer.
 
-    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question.
-
-    Args:
-        attributor: the labeler of claims; see ``expertqa``.
-        nli_model: the model of the attributor "nli".
-        signed: the fields of signatures for the data and for how answers are written. The task fills it.
+    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question. See
+    ``expertqa`` for the arguments; ``signed`` are the signature fields for the data and for how answers are written.
     """
     if attributor not in ATTRIBUTORS:
         raise InputError(f"unknown attributor {attributor!r}; allowed: {', '.join(ATTRIBUTORS)}")
