@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.exhaustive import Array, Mask, Postings
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.reading import Filters, Fingerprint, Source, blocks, rows_of_texts
 from qabench.retrieval.bm25.scorers import BACKENDS, InvertedScorer, RankBm25Scorer, Scorer
+from qabench.retrieval.bm25.search import Array, Mask, Postings
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
 
 MOST_DOCUMENTS = 2**31 - 1

@@ -1,32 +1,18 @@
-"""The search of a BM25 index, compiled by numba (extra ``fast``). The module can only be imported with numba.
+"""The search of ``search``, compiled by numba (extra ``fast``). The module can only be imported with numba.
 
-The k best documents and their scores are those of ``exhaustive``, to the last bit. Small collections are scored as a
-whole. In larger ones, an upper bound of every document's score is computed in 16-bit integers, which is much faster
-than scores, and only the few documents whose bound is high enough are scored.
+A pass over blocks of documents computes their totals and collects candidates; the bound that they must reach rises on
+the way. Each query term is then looked up for each candidate.
 
-**Bounds.** The gain of a document is its score minus that of a document without any term of the query. A query term
-adds ``times * (weight - base)`` to it, where the query has the term ``times`` times. Gains are never below 0 (queries
-with a negative idf are scored exhaustively). ``unit`` is a gain, the same for all terms of the index. The ``total`` of
-a document is the sum, over the query's terms, of the gain in units, rounded down, plus 1: more than the gain, and at
-most ``n`` more for a query of n terms with repetitions.
-
-**Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units or more. A document
-whose total is below that gains at least one unit less, and cannot be among the k best. All others are scored.
-
-**Rounding.** The scores are sums of 64 bits in the query's order, as in ``rank_bm25``, so they can be off by ``n``
-halves of a unit in the last place of the largest sum. Four times that must be less than ``unit``, or else all documents
-are scored, as they are if the totals could exceed 16 bits or if scoring the candidates takes longer.
-
-**Frequent terms**, in at least one of 16 documents, have a byte per document: the addend to the total, computed when a
-query first has the term. Adding bytes is vectorized. The postings of other terms are read.
-
-**Calls.** Arrays are passed as addresses: numba takes about 1 microsecond to unpack an array argument. ``Compiled``
-in ``scorers`` keeps the arrays alive.
+Arrays are passed as addresses: numba takes about 1 microsecond to unpack an array argument.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import array
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -34,17 +20,15 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from qabench.retrieval.bm25.exhaustive import Array, Floats, Mask
+from qabench.retrieval.bm25.search import MISSING, MOST_TOTAL, SMALL, Array, Floats, Mask, Postings, Results, Search
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SMALL = 1000  # documents; fewer are scored exhaustively
-SHARE = 16  # a term is frequent if at least one of so many documents contains it
-LEVELS, RARE_LEVELS = 254, 1024  # units in the highest gain of a frequent term, and of any term, at most
-MISSING, UNBOUNDED = -1, -2  # results of ``_pruned``: a frequent term without bytes, and no useful bounds
 BLOCK, STRIDE = 4096, 128  # documents whose totals are computed, and compared with the bound, together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
+QUERIES_PER_THREAD = 64
+NUMBERS = 14  # in the header of an index
 
 # Compiled at the first call, and then kept in numba's cache on the disk.
 compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
@@ -61,13 +45,14 @@ def _pointer(context: Any, address: Any, like: Any) -> Any:
 
 
 class Index(NamedTuple):
-    """The arrays of ``Postings``, and the bytes of frequent terms.
+    """The arrays of ``Postings`` and ``Search``.
 
     Attributes:
-        rows: the row of each term in ``values``; negative: none.
-        values: the addend to the total for each row and document.
+        addends: the rows of a small collection.
+        values: the rows of a larger one.
         places: for each row, the place in the postings of the first document of each part, and the end of the last.
-        unit: see the module.
+        unit: see ``Search``.
+        most_terms: see ``Search``.
     """
 
     starts: Array
@@ -76,9 +61,11 @@ class Index(NamedTuple):
     base: Floats
     highest: Floats
     rows: Array
+    addends: Array
     values: Array
     places: Array
     unit: float
+    most_terms: float
 
 
 @compiled
@@ -118,9 +105,13 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
     """Score all documents, term by term in the query's order."""
     sums, spare = np.zeros(size), np.empty(size)
     for term in terms:
-        base = index.base[term]
+        base, row = index.base[term], index.rows[term]
         start, end = index.starts[term], index.starts[term + 1]
-        if base == 0:
+        if size <= SMALL and row >= 0:
+            addends = index.addends[row]
+            for document in range(size):
+                sums[document] += addends[document]
+        elif base == 0:
             for place in range(start, end):
                 sums[index.documents[place]] += index.weights[place]
         else:
@@ -134,54 +125,33 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
 
 
 @compiled
-def _pruned(index: Index, sequence: Array, allowed: Mask, size: int, positions: Array, scores: Floats) -> int:
-    """Find the best documents as the module's docstring says. Returns 0, ``MISSING`` or ``UNBOUNDED``."""
-    n = len(sequence)
-    places, terms = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)  # of each distinct term
-    times = np.zeros(n, dtype=np.int64)
-    distinct, postings, largest, most = 0, size, 0.0, 1.0 * n
-    for i in range(n):
-        term, place = sequence[i], 0
-        while place < distinct and terms[place] != term:
-            place += 1
-        if place == distinct:
-            terms[place] = term
-            distinct += 1
-            frequency = index.starts[term + 1] - index.starts[term]
-            postings += frequency
-            if index.rows[term] == MISSING and frequency * SHARE >= size and len(index.values):
-                return MISSING
-        places[i] = place
-        times[place] += 1
-        if index.highest[term] < 0:
-            return UNBOUNDED
-        largest += abs(index.base[term]) + index.highest[term]
+def _pruned(index: Index, terms: Array, allowed: Mask, size: int, positions: Array, scores: Floats) -> bool:
+    """Find the best documents by bounds. Returns whether these are useful: else, all documents must be scored."""
+    n, k = len(terms), len(scores)
+    postings, most = size, float(n)
+    for term in terms:
+        postings += index.starts[term + 1] - index.starts[term]
         most += index.highest[term] / index.unit
-    if most > 65535 or not 4 * (n + 2) * 2.0**-53 * largest < index.unit:
-        return UNBOUNDED
-    terms, times = terms[:distinct], times[:distinct]
-    limit = (postings if n else 0) // (LOOKUP_COST * max(1, distinct))
-    near = _candidates(index, terms, times, n, allowed, size, len(scores), limit)
-    if len(near) < len(scores):
-        return UNBOUNDED
-    addends = np.empty((distinct, len(near)))
-    for t in range(distinct):
-        _look_up(index, terms[t], near, addends[t])
-    sums = np.zeros(len(near))
-    for row in places:
-        sums += addends[row]
+    if n == 0 or most > MOST_TOTAL or not n * (n + 2) < index.most_terms:
+        return False
+    near = _candidates(index, terms, allowed, size, k, postings // (LOOKUP_COST * n))
+    if len(near) < k:
+        return False
+    sums, addends = np.zeros(len(near)), np.empty(len(near))
+    for term in terms:
+        _look_up(index, term, near, addends)
+        sums += addends
     _best(sums, near, allowed[:0], positions, scores)
-    return 0
+    return True
 
 
 @compiled
-def _candidates(
-    index: Index, terms: Array, times: Array, n: int, allowed: Mask, size: int, k: int, limit: int
-) -> Array:
+def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, limit: int) -> Array:
     """Return the documents that can be among the k best, in ascending order; none if they are more than ``limit``."""
-    rare = np.array([t for t in range(len(terms)) if index.rows[terms[t]] < 0], dtype=np.int64)
-    frequent = np.array([t for t in range(len(terms)) if index.rows[terms[t]] >= 0], dtype=np.int64)
-    next_places = index.starts[terms]
+    n = len(terms)
+    rare = np.array([term for term in terms if index.rows[term] < 0], dtype=np.int64)
+    rows = np.array([index.rows[term] for term in terms if index.rows[term] >= 0], dtype=np.int64)
+    next_places = index.starts[rare]
     totals = np.empty(BLOCK, dtype=np.uint16)
     heap, items = np.full(k, -1.0), np.zeros(k, dtype=np.int64)
     capacity = limit + BLOCK
@@ -190,13 +160,12 @@ def _candidates(
     for start in range(0, size, BLOCK):
         width = min(BLOCK, size - start)
         totals[:] = 0
-        for t in frequent:
-            _add_bytes(totals[:width], index.values[index.rows[terms[t]]][start : start + width], times[t])
-        for t in rare:
-            term, place = terms[t], next_places[t]
-            end, base, scale = index.starts[term + 1], index.base[term], times[t] / index.unit
+        for row in rows:
+            _add_bytes(totals[:width], index.values[row][start : start + width])
+        for t in range(len(rare)):
+            base, place, end = index.base[rare[t]], next_places[t], index.starts[rare[t] + 1]
             while place < end and index.documents[place] < start + width:
-                totals[index.documents[place] - start] += np.uint16((index.weights[place] - base) * scale + 1)
+                totals[index.documents[place] - start] += np.uint16((index.weights[place] - base) / index.unit + 1)
                 place += 1
             next_places[t] = place
         for first in range(0, width, STRIDE):
@@ -223,9 +192,9 @@ def _candidates(
 
 
 @compiled
-def _add_bytes(totals: Array, values: Array, factor: int) -> None:
+def _add_bytes(totals: Array, values: Array) -> None:
     for j in range(len(totals)):
-        totals[j] += np.uint16(factor * values[j])
+        totals[j] += values[j]
 
 
 @compiled
@@ -239,7 +208,7 @@ def _highest(totals: Array) -> int:
 
 @compiled
 def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
-    """Compute what a term adds to the scores of documents, which ascend: its weight, or ``base`` if it is not there."""
+    """Compute the addends of a term to the scores of documents, which ascend: its weights, or ``base``."""
     addends[:] = index.base[term]
     row, start, end = index.rows[term], index.starts[term], index.starts[term + 1]
     for j in range(len(near)):
@@ -261,8 +230,8 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
 
 @compiled
 def _index_at(header: int) -> Index:
-    """Return the arrays whose addresses and sizes are at ``header``; see ``Compiled``."""
-    at = carray(_pointer(header, np.int64(0)), 13)
+    """Return the arrays whose addresses and sizes are at ``header``; see ``CompiledSearch``."""
+    at, numbers = carray(_pointer(header, np.int64(0)), NUMBERS), carray(_pointer(header, np.float64(0)), NUMBERS)
     terms, postings, size, rows = at[8], at[9], at[10], at[11]
     return Index(
         carray(_pointer(at[0], np.int64(0)), terms + 1),
@@ -271,33 +240,16 @@ def _index_at(header: int) -> Index:
         carray(_pointer(at[3], np.float64(0)), terms),
         carray(_pointer(at[4], np.float64(0)), terms),
         carray(_pointer(at[5], np.int16(0)), terms),
+        carray(_pointer(at[6], np.float64(0)), (rows, size)),
         carray(_pointer(at[6], np.uint8(0)), (rows, size)),
         carray(_pointer(at[7], np.int64(0)), (rows, (size >> PARTS) + 2)),
-        carray(_pointer(header, np.float64(0)), 13)[12],
+        numbers[12],
+        numbers[13],
     )
 
 
-# --- the functions that Python calls, with addresses
-
-
 @compiled
-def fill(header: int, term: int, row: int) -> None:
-    """Compute the bytes of a frequent term."""
-    index = _index_at(header)
-    start, end, base = index.starts[term], index.starts[term + 1], index.base[term]
-    places = index.places[row]
-    part = 0
-    for place in range(start, end):
-        document = index.documents[place]
-        index.values[row, document] = np.uint8((index.weights[place] - base) / index.unit + 1)
-        while part <= document >> PARTS:
-            places[part] = place
-            part += 1
-    places[part:] = end
-
-
-@compiled
-def search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
+def _search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
     """Search for one query.
 
     Args:
@@ -310,31 +262,103 @@ def search(header: int, terms: int, count: int, mask: int, k: int, positions: in
         scores: the address of the result; float64.
 
     Returns:
-        0, or ``MISSING`` if the bytes of a frequent term must be computed first.
+        0, or ``MISSING`` if the row of a frequent term must be computed first.
     """
     index = _index_at(header)
-    size = carray(_pointer(header, np.int64(0)), 13)[10]
-    sequence = carray(_pointer(terms, np.int64(0)), count)
+    size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]
+    numbers = carray(_pointer(terms, np.int64(0)), count)
+    for term in numbers:
+        if index.rows[term] == MISSING:
+            return MISSING
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
     best, best_scores = carray(_pointer(positions, np.int64(0)), k), carray(_pointer(scores, np.float64(0)), k)
-    if size > SMALL:
-        result = _pruned(index, sequence, allowed, size, best, best_scores)
-        if result != UNBOUNDED:
-            return result
-    _best(_exhaustive(index, sequence, size), sequence[:0], allowed, best, best_scores)
+    if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
+        _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
 
 
 @compiled
-def search_all(
+def _search_all(
     header: int, terms: int, ends: int, first: int, last: int, mask: int, k: int, positions: int, scores: int
 ) -> int:
-    """Search for the queries from ``first`` to before ``last``; see ``search``.
+    """Search for the queries from ``first`` to before ``last``; see ``_search``.
 
     The terms of query i are those from ``ends[i]`` to before ``ends[i + 1]``.
     """
     bounds = carray(_pointer(ends, np.int64(0)), last + 1)
     for i in range(first, last):
         begin, offset = bounds[i], 8 * i * k
-        search(header, terms + 8 * begin, bounds[i + 1] - begin, mask, k, positions + offset, scores + offset)
+        _search(header, terms + 8 * begin, bounds[i + 1] - begin, mask, k, positions + offset, scores + offset)
     return 0
+
+
+class Best(threading.local):
+    """Arrays for the k best positions and scores, which a thread's searches reuse: NumPy allocates slowly."""
+
+    k = 0
+
+    def resize(self, k: int) -> None:
+        """Allocate arrays for k documents."""
+        self.k = k
+        self.positions, self.scores = np.empty(k, dtype=np.int64), np.empty(k)
+        self.addresses = _address(self.positions), _address(self.scores)
+
+
+class CompiledSearch(Search):
+    """``Search`` by compiled functions. Raises RuntimeError if numba finds no writable folder for its cache."""
+
+    def __init__(self, postings: Postings) -> None:
+        super().__init__(postings)
+        rows, size = self.values.shape
+        self.places = np.zeros((rows, (size >> PARTS) + 2), dtype=np.int64)
+        arrays = postings.starts, postings.documents, postings.weights, postings.base, postings.highest
+        addresses = [_address(array) for array in (*arrays, self.rows, self.values, self.places)]
+        sizes = [len(postings.base), len(postings.documents), size, rows]
+        floats = np.array([self.unit, self.most_terms]).view(np.int64).tolist()
+        self._header = np.array([*addresses, *sizes, *floats], dtype=np.int64)
+        self._address = _address(self._header)
+        self._best = Best()
+
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
+        """Return the positions and scores of the k best documents; see ``Search.top``."""
+        numbers = array.array("q", terms)
+        best = self._best
+        if k > best.k:
+            best.resize(k)
+        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, *best.addresses)
+        if _search(self._address, *arguments) == MISSING:
+            self.fill(terms)
+            _search(self._address, *arguments)
+        return best.positions[:k].tolist(), best.scores[:k].tolist()
+
+    def top_all(
+        self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None = None
+    ) -> list[Results]:
+        """Return the results of ``top`` for many queries, which threads share; see ``Search.top_all``."""
+        size = len(ends) - 1
+        self.fill(np.flatnonzero(np.bincount(terms)).tolist())
+        positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))
+        queries = _address(terms), _address(ends)
+        options = _address(mask), k, _address(positions), _address(scores)
+
+        def run(first: int, last: int) -> None:
+            _search_all(self._address, *queries, first, last, *options)
+
+        workers = workers or min(len(os.sched_getaffinity(0)), -(-size // QUERIES_PER_THREAD))
+        if workers <= 1:
+            run(0, size)
+        else:
+            firsts = list(range(0, size, QUERIES_PER_THREAD))
+            with ThreadPoolExecutor(workers) as threads:
+                list(threads.map(run, firsts, [*firsts[1:], size]))
+        return list(zip(positions.tolist(), scores.tolist(), strict=True))
+
+    def _fill_row(self, term: int, row: int) -> None:
+        super()._fill_row(term, row)
+        (documents,), _ = self._parts([term])
+        firsts = np.arange(self.places.shape[1], dtype=np.int32) << PARTS
+        self.places[row] = self.postings.starts[term] + documents.searchsorted(firsts)
+
+
+def _address(values: Array | None) -> int:
+    return 0 if values is None else int(values.ctypes.data)

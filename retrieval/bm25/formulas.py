@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.exhaustive import Floats, Ints
+from qabench.retrieval.bm25.search import Floats, Ints
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
 

@@ -17,17 +17,17 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import Content, build, check_belongs
-from qabench.retrieval.bm25.exhaustive import Floats, Mask
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.reading import Source, rows_of_texts
 from qabench.retrieval.bm25.scorers import InvertedScorer
+from qabench.retrieval.bm25.search import Floats, Mask
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
 
 HITS_SHOWN = 10  # by print and in notebooks
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)  # not frozen, which would take a tenth of the time of a query
 class Hits(Displayed):
     """The result of one query, the best document first. Iterating gives (position, score) pairs.
 

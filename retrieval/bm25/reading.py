@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.exhaustive import Array, Mask
+from qabench.retrieval.bm25.search import Array, Mask
 
 Row = tuple[str, tuple[str, ...]]
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import array
-import os
+import math
 import sys
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Protocol
 
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra
-from qabench.retrieval.bm25.exhaustive import Array, Floats, Mask, Postings, top
 from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.search import Array, Floats, Mask, Postings, Results, Search, top
 
 BACKENDS = ("qabench", "rank_bm25")
 RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}  # method -> class of rank_bm25
-SMALL = 4096  # documents; for fewer, NumPy takes less time for a few queries than importing numba; and no pruning
-FEW_QUERIES = 500
-QUERIES_PER_THREAD = 64
-MOST_ROWS, MOST_BYTES = 256, 1 << 28  # of bytes of frequent terms
-MISSING, FULL = -1, -2  # instead of a term's row: a frequent term without bytes, and one that gets none
-
-Results = tuple[list[int], list[float]]  # positions and scores of a query's best documents
+FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
 
 
 class Scorer(Protocol):
@@ -37,138 +29,31 @@ class Scorer(Protocol):
         """Return the k best documents in ``mask`` (None for all documents)."""
 
 
-class Best(threading.local):
-    """Arrays for the k best positions and scores, which a thread's searches reuse: NumPy allocates slowly."""
-
-    k = 0
-
-    def resize(self, k: int) -> None:
-        """Allocate arrays for k documents."""
-        self.k = k
-        self.positions, self.scores = np.empty(k, dtype=np.int64), np.empty(k)
-        self.addresses = _address(self.positions), _address(self.scores)
-
-
-class Compiled:
-    """The arrays that the functions of ``compiled`` search, given to them as addresses.
-
-    Args:
-        postings: the index.
-
-    Raises:
-        ImportError: numba is not installed.
-        RuntimeError: numba finds no folder for its cache that is writable.
-    """
-
-    def __init__(self, postings: Postings) -> None:
-        from qabench.retrieval.bm25 import compiled
-
-        self.postings = postings
-        self._search, self._search_all, self._fill_row = compiled.search, compiled.search_all, compiled.fill
-        size, terms = postings.size, len(postings.base)
-        self._frequent = np.diff(postings.starts) * compiled.SHARE >= size
-        rows = min(MOST_ROWS, MOST_BYTES // size, int(self._frequent.sum())) if size > compiled.SMALL else 0
-        self._rows = np.full(terms, MISSING, dtype=np.int16)
-        self._values = np.zeros((rows, size), dtype=np.uint8)  # only rows in use take memory
-        places = np.zeros((rows, (size >> compiled.PARTS) + 2), dtype=np.int64)
-        unit = max(
-            postings.highest[self._frequent].max(initial=0) / compiled.LEVELS,
-            postings.highest.max() / compiled.RARE_LEVELS,
-        )
-        arrays = postings.starts, postings.documents, postings.weights, postings.base, postings.highest, self._rows
-        self._arrays = (*arrays, self._values, places)
-        unit = np.float64(unit or 1.0).view(np.int64)
-        numbers = [*map(_address, self._arrays), terms, len(postings.documents), size, rows, unit]
-        self._header = np.array(numbers, dtype=np.int64)
-        self._address = _address(self._header)
-        self._best = Best()
-        self._used = 0
-        self._lock = threading.Lock()
-
-    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> tuple[list[int], list[float]]:
-        """Return the positions and scores of the k best documents; k is at most the number of documents in ``mask``."""
-        numbers = array.array("q", terms)
-        best = self._best
-        if k > best.k:
-            best.resize(k)
-        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, *best.addresses)
-        if self._search(self._address, *arguments) == MISSING:
-            self._fill(terms)
-            self._search(self._address, *arguments)
-        return best.positions[:k].tolist(), best.scores[:k].tolist()
-
-    def top_all(
-        self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None
-    ) -> tuple[list[list[int]], list[list[float]]]:
-        """Return the results of ``top`` for many queries, which threads share.
-
-        Args:
-            terms: the terms of all queries, one after the other; int64.
-            ends: the start of each query in ``terms``, and the end of the last; int64.
-            k: see ``top``.
-            mask: see ``top``.
-            workers: threads; None for one per processor if there are many queries.
-        """
-        size = len(ends) - 1
-        self._fill(np.unique(terms))
-        positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))
-        queries = _address(terms), _address(ends)
-        options = _address(mask), k, _address(positions), _address(scores)
-
-        def run(first: int, last: int) -> None:
-            self._search_all(self._address, *queries, first, last, *options)
-
-        workers = workers or min(len(os.sched_getaffinity(0)), -(-size // QUERIES_PER_THREAD))
-        if workers <= 1:
-            run(0, size)
-        else:
-            firsts = list(range(0, size, QUERIES_PER_THREAD))
-            with ThreadPoolExecutor(workers) as threads:
-                list(threads.map(run, firsts, [*firsts[1:], size]))
-        return positions.tolist(), scores.tolist()
-
-    def _fill(self, terms: Sequence[int] | Array) -> None:
-        """Compute the bytes of frequent terms that have none yet."""
-        with self._lock:
-            for term in terms:
-                if self._frequent[term] and len(self._values) and self._rows[term] == MISSING:
-                    row = self._used if self._used < len(self._values) else FULL
-                    if row != FULL:
-                        self._fill_row(self._address, term, row)
-                        self._used += 1
-                    self._rows[term] = row  # last: from now on, other threads use it
-
-
-def _address(values: Array | None) -> int:
-    return 0 if values is None else int(values.ctypes.data)
-
-
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
     def __init__(self, postings: Postings, vocabulary: dict[str, int]) -> None:
         self.postings = postings
         self.vocabulary = vocabulary
-        self._compiled: Compiled | None = None
-        self._queries = 0  # so far
+        self._search = Search(postings)
+        self._queries = 0.0  # so far; infinite once the search is chosen
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_compiled": None}
+    def __getstate__(self) -> tuple[Postings, dict[str, int]]:
+        return self.postings, self.vocabulary
+
+    def __setstate__(self, state: tuple[Postings, dict[str, int]]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return the score of every document."""
-        return self.postings.scores(self._numbers(terms))
+        return self._search.scores(self._numbers(terms))
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
         """Return the k best documents in ``mask`` (None for all documents)."""
-        numbers = self._numbers(terms)
         k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
-        if k == 0:
-            return [], []
-        compiled = self._compiled or self._compile(1)
-        if compiled is None:
-            return self.postings.top(numbers, k, mask)
-        return compiled.top(numbers, k, mask)
+        if self._queries < math.inf:
+            self._choose_search(1)
+        return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
 
     def top_all(
         self, terms: Array, ends: Array, names: Sequence[str | None], k: int, mask: Mask | None, workers: int | None
@@ -181,7 +66,7 @@ class InvertedScorer:
             names: the distinct terms; None for a stop word.
             k: see ``top``.
             mask: see ``top``.
-            workers: threads; see ``Compiled.top_all``.
+            workers: threads; see ``Search.top_all``.
         """
         k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
         if k == 0:
@@ -191,27 +76,23 @@ class InvertedScorer:
         terms = numbers[terms] if len(terms) else np.empty(0, dtype=np.int64)
         present = terms >= 0
         ends = np.concatenate(([0], np.cumsum(present)))[ends]
-        terms = terms[present]
-        compiled = self._compiled or self._compile(len(ends) - 1)
-        if compiled is not None:
-            return list(zip(*compiled.top_all(terms, ends, k, mask, workers), strict=True))
-        bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-        return [self.postings.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
+        if self._queries < math.inf:
+            self._choose_search(len(ends) - 1)
+        return self._search.top_all(terms[present], ends, k, mask, workers)
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:
         get = self.vocabulary.get
         return [number for term in terms if (number := get(term)) is not None]
 
-    def _compile(self, queries: int) -> Compiled | None:
-        """Return the compiled search; None without numba, or for the first queries of a small collection."""
+    def _choose_search(self, queries: int) -> None:
+        """Use the compiled search from now on, if numba is installed and worth importing."""
         self._queries += queries
-        if self.postings.size <= SMALL and self._queries <= FEW_QUERIES and "numba" not in sys.modules:
-            return None
-        try:
-            self._compiled = Compiled(self.postings)
-        except (ImportError, RuntimeError):
-            return None
-        return self._compiled
+        if self.postings.size > FEW_DOCUMENTS or self._queries > FEW_QUERIES or "numba" in sys.modules:
+            self._queries = math.inf
+            with suppress(ImportError, RuntimeError):
+                from qabench.retrieval.bm25.compiled import CompiledSearch
+
+                self._search = CompiledSearch(self.postings)
 
 
 class RankBm25Scorer:

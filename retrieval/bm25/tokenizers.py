@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra
-from qabench.retrieval.bm25.exhaustive import Array
+from qabench.retrieval.bm25.search import Array
 
 Tokenizer = Callable[[str], Sequence[str]]
 

@@ -10,7 +10,7 @@ from qabench.retrieval.bm25.scorers import InvertedScorer
 @pytest.fixture(autouse=True)
 def without_numba(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "with_numba" not in request.fixturenames:
-        monkeypatch.setattr(InvertedScorer, "_compile", lambda scorer, queries: None)
+        monkeypatch.setattr(InvertedScorer, "_choose_search", lambda scorer, queries: None)
 
 
 @pytest.fixture

@@ -1,0 +1,223 @@
+"""The inverted index, and its search in NumPy; ``compiled`` has the same search for numba (extra ``fast``).
+
+Both return the k best documents and their scores as if all documents were scored, to the last bit. Small collections
+are scored as a whole. In larger ones, an upper bound of every document's score is computed in 16-bit integers, which is
+much faster than scores, and only the few documents whose bound is high enough are scored.
+
+**Bounds.** The gain of a document is its score minus that of a document without any term of the query. A query term
+adds ``times * (weight - base)`` to it, where the query has the term ``times`` times. Gains are never below 0 (queries
+with a negative idf are scored exhaustively). ``unit`` is a gain, the same for all terms of the index. The ``total`` of
+a document is the sum, over the query's terms, of the gain in units, rounded down, plus 1: more than the gain, and at
+most ``n`` more for a query of n terms with repetitions.
+
+**Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units or more. A document
+whose total is below that gains at least one unit less, and cannot be among the k best. All others are scored.
+
+**Rounding.** The scores are sums of 64 bits in the query's order, as in ``rank_bm25``, so they can be off by ``n``
+halves of a unit in the last place of the largest sum. Four times that must be less than ``unit``, or else all documents
+are scored, as they are if the totals could exceed 16 bits or if there are too many candidates.
+
+**Frequent terms**, in at least one of 16 documents, have a row with a value per document, computed when a query first
+has the term: in small collections the addend to the score, in larger ones a byte, the addend to the total. Adding rows
+is vectorized. The postings of other terms are read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Results = tuple[list[int], list[float]]  # positions and scores of a query's best documents, best first
+
+SMALL = 2000  # documents; fewer are scored exhaustively
+SHARE = 16  # a term is frequent if at least one of so many documents contains it
+LEVELS, RARE_LEVELS = 254, 1024  # units in the highest gain of a frequent term, and of any term, at most
+MOST_ROWS, MOST_BYTES = 256, 1 << 28  # of frequent terms
+MISSING, FULL = -1, -2  # instead of the number of a row: not computed yet, and no room for it
+MOST_TOTAL = np.iinfo(np.uint16).max
+ROUNDING = 2.0**-53  # half a unit in the last place, relative
+CANDIDATES = 8  # all documents are scored if more than one of so many is a candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
+
+    Attributes:
+        starts: the start of each term's postings, and the end of the last; int64, terms + 1.
+        documents: positions of documents, ascending for each term; int32.
+        weights: the addends of the term to the scores of these documents; float64.
+        base: the addend of each term to the score of a document without it; float64, one per term.
+        highest: the largest weight of each term minus its base; float64, one per term.
+        size: the number of documents.
+    """
+
+    starts: Array
+    documents: Array
+    weights: Array
+    base: Floats
+    highest: Floats
+    size: int
+
+
+class Search:
+    """Search postings in NumPy; terms are numbers, in the query's order and with repetitions.
+
+    Attributes:
+        rows: the row of each term in ``values``; negative: none.
+        values: the rows of frequent terms, see the module; float64 in small collections, else uint8.
+        unit: see the module.
+        most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less; see Rounding.
+    """
+
+    def __init__(self, postings: Postings) -> None:
+        self.postings = postings
+        self.small = postings.size <= SMALL
+        frequent = np.diff(postings.starts) * SHARE >= postings.size
+        self.rows = np.where(frequent, MISSING, FULL).astype(np.int16)
+        count = min(MOST_ROWS, MOST_BYTES // postings.size, int(frequent.sum()))
+        self.values = np.zeros((count, postings.size), dtype=np.float64 if self.small else np.uint8)
+        highest = postings.highest
+        self.unit = max(highest[frequent].max(initial=0) / LEVELS, highest.max() / RARE_LEVELS) or 1.0
+        largest = float((np.abs(postings.base) + highest).max())
+        self.most_terms = self.unit / (4 * ROUNDING * largest) if largest > 0 and highest.min() >= 0 else 0.0
+        self._used = 0
+        self._lock = threading.Lock()
+
+    def scores(self, terms: Sequence[int]) -> Floats:
+        """Return the score of every document.
+
+        The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
+        """
+        base = self.postings.base
+        sums = np.zeros(self.postings.size)
+        rows = self.rows[terms].tolist() if self.small else [FULL] * len(terms)
+        parts = zip(*self._parts([term for term, row in zip(terms, rows, strict=True) if row < 0]), strict=True)
+        for term, row in zip(terms, rows, strict=True):
+            if row >= 0:
+                sums += self.values[row]
+            else:
+                documents, weights = next(parts)
+                raised = sums[documents] + weights
+                if base[term]:
+                    sums += base[term]
+                sums[documents] = raised
+        return sums
+
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
+        """Return the positions and scores of the k best documents; k is at most the number of documents in ``mask``."""
+        self.fill(terms)
+        near = None if self.small else self._candidates(terms, k, mask)
+        if near is None:
+            return top(self.scores(terms), k, mask)
+        best, scores = top(self._scores_of(terms, near), k)
+        return near[best].tolist(), scores
+
+    def top_all(
+        self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None = None
+    ) -> list[Results]:
+        """Return the results of ``top`` for many queries.
+
+        Args:
+            terms: the terms of all queries, one after the other; int64.
+            ends: the start of each query in ``terms``, and the end of the last; int64.
+            k: see ``top``.
+            mask: see ``top``.
+            workers: threads of the compiled search; None for one per processor if there are many queries.
+        """
+        bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        return [self.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
+
+    def fill(self, terms: Sequence[int]) -> None:
+        """Compute the rows of frequent terms that do not have one yet."""
+        if MISSING not in self.rows[terms].tolist():
+            return
+        with self._lock:
+            for term in terms:
+                if self.rows[term] == MISSING:
+                    row = self._used if self._used < len(self.values) else FULL
+                    if row != FULL:
+                        self._fill_row(term, row)
+                        self._used += 1
+                    self.rows[term] = row  # last: from now on, other threads use it
+
+    def _fill_row(self, term: int, row: int) -> None:
+        (documents,), (weights,) = self._parts([term])
+        base = self.postings.base[term]
+        if self.small:
+            self.values[row] = base
+            self.values[row, documents] = weights
+        else:
+            self.values[row, documents] = (weights - base) / self.unit + 1
+
+    def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
+        """Return the documents that can be among the k best, ascending; None without useful bounds."""
+        postings, n = self.postings, len(terms)
+        if not n * (n + 2) < self.most_terms or n + postings.highest[terms].sum() / self.unit > MOST_TOTAL:
+            return None
+        totals = np.zeros(postings.size, dtype=np.uint16)
+        rare = []
+        for term, row in zip(terms, self.rows[terms].tolist(), strict=True):
+            if row < 0:
+                rare.append(term)
+            else:
+                totals += self.values[row]
+        if rare:
+            documents, weights = self._parts(rare)
+            gains = np.concatenate(weights) - np.repeat(postings.base[rare], list(map(len, weights)))
+            np.add.at(totals, np.concatenate(documents), (gains / self.unit + 1).astype(np.uint16))
+        if mask is not None:
+            totals *= mask
+        bound = int(np.partition(totals, -k)[-k]) - n
+        near = np.flatnonzero(totals >= bound)
+        return near if len(near) * CANDIDATES <= postings.size else None
+
+    def _scores_of(self, terms: Sequence[int], near: Array) -> Floats:
+        """Return the scores of documents, which ascend."""
+        postings = self.postings
+        positions = near.astype(np.int32)  # of the type of ``documents``, or searchsorted would copy these
+        numbers = np.array(terms)[:, None]
+        places = np.array([documents.searchsorted(positions) for documents in self._parts(terms)[0]])
+        places = np.minimum(places + postings.starts[numbers], postings.starts[numbers + 1] - 1)
+        addends = np.where(postings.documents[places] == positions, postings.weights[places], postings.base[numbers])
+        return np.asarray(np.add.accumulate(addends)[-1])  # in order; np.sum is not
+
+    def _parts(self, terms: Sequence[int]) -> tuple[list[Array], list[Array]]:
+        """Return the documents and the weights of each term's postings."""
+        numbers = np.array(terms, dtype=np.int64)
+        bounds = zip(self.postings.starts[numbers].tolist(), self.postings.starts[numbers + 1].tolist(), strict=True)
+        parts = [slice(start, end) for start, end in bounds]
+        return [self.postings.documents[part] for part in parts], [self.postings.weights[part] for part in parts]
+
+
+def top(scores: Floats, k: int, mask: Mask | None = None) -> Results:
+    """Return the positions and scores of the ``k`` best documents, best first, equal scores by ascending position.
+
+    Args:
+        scores: the score of every document.
+        k: the number of documents; fewer are returned if there are not enough.
+        mask: the documents that may be returned, one boolean per document; None for all.
+    """
+    if mask is None:
+        best = _best(scores, k)
+    else:
+        places = np.flatnonzero(mask)
+        best = places[_best(scores[places], k)]
+    return best.tolist(), scores[best].tolist()
+
+
+def _best(scores: Floats, k: int) -> Array:
+    if 4 * k < len(scores):
+        bound = np.partition(scores, len(scores) - k)[len(scores) - k]
+        above = np.flatnonzero(scores > bound)
+        level = np.flatnonzero(scores == bound)[: k - len(above)]
+        return np.concatenate((above[np.argsort(-scores[above], kind="stable")], level))
+    return np.argsort(-scores, kind="stable")[:k]
