@@ -1,4 +1,4 @@
-"""Uncertainty of scores: bootstrap intervals, paired tests of systems, corrections, agreement of judges.
+"""Uncertainty of scores: bootstrap intervals, paired tests of systems, corrections.
 
 Everything here resamples *sums of per-item statistics*: a mean is the sum of scores over the sum of ones, F1 a function
 of summed true and false positives, BLEU of summed n-gram counts. If one question gives several items (claims,
@@ -26,11 +26,9 @@ __all__ = [
     "RESAMPLES",
     "Difference",
     "Interval",
-    "Kappa",
     "adjust",
     "bootstrap",
     "bootstrap_mean",
-    "cohens_kappa",
     "paired_bootstrap",
     "paired_randomization",
 ]
@@ -44,8 +42,7 @@ Function = Callable[..., Array]
 CONFIDENCE = 0.95  # the level of intervals and tests
 RESAMPLES = 10_000
 SEED = 0
-# The number of indices drawn at once: blocks that fit into a core's cache are three times as fast as one large block.
-CELLS_AT_ONCE = 100_000
+CELLS_AT_ONCE = 100_000  # indices drawn at once: blocks that fit into a core's cache are three times as fast
 # Scores of systems, metrics and groups of the same size use the same draws, which are cached up to this many bytes.
 CACHE_BYTES = 200_000_000
 _cached: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
@@ -115,11 +112,7 @@ def bootstrap_all(
 ) -> list[Interval]:
     """Return the intervals of several scores; samples of the same size are drawn once, which takes most of the time.
 
-    Args:
-        samples: the statistics of the units of resampling (see ``units``) and the function of their sums.
-        confidence: as ``bootstrap``.
-        resamples: as ``bootstrap``.
-        seed: as ``bootstrap``.
+    A sample is the statistics of the units of resampling (see ``units``), and the function of their sums.
     """
     if not 0 < confidence < 1:
         raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
@@ -146,17 +139,8 @@ def bootstrap_mean(
 ) -> Interval:
     """Return the mean of per-item scores with a bootstrap interval over items, or over questions (``clusters``).
 
-    With clusters it is still the mean over items: a question with more items has more weight.
-
-    Args:
-        values: one score per item, at least one.
-        clusters: as ``bootstrap``.
-        confidence: as ``bootstrap``.
-        resamples: as ``bootstrap``.
-        seed: as ``bootstrap``.
-
-    Raises:
-        InputError: no values, values that are not finite, or a level outside (0, 1).
+    With clusters it is still the mean over items: a question with more items has more weight. The other arguments and
+    errors are those of ``bootstrap``.
 
     Examples:
         >>> interval = bootstrap_mean([1, 0, 1, 1])
@@ -211,16 +195,8 @@ def paired_bootstrap(
     the observed difference from zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small
     for few items; that of ``paired_randomization`` is not.
 
-    Args:
-        first: one score per item; with ``function`` one row of statistics per item.
-        second: the scores of the other system, aligned.
-        function: as in ``bootstrap``; by default the mean.
-        clusters: as in ``bootstrap``.
-        resamples: as in ``bootstrap``.
-        seed: as in ``bootstrap``.
-
-    Raises:
-        InputError: the lists differ in length or are empty; and as ``bootstrap``.
+    Both systems have one score per item, aligned; with ``function`` one row of statistics per item. The other arguments
+    and errors are those of ``bootstrap``.
     """
     rows = _aligned(first, second, function, clusters)
     return paired_tests(rows, [(0, 1)], function or mean, "bootstrap", resamples, seed)[0]
@@ -271,18 +247,12 @@ def paired_tests(
     resamples: int,
     seed: int,
 ) -> list[Difference]:
-    """Return the differences of pairs of systems. All pairs use the same draws.
+    """Return the differences of pairs of systems, aligned arrays (units, columns). All pairs use the same draws.
 
-    Args:
-        systems: one array (units, columns) per system, aligned.
-        pairs: positions in ``systems``.
-        function: from sums to scores.
-        test: "randomization" or "bootstrap".
-        resamples: as ``bootstrap``.
-        seed: as ``bootstrap``.
+    Resamples and swaps in which the function is undefined are left out.
 
     Raises:
-        InputError: the function is undefined on the items. Resamples and swaps in which it is undefined are left out.
+        InputError: the function is undefined on the items.
     """
     observed = [observed_score(function, rows) for rows in systems]
     drawn = [scores(function, drawn_sums(rows, resamples, seed)) for rows in systems]
@@ -358,74 +328,6 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(sorted_p, 1)
     return [float(value) for value in adjusted]
-
-
-@dataclass(frozen=True, slots=True)
-class Kappa:
-    """Cohen's kappa of two judges.
-
-    Attributes:
-        interval: kappa, 1 for full agreement and 0 for agreement by chance, with its bootstrap interval. It is
-            undefined in resamples with a single label.
-        agreement: the fraction of items with equal labels.
-        chance: the fraction of equal labels expected by chance, given how often each judge uses each label.
-    """
-
-    interval: Interval
-    agreement: float
-    chance: float
-
-
-def cohens_kappa(
-    first: Sequence[Hashable],
-    second: Sequence[Hashable],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Kappa:
-    """Return the agreement of two judges on the same items beyond chance; nominal labels, no weights.
-
-    A label is any hashable value, including None: leave out items that a judge did not label, and report their number.
-
-    Args:
-        first: one label per item.
-        second: the labels of the other judge, aligned.
-        clusters: each item's question if one question gives several items.
-        resamples: as ``bootstrap``.
-        seed: as ``bootstrap``.
-
-    Raises:
-        InputError: no items, lists of different lengths, or both judges give all items the same label: kappa is then
-            undefined.
-
-    Source: Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
-    """
-    if len(first) != len(second):
-        raise InputError(f"labels must be aligned: {len(first)} and {len(second)} labels")
-    if len(first) == 0:
-        raise InputError("kappa of no items is undefined")
-    labels = {label: i for i, label in enumerate(dict.fromkeys([*first, *second]))}
-    kinds = len(labels)
-    if kinds == 1:
-        raise InputError(f"kappa is undefined: both judges gave every item the label {next(iter(labels))!r}")
-    # The statistics of an item: whether the labels are equal, and a one-hot label of each judge.
-    ours, theirs = (np.eye(kinds)[[labels[label] for label in judge]] for judge in (first, second))
-    rows = units(np.column_stack([(ours * theirs).sum(axis=1), ours, theirs]), clusters)
-
-    def shares(equal: Array, *counts: Array) -> tuple[Array, Array]:
-        labeled = np.stack(counts).reshape(2, kinds, -1)
-        items = labeled[0].sum(axis=0)
-        return equal / items, (labeled[0] * labeled[1]).sum(axis=0) / items**2
-
-    def kappa(*statistics: Array) -> Array:
-        agreement, chance = shares(*statistics)
-        return np.where(chance < 1, (agreement - chance) / (1 - chance), np.nan)
-
-    total = rows.sum(axis=0, keepdims=True)
-    agreement, chance = shares(*total.T)
-    values = scores(kappa, drawn_sums(rows, resamples, seed))
-    return Kappa(interval(float(scores(kappa, total)[0]), values), float(agreement[0]), float(chance[0]))
 
 
 def mean(total: Array, count: Array) -> Array:

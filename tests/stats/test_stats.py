@@ -1,4 +1,4 @@
-"""Intervals, corrections and kappa against other implementations and published examples, and their coverage.
+"""Intervals and corrections against other implementations and published examples, and their coverage.
 
 Published examples are only numbers, each with its source.
 """
@@ -6,7 +6,6 @@ Published examples are only numbers, each with its source.
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from resampling_cases import f1, in_questions, only_whole, unsafe_f1, verdicts
 
 from qabench import stats
 from qabench.errors import InputError
-from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, cohens_kappa, paired_randomization
+from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, paired_randomization
 
 SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)
 
@@ -167,42 +166,6 @@ def test_corrections_equal_statsmodels() -> None:
             assert adjust(p_values, ours) == pytest.approx(expected.tolist(), abs=1e-12)
 
 
-# Agreement
-
-
-def labels(square: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    cells = [(i, j) for i, row in enumerate(square) for j, count in enumerate(row) for _ in range(count)]
-    return [i for i, _ in cells], [j for _, j in cells]
-
-
-def test_the_published_kappa() -> None:
-    """Fleiss, Statistical Methods for Rates and Proportions, 1981, chapter 13: 0.68, standard error 0.087."""
-    kappa = cohens_kappa(*labels([[75, 1, 4], [5, 4, 1], [0, 0, 10]]))
-    assert (kappa.agreement, kappa.chance) == pytest.approx((0.89, 0.66))
-    assert kappa.interval.mean == pytest.approx(0.68, abs=0.005)
-    assert kappa.interval.standard_error == pytest.approx(0.087, abs=0.004)
-
-
-def test_kappa_with_its_interval_equals_statsmodels() -> None:
-    inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
-    square = [[120, 15, 9], [20, 80, 12], [4, 18, 60]]
-    theirs = inter_rater.cohens_kappa(np.array(square))
-    ours = cohens_kappa(*labels(square)).interval
-    assert ours.mean == pytest.approx(theirs.kappa)
-    assert ours.standard_error == pytest.approx(theirs.std_kappa, rel=0.03)
-    assert (ours.low, ours.high) == pytest.approx((theirs.kappa_low, theirs.kappa_upp), abs=theirs.std_kappa / 8)
-
-
-def test_kappa_by_question_has_wider_intervals() -> None:
-    first, second = labels([[40, 5], [5, 40]])
-    questions = [i // 5 for i in range(90)]
-    clustered = cohens_kappa(first, second, clusters=questions)
-    assert clustered.interval.mean == cohens_kappa(first, second).interval.mean
-    assert clustered.interval.standard_error > 1.5 * cohens_kappa(first, second).interval.standard_error
-    rare = cohens_kappa(["no"] * 19 + ["yes"], ["no"] * 18 + ["yes", "yes"], resamples=1000)
-    assert 0.05 < rare.interval.undefined < 0.2  # neither of the two: (18/20)**20 of the resamples
-
-
 def test_undefined_resamples_are_left_out_and_counted() -> None:
     interval = bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1)
     assert (interval.mean, interval.low, interval.high) == (1, 1, 1)
@@ -231,9 +194,6 @@ def test_undefined_resamples_are_left_out_and_counted() -> None:
         (lambda: bootstrap([1.0], f1), "one row of numbers per item"),  # type: ignore[list-item]
         (lambda: adjust([0.5], "bonferroni"), "unknown correction 'bonferroni'; allowed: holm, bh, none"),
         (lambda: adjust([0.5, 1.5]), "between 0 and 1; got 1.5"),
-        (lambda: cohens_kappa([], []), "no items"),
-        (lambda: cohens_kappa(["a"], []), "aligned: 1 and 0"),
-        (lambda: cohens_kappa(["a"] * 2, ["a"] * 2), "every item the label 'a'"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:

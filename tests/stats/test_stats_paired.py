@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from resampling_cases import f1, in_questions, unsafe_f1, verdicts
 
 from qabench.errors import InputError
-from qabench.evaluation.comparison import compare_scores
-from qabench.stats import adjust, bootstrap, paired_bootstrap, paired_randomization
+from qabench.stats import bootstrap, paired_bootstrap, paired_randomization
 
 
 def test_the_published_randomization_test() -> None:
@@ -145,39 +144,12 @@ def test_bleu_its_interval_and_tests_equal_sacrebleus() -> None:
         assert p_value == pytest.approx(results["BLEU"][1].p_value, abs=0.03)
 
 
-def test_compare_ranks_tests_and_counts() -> None:
-    rng = np.random.default_rng(10)
-    hard = rng.random(120)
-    scores = {name: np.round(hard + shift + rng.normal(0, 0.2, 120), 1) for name, shift in (("a", 0), ("b", 0.3))}
-    scores["c"] = scores["a"].copy()
-    compared = compare_scores(scores)
-    assert list(compared.systems) == ["b", "a", "c"]
-    assert [(p.first, p.second) for p in compared.pairs] == [("b", "a"), ("b", "c"), ("a", "c")]
-    assert [p.significant for p in compared.pairs] == [True, True, False]
-    p = [pair.difference.p_value for pair in compared.pairs]
-    assert [pair.corrected_p for pair in compared.pairs] == adjust(p, "holm")
-    win, _, same = compared.pairs
-    assert win.wins == (scores["b"] > scores["a"] + 1e-9).sum()
-    assert win.wins + win.ties + win.losses == 120
-    assert (same.wins, same.ties, same.losses) == (0, 120, 0)
-    grouped = compare_scores(scores, clusters=[i // 3 for i in range(120)], test="bootstrap", correction="none")
-    assert [score.n for score in grouped.systems.values()] == [120] * 3 and grouped.pairs[0].n == 40
-    assert grouped.pairs[0].wins + grouped.pairs[0].ties + grouped.pairs[0].losses == 40
-    assert grouped.pairs[0].corrected_p == grouped.pairs[0].difference.p_value
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: paired_bootstrap([1], [1, 2]), "aligned: 1 and 2"),
         (lambda: paired_randomization([], []), "no questions"),
         (lambda: paired_randomization([[1, 2]], [[1]], function=f1), "the same number of columns: 2 and 1"),
-        (lambda: compare_scores({"a": [1.0]}), "1 system; at least two"),
-        (
-            lambda: compare_scores({"a": [1.0], "b": [1.0]}, test="t"),
-            "unknown test 't'; allowed: randomization, bootstrap",
-        ),
-        (lambda: compare_scores({"a": [1.0], "b": [1.0, 2.0]}), "aligned"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:

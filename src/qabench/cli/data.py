@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -87,8 +88,7 @@ def fetch(
         typer.Option(metavar="DIR", file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
     ] = None,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
+        bool, typer.Option("--check", help="Only verify local files (with --mirror: those in DIR), offline.")
     ] = False,
     as_json: JsonOnly = False,
 ) -> None:
@@ -143,32 +143,20 @@ def _only_benchmark(names: Sequence[str]) -> str:
 
 def _file_as_dict(result: FileResult) -> dict[str, Any]:
     return {
-        "benchmark": result.source.benchmark,
-        "path": result.source.path,
-        "state": result.state,
-        "where": result.where,
+        **{name: getattr(result.source, name) for name in ("benchmark", "path", "size", "url", "license")},
+        **{name: getattr(result, name) for name in ("state", "where", "detail")},
         "local_path": str(result.path) if result.path else None,
-        "size": result.source.size,
-        "url": result.source.url,
-        "license": result.source.license,
-        "detail": result.detail,
     }
 
 
 def _print_files(results: list[FileResult]) -> None:
-    rows = [("state", "where", "benchmark", "file", "note")]
-    for result in results:
-        note = result.detail.removeprefix(f"{result.source}: ")
-        rows.append((result.state, result.where or "", result.source.benchmark, result.source.path, note))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    styles = [None, *("green" if result.ok else "red" for result in results)]
-    for row, style in zip(rows, styles, strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
-        say("  ".join(cells).rstrip(), style)
-    failures = {state: sum(result.state == state for result in results) for state in ("missing", "damaged", "failed")}
-    counts = "".join(f", {number} {state}" for state, number in failures.items() if number)
-    say(f"{sum(result.ok for result in results)} of {len(results)} files ok{counts}")
-    if failures["missing"]:
+    rows = [[result.state, result.where, result.source.benchmark, result.source.path] for result in results]
+    problems = [result.detail for result in results if result.detail]
+    states = Counter(result.state for result in results)
+    counts = [f", {states[state]} {state}" for state in ("missing", "damaged", "failed") if states[state]]
+    title = f"{sum(result.ok for result in results)} of {len(results)} files ok{''.join(counts)}"
+    print_table(Table(title, ["state", "where", "benchmark", "file"], rows, problems))
+    if states["missing"]:
         say(
             "Fetch missing files on a machine with network access, or read them from a mirror: set QABENCH_MIRROR=DIR "
             "to a folder that was written by `qabench fetch --mirror DIR` on another machine."
@@ -225,8 +213,7 @@ def _check_tables(name: str, reproduction: Reproduction) -> list[Table]:
         if rows:
             columns = [kind, "published", "here", "difference", "explanation"]
             tables.append(Table(f"{title}: published {kind}s, recomputed", columns, rows))
-    if not tables:
-        return [Table(f"{title}: published numbers", ["number"], [], reproduction.notes)]
+    tables = tables or [Table(f"{title}: published numbers", ["number"], [])]
     return [*tables[:-1], replace(tables[-1], notes=reproduction.notes)]
 
 
@@ -253,15 +240,8 @@ def _summary_of_checks(kind: str, reproduction: Reproduction) -> str:
 
 
 def _check_as_dict(check: Check) -> dict[str, Any]:
-    return {
-        "number": check.name,
-        "kind": check.kind,
-        "published": check.published,
-        "here": check.computed,
-        "difference": _difference(check),
-        "agrees": check.agrees,
-        "explanation": check.explanation,
-    }
+    fields = {"number": check.name, "kind": check.kind, "published": check.published, "here": check.computed}
+    return fields | {"difference": _difference(check), "agrees": check.agrees, "explanation": check.explanation}
 
 
 def register(
@@ -321,13 +301,13 @@ def _print_registrations(registrations: list[Registration]) -> None:
     cells = [
         [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in registrations
     ]
-    print_table(Table("Under their Hub names", ["name", "kind", "state"], cells))
-    for row in registrations:
-        if row.detail:
-            say(f"{row.name} {row.config}: {row.detail.splitlines()[0]}", "yellow")
-        if row.state == "shadowed":
-            fix = f"a newer copy is used instead, {row.path}; register again to fix this"
-            say(f"{row.name} {row.config or ''}: {fix}", "yellow")
+    problems = [f"{row.name} {row.config}: {row.detail.splitlines()[0]}" for row in registrations if row.detail]
+    problems += [
+        f"{row.name} {row.config or ''}: a newer copy is used instead, {row.path}; register again to fix this"
+        for row in registrations
+        if row.state == "shadowed"
+    ]
+    print_table(Table("Under their Hub names", ["name", "kind", "state"], cells, problems))
     say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
         "about 20 seconds. Name the config, because several are cached: without it, load_dataset returns the default "

@@ -91,8 +91,7 @@ def report(
         ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json.")
     ],
     benchmark: Annotated[
         str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")

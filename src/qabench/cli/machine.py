@@ -34,8 +34,7 @@ def path(
 
 def cite(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
+        list[str] | None, typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks.")
     ] = None,
 ) -> None:
     """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""

@@ -63,9 +63,7 @@ def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
 BenchmarkName = Annotated[
     str,
     typer.Argument(
-        metavar="BENCHMARK",
-        help=f"The benchmark: {', '.join(benchmark_names())}.",
-        autocompletion=complete_benchmarks,
+        metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.", autocompletion=complete_benchmarks
     ),
 ]
 
@@ -106,24 +104,12 @@ SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
 TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
 Questions = Annotated[
     Path | None,
-    typer.Option(
-        "--questions",
-        metavar="FILE",
-        help="A file of questions in the benchmark's official format.",
-    ),
+    typer.Option("--questions", metavar="FILE", help="A file of questions in the benchmark's official format."),
 ]
 Format = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        help=f"The format of tables: {', '.join(FORMATS)}.",
-        autocompletion=_formats,
-    ),
+    str, typer.Option("--format", help=f"The format of tables: {', '.join(FORMATS)}.", autocompletion=_formats)
 ]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE."),
-]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
 Track = Annotated[
     str | None,
     typer.Option(metavar="TRACKER[:PROJECT]", help="Send the scores to a tracker: trackio, wandb or mlflow."),

@@ -30,10 +30,7 @@ CacheFolder = Annotated[
         help="The cache's folder; default: QABENCH_WIKICACHE, or qabench's own.",
     ),
 ]
-WikiPath = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia."),
-]
+WikiPath = Annotated[str | None, typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")]
 
 
 @wiki_app.command("import-cache")

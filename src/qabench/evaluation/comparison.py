@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -13,15 +11,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.evaluation.evaluation import (
-    ANSWERED,
-    PREDICTIONS,
-    Evaluation,
-    Record,
-    Score,
-    columns_of,
-    scores_of,
-)
+from qabench.evaluation.evaluation import Evaluation, Score, columns_of, scores_of
 from qabench.evaluation.metric import Metric
 from qabench.io.tables import Displayed, Table
 from qabench.stats import RESAMPLES, ROUNDING, Array, Difference, adjust, paired_tests
@@ -187,60 +177,6 @@ def compare(
     pairs = [replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True)]
     ordered = [_reversed(pair) if sign * pair.difference.interval.mean < 0 else pair for pair in pairs]
     return Comparison(metric, systems, tuple(ordered), test, correction, resamples, seed)
-
-
-def compare_scores(
-    scores: Mapping[str, Sequence[float]],
-    *,
-    clusters: Sequence[str] | None = None,
-    name: str = "score",
-    test: str = TEST,
-    correction: str = CORRECTION,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Comparison:
-    """Compare systems by scores of any origin on the same items; see ``compare``.
-
-    Args:
-        scores: one score per item for each system, aligned.
-        clusters: each item's question if one question gives several items; whole questions are resampled then.
-        name: the name of the score.
-        test, correction, resamples, seed: see ``compare``.
-
-    Raises:
-        InputError: fewer than two systems, lists of different lengths, or an unknown test or correction.
-    """
-    if len(scores) < 2:
-        raise InputError(f"nothing to compare: {len(scores)} system; at least two are required")
-    items = len(next(iter(scores.values())))
-    if unaligned := [label for label, values in scores.items() if len(values) != items]:
-        raise InputError(f"scores must be aligned: {items} values, but {len(scores[unaligned[0]])} of {unaligned[0]}")
-    questions = [str(i) for i in range(items)] if clusters is None else clusters
-    sizes = Counter(questions)
-    metric = Metric(
-        name,
-        name,
-        "Mean of the items' scores.",
-        "",
-        unit="items",
-        columns=("total", "items"),
-        function=operator.truediv,
-        size=lambda total, count: count,
-        item=operator.truediv,
-    )
-    evaluations = {}
-    for label, values in scores.items():
-        totals = dict.fromkeys(questions, 0.0)
-        for question, value in zip(questions, values, strict=True):
-            totals[question] += value
-        records = [
-            Record(id, 1, "", "", (), "", ANSWERED, scores={"total": total, "items": float(sizes[id])})
-            for id, total in totals.items()
-        ]
-        evaluations[label] = Evaluation(
-            label, PREDICTIONS, "", "", PREDICTIONS, label, "", "success", len(records), records, metrics=(metric,)
-        )
-    return compare(evaluations, metric, test=test, correction=correction, resamples=resamples, seed=seed)
 
 
 def _score(evaluation: Evaluation, metric: Metric) -> Score | None:
