@@ -7,11 +7,12 @@ the sizes of the published splits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from qabench.io.tables import Table
-from qabench.loading_scripts.expertqa.parse import LABELS, SYSTEMS
+from qabench.io.tables import Table, count_table
+from qabench.loading_scripts.expertqa.parse import LABELS
 
 PUBLISHED_ROWS = {
     ("main", "train"): 2177,
@@ -27,151 +28,58 @@ PUBLISHED_ROWS = {
     ("lfqa_domain", "validation"): 205,
     ("lfqa_domain", "test"): 243,
 }
-PUBLISHED_FIELDS = 32
 CLAIM_LABELS = [key for key in LABELS if key != "usefulness"]
-EXPERTS_FIELDS = (
-    *("support", "reason_missing_support", "informativeness", "worthiness", "correctness", "reliability"),
-    *("revised_claim", "revised_evidence"),
-)
-REVISED = {True: "is text", False: "is a list", None: "is null"}
-Counts = Counter[tuple[str, str, str]]  # (table, row, column) -> count
+FIELDS, TYPES, LABELS_OF_CLAIMS = "Questions by field", "Questions by type", "Labels of claims"
+ANSWERS = "Answers and claims by system, all splits"
+ROWS = {
+    ANSWERS: ["answers", "claims", "claims without evidence", *LABELS["usefulness"], "no usefulness"],
+    LABELS_OF_CLAIMS: [f"{key}: {label}" for key in CLAIM_LABELS for label in (*LABELS[key], "null")],
+}
+NOTES = {
+    FIELDS: [
+        "The paper has 32 fields. The file of all questions also has Medicine, next to Healthcare / Medicine, and "
+        "Other; the annotated files list such questions under another field."
+    ],
+    TYPES: ["A question may have several types."],
+    LABELS_OF_CLAIMS: ["autoais_label is the verdict of a model, not of the experts; null includes missing fields."],
+}
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """Return the statistics of a config.
 
-    Args:
-        config: the name of the config.
-        splits: the rows of each split, read once, in order.
-
     Returns:
-        Tables of counts: rows by split; questions by field and by type (not for the ``lfqa`` configs); for configs with
-        answers, also answers and claims by system, labels of claims, and oddities.
+        Rows by split; questions by field and by type (not for the ``lfqa`` configs); for configs with answers, answers
+        and claims by system, and labels of claims.
     """
-    counts: Counts = Counter()
+    counts: dict[str, Counter[tuple[str, str]]] = {}
+    sizes = dict.fromkeys(splits, 0)
     for split, rows in splits.items():
         for row in rows:
-            counts["row", "", split] += 1
-            if "metadata" in row:
-                _count_metadata(counts, row["metadata"], split)
-            for answer in row.get("answers", ()):
-                _count_answer(counts, answer, split)
-    names = list(splits)
-    tables = [_rows_table(config, counts, names)]
-    if not config.startswith("lfqa_"):
-        tables += [_fields_table(config, counts, names), _types_table(counts, names)]
-        if config != "questions":
-            tables += [_systems_table(counts), _labels_table(counts, names), _oddities_table(counts, names)]
+            sizes[split] += 1
+            for title, name, column in _tallies(row, split):
+                counts.setdefault(title, Counter())[name, column] += 1
+    lines = [[split, size, PUBLISHED_ROWS.get((config, split))] for split, size in sizes.items()]
+    tables = [Table("Rows", ["split", "here", "published"], lines)]
+    for title in (FIELDS, TYPES, ANSWERS, LABELS_OF_CLAIMS):
+        if title in counts:
+            columns = sorted({system for _, system in counts[ANSWERS]}) if title == ANSWERS else list(splits)
+            table = count_table(title, "count", counts[title], columns, ROWS.get(title), total="all")
+            tables.append(replace(table, notes=NOTES.get(title, [])))
     return tables
 
 
-def _count_metadata(counts: Counts, metadata: Mapping[str, Any], split: str) -> None:
-    counts["field", metadata["field"], split] += 1
-    for kind in metadata["question_type"]:
-        counts["type", kind, split] += 1
-
-
-def _count_answer(counts: Counts, answer: Mapping[str, Any], split: str) -> None:
-    system, claims = answer["system"], answer["claims"] or []
-    counts["system", system, "answers"] += 1
-    counts["system", system, "claims"] += len(claims)
-    counts["system", system, "without evidence"] += sum(not claim["evidence"] for claim in claims)
-    counts["system", system, answer["usefulness"] or "null"] += 1
-    if answer["annotation_time"] is None:
-        counts["oddity", "answers without annotation_time", split] += 1
-    if answer["revised_answer_string"] == "":
-        counts["oddity", "answers with an empty revision", split] += 1
-    for claim in claims:
-        _count_claim(counts, claim, split)
-
-
-def _count_claim(counts: Counts, claim: Mapping[str, Any], split: str) -> None:
-    for key in CLAIM_LABELS:
-        counts[key, claim[key] or "null", split] += 1
-    oddity = {
-        "claims": True,
-        f"claims whose revised_evidence {REVISED[claim['revised_evidence_is_text']]}": True,
-        "claims without one of the experts' labels": any(claim[key] is None for key in EXPERTS_FIELDS if key in LABELS),
-        "claims without any annotation": all(claim[key] is None for key in EXPERTS_FIELDS),
-        "claims with source_reliability and revised_claim_string": "source_reliability" in claim["optional_fields"],
-        "claims with a fact score": claim["fact_score"] is not None,
-    }
-    for name, holds in oddity.items():
-        counts["oddity", name, split] += holds
-
-
-def _rows_table(config: str, counts: Counts, splits: list[str]) -> Table:
-    rows = [[split, counts["row", "", split], PUBLISHED_ROWS.get((config, split))] for split in splits]
-    notes = []
-    if config == "lfqa_random":
-        notes = ["validation has one row fewer than in random: the question with an empty revised answer is missing."]
-    return Table("Rows", ["split", "here", "published"], rows, notes)
-
-
-def _fields_table(config: str, counts: Counts, splits: list[str]) -> Table:
-    table = _by_split("Questions by field", "field", counts, _names(counts, "field"), splits)
-    table.rows.append(["different fields", *[sum(map(bool, column)) for column in _columns(table)]])
-    if config == "questions":
-        table.notes.append(
-            f"The paper has {PUBLISHED_FIELDS} fields; this file also has Medicine, next to Healthcare / Medicine, and "
-            "Other. The annotated files list such questions under another field."
-        )
-    elif config != "sample":
-        table.notes.append(f"The paper has {PUBLISHED_FIELDS} fields, over all annotated questions.")
-    return table
-
-
-def _types_table(counts: Counts, splits: list[str]) -> Table:
-    table = _by_split("Questions by type", "type", counts, _names(counts, "type"), splits)
-    table.notes.append("A question may have several types.")
-    return table
-
-
-def _systems_table(counts: Counts) -> Table:
-    columns = ["answers", "claims", "without evidence", *LABELS["usefulness"], "null"]
-    systems = [*SYSTEMS, *(name for name in _names(counts, "system") if name not in SYSTEMS)]
-    rows: list[list[Any]] = [[name, *[counts["system", name, column] for column in columns]] for name in systems]
-    rows.append(["all", *[sum(row[i] for row in rows) for i in range(1, len(columns) + 1)]])
-    return Table(
-        "Answers and claims by system, all splits",
-        ["system", "answers", "claims", "claims without evidence", *LABELS["usefulness"], "no usefulness"],
-        rows,
-    )
-
-
-def _labels_table(counts: Counts, splits: list[str]) -> Table:
-    labels = [(key, value) for key in CLAIM_LABELS for value in (*LABELS[key], "null")]
-    rows = [[f"{key}: {value}", *_cells(counts, key, value, splits)] for key, value in labels]
-    notes = ["autoais_label is the verdict of a model, not of the experts; null includes missing fields."]
-    return Table("Labels of claims", ["label", *_headings(splits)], rows, notes)
-
-
-def _oddities_table(counts: Counts, splits: list[str]) -> Table:
-    names = ["claims", *sorted(name for name in _names(counts, "oddity") if name != "claims")]
-    table = _by_split("Oddities", "count", counts, names, splits, key="oddity")
-    table.notes.append("A claim without one of the experts' labels may still have the others.")
-    return table
-
-
-def _by_split(
-    title: str, heading: str, counts: Counts, names: list[str], splits: list[str], *, key: str | None = None
-) -> Table:
-    rows = [[name, *_cells(counts, key or heading, name, splits)] for name in names]
-    return Table(title, [heading, *_headings(splits)], rows)
-
-
-def _headings(splits: list[str]) -> list[str]:
-    return [*splits, "all"] if len(splits) > 1 else splits
-
-
-def _cells(counts: Counts, key: str, name: str, splits: list[str]) -> list[int]:
-    cells = [counts[key, name, split] for split in splits]
-    return [*cells, sum(cells)] if len(splits) > 1 else cells
-
-
-def _names(counts: Counts, key: str) -> list[str]:
-    return sorted({name for table, name, _ in counts if table == key})
-
-
-def _columns(table: Table) -> list[list[int]]:
-    return [[row[i] for row in table.rows] for i in range(1, len(table.columns))]
+def _tallies(row: Mapping[str, Any], split: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the table, row and column of each count in a row of the dataset."""
+    if "metadata" in row:
+        yield FIELDS, row["metadata"]["field"], split
+        yield from ((TYPES, kind, split) for kind in row["metadata"]["question_type"])
+    for answer in row.get("answers", ()):
+        system = answer["system"]
+        yield ANSWERS, "answers", system
+        yield ANSWERS, answer["usefulness"] or "no usefulness", system
+        for claim in answer["claims"] or ():
+            yield ANSWERS, "claims", system
+            if not claim["evidence"]:
+                yield ANSWERS, "claims without evidence", system
+            yield from ((LABELS_OF_CLAIMS, f"{key}: {claim[key] or 'null'}", split) for key in CLAIM_LABELS)

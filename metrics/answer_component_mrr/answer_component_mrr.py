@@ -9,50 +9,44 @@ import evaluate
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.metric_module import MetricModule, decoded
 
-_DESCRIPTION = """
-Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of the question's answer have
-been retrieved; 0 if one of them is not in the first k passages. A component is retrieved by a passage that contains one
-of its contexts. A fraction; equal to the official score of fastbook-benchmark to the last digit.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: for each question the list of its passages (strings), best first; None if nothing was retrieved.
-    references: the dataset's `answer_context` column: for each question the list of its components, dicts with
-        `context` (list of strings), `explicit_context` and `extraneous_answer` (booleans); or the same as JSON.
-    k: the cutoff, or a list of cutoffs; 10 by default.
-    skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
-    skip_extraneous: unofficial: leave out components that go beyond the question.
-    explicit_only: unofficial: leave out components that their contexts only imply.
-    per_question: also return each question's score.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are.
-Returns:
-    mrr@10 (and so on for each k): float in [0, 1].
-    signature: everything the score depends on, in one line.
-    deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
-    skipped: the number of questions without any component left by the options; they are not in the means.
-    per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input; None: skipped.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, an item of another shape, k not a positive
-    integer.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("answer_component_mrr")
-    >>> result = metric.compute(
-    ...     predictions=[["A0 is one square meter.", "The ratio is 1.414.", "A4 weighs 5 g."]],
-    ...     references=[[{"context": ["ratio is 1.414"]}, {"context": ["one square", "A0 is 1 m2"]}]],
-    ...     k=[1, 10],
-    ... )
-    >>> result["mrr@1"], result["mrr@10"]
-    (0.0, 0.5)
-"""
-
 
 class AnswerComponentMrr(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of the question's answer
+    have been retrieved; 0 if one of them is not in the first k passages. A component is retrieved by a passage that
+    contains one of its contexts. A fraction; equal to the official score of fastbook-benchmark to the last digit.
+
+    Args:
+        predictions: for each question the list of its passages (strings), best first; None if nothing was retrieved.
+        references: the dataset's `answer_context` column: for each question the list of its components, dicts with
+            `context` (list of strings), `explicit_context` and `extraneous_answer` (booleans); or the same as JSON.
+        k: the cutoff, or a list of cutoffs; 10 by default.
+        skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
+        skip_extraneous: unofficial: leave out components that go beyond the question.
+        explicit_only: unofficial: leave out components that their contexts only imply.
+        per_question: also return each question's score.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are.
+    Returns:
+        mrr@10 (and so on for each k): float in [0, 1].
+        signature: everything the score depends on, in one line.
+        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
+        skipped: the number of questions without any component left by the options; they are not in the means.
+        per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input; None: skipped.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, an item of another shape, k not a
+        positive integer.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("answer_component_mrr")
+        >>> result = metric.compute(
+        ...     predictions=[["A0 is one square meter.", "The ratio is 1.414.", "A4 weighs 5 g."]],
+        ...     references=[[{"context": ["ratio is 1.414"]}, {"context": ["one square", "A0 is 1 m2"]}]],
+        ...     k=[1, 10],
+        ... )
+        >>> result["mrr@1"], result["mrr@10"]
+        (0.0, 0.5)
+    """
 
     BENCHMARK = "fastbook"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
 
     def _compute(

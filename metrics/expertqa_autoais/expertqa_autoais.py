@@ -9,47 +9,42 @@ import evaluate
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
 from qabench.metric_module import MetricModule, decoded
 
-_DESCRIPTION = """
-AutoAIS: the share of claims, among those that experts found fully supported by their evidence, that an entailment model
-also finds supported. It is averaged over answers (macro) and over claims (micro), with and without answers that
-abstain, overall and by system, as ExpertQA reports it.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the config
-        `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no labels.
-    references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
-    on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
-    per_question: also return the scores of each answer.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None if no claim counts.
-    answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled: counts.
-    by_system: the same for each system, which is what the official script prints.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, for each row a list of {"system", "autoais", "counted_claims", "abstains"},
-        one per answer.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another format,
-    no label at all, an unknown option.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("expertqa_autoais")
-    >>> claim = {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"}
-    >>> answer = {"system": "bing_chat", "answer_string": "An answer [1].", "claims": [claim, claim]}
-    >>> result = metric.compute(predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2)
-    >>> result["macro"], result["by_system"]["bing_chat"]["counted_claims"]
-    (0.75, 4)
-"""
-
 
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """AutoAIS: the share of claims, among those that experts found fully supported by their evidence, that an
+    entailment model also finds supported. It is averaged over answers (macro) and over claims (micro), with and without
+    answers that abstain, overall and by system, as ExpertQA reports it.
+
+    Args:
+        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the
+            config `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no
+            labels.
+        references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
+        on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
+        per_question: also return the scores of each answer.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None if no claim counts.
+        answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled: counts.
+        by_system: the same for each system, which is what the official script prints.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, for each row a list of {"system", "autoais", "counted_claims",
+            "abstains"}, one per answer.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another
+        format, no label at all, an unknown option.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("expertqa_autoais")
+        >>> claim = {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"}
+        >>> answer = {"system": "bing_chat", "answer_string": "An answer [1].", "claims": [claim, claim]}
+        >>> result = metric.compute(predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2)
+        >>> result["macro"], result["by_system"]["bing_chat"]["counted_claims"]
+        (0.75, 4)
+    """
 
     BENCHMARK = "expertqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(

@@ -9,54 +9,49 @@ import evaluate
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais_agreement, scored_part
 from qabench.metric_module import MetricModule, decoded
 
-_DESCRIPTION = """
-Agreement of AutoAIS labels with experts: a model's label Y against the experts' support Complete, on the claims that
-need a citation; as accuracy, and precision, recall and F1 of both classes, overall and by system.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the config
-        `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no labels.
-    references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
-    on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
-        evidence is always N.
-    per_question: also return the two verdicts on each claim.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    accuracy: float in [0, 1]; None if no claim counts.
-    complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
-        script prints 0).
-    claims: the number of counted claims.
-    skipped: the number of claims that are not counted, by reason.
-    tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
-    unlabeled: the number of claims with evidence and without a label.
-    by_system: the same for each system.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another format,
-    no label at all, an unknown option.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("expertqa_autoais_agreement")
-    >>> claims = [
-    ...     {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"},
-    ...     {"evidence": ["a page"], "support": "Partial", "worthiness": "Yes"},
-    ... ]
-    >>> row = {"answers": [{"system": "bing_chat", "answer_string": "An answer [1][2].", "claims": claims}]}
-    >>> result = metric.compute(predictions=[["Y", "Y"]], references=[row])
-    >>> result["accuracy"], result["complete"]["recall"], result["not_complete"]["recall"]
-    (0.5, 1.0, 0.0)
-"""
-
 
 class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """Agreement of AutoAIS labels with experts: a model's label Y against the experts' support Complete, on the claims
+    that need a citation; as accuracy, and precision, recall and F1 of both classes, overall and by system.
+
+    Args:
+        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the
+            config `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no
+            labels.
+        references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
+        on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
+            evidence is always N.
+        per_question: also return the two verdicts on each claim.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        accuracy: float in [0, 1]; None if no claim counts.
+        complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
+            script prints 0).
+        claims: the number of counted claims.
+        skipped: the number of claims that are not counted, by reason.
+        tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
+        unlabeled: the number of claims with evidence and without a label.
+        by_system: the same for each system.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another
+        format, no label at all, an unknown option.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("expertqa_autoais_agreement")
+        >>> claims = [
+        ...     {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"},
+        ...     {"evidence": ["a page"], "support": "Partial", "worthiness": "Yes"},
+        ... ]
+        >>> row = {"answers": [{"system": "bing_chat", "answer_string": "An answer [1][2].", "claims": claims}]}
+        >>> result = metric.compute(predictions=[["Y", "Y"]], references=[row])
+        >>> result["accuracy"], result["complete"]["recall"], result["not_complete"]["recall"]
+        (0.5, 1.0, 0.0)
+    """
 
     BENCHMARK = "expertqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(

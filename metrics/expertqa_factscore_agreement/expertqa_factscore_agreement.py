@@ -10,53 +10,49 @@ from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_agreement
 from qabench.metric_module import MetricModule, decoded
 
-_DESCRIPTION = """
-Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against the labels Definitely correct
-and Probably correct; as accuracy, micro F1, and precision, recall and F1 of both classes, overall and by system.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None) in its claims, as in the
-        config `factscores`; or a list of scores, one per claim, over all answers of the row; or None if it has none.
-    references: rows of the dataset with `answers`, whose claims have claim_string and correctness.
-    per_question: also return the two verdicts on each claim.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    accuracy: float in [0, 1]; None if no claim counts.
-    micro_f1: the same number, as the official script prints it.
-    correct, not_correct: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official script
-        prints 0).
-    claims: the number of counted claims.
-    skipped: the number of claims that are not counted, by reason: claims of abstaining answers, claims without
-        correctness, claims without a fact score, and void claims (such as greetings).
-    by_system: the same for each system.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or score in another format,
-    no score at all.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("expertqa_factscore_agreement")
-    >>> claims = [
-    ...     {"claim_string": "Water boils at 100 degrees.", "correctness": "Probably correct"},
-    ...     {"claim_string": "It freezes at 5 degrees.", "correctness": "Definitely incorrect"},
-    ...     {"claim_string": "I hope this helps!", "correctness": "Unsure"},
-    ... ]
-    >>> row = {"answers": [{"system": "bing_chat", "answer_string": "An answer.", "claims": claims}]}
-    >>> result = metric.compute(predictions=[[0.5, 1.0, 1.0]], references=[row])
-    >>> result["accuracy"], result["correct"]["precision"], result["skipped"]
-    (0.5, 0.5, {'void claim': 1})
-"""
-
 
 class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against the labels Definitely
+    correct and Probably correct; as accuracy, micro F1, and precision, recall and F1 of both classes, overall and by
+    system.
+
+    Args:
+        predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None) in its claims, as in
+            the config `factscores`; or a list of scores, one per claim, over all answers of the row; or None if it has
+            none.
+        references: rows of the dataset with `answers`, whose claims have claim_string and correctness.
+        per_question: also return the two verdicts on each claim.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        accuracy: float in [0, 1]; None if no claim counts.
+        micro_f1: the same number, as the official script prints it.
+        correct, not_correct: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
+            script prints 0).
+        claims: the number of counted claims.
+        skipped: the number of claims that are not counted, by reason: claims of abstaining answers, claims without
+            correctness, claims without a fact score, and void claims (such as greetings).
+        by_system: the same for each system.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or score in another
+        format, no score at all.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("expertqa_factscore_agreement")
+        >>> claims = [
+        ...     {"claim_string": "Water boils at 100 degrees.", "correctness": "Probably correct"},
+        ...     {"claim_string": "It freezes at 5 degrees.", "correctness": "Definitely incorrect"},
+        ...     {"claim_string": "I hope this helps!", "correctness": "Unsure"},
+        ... ]
+        >>> row = {"answers": [{"system": "bing_chat", "answer_string": "An answer.", "claims": claims}]}
+        >>> result = metric.compute(predictions=[[0.5, 1.0, 1.0]], references=[row])
+        >>> result["accuracy"], result["correct"]["precision"], result["skipped"]
+        (0.5, 0.5, {'void claim': 1})
+    """
 
     BENCHMARK = "expertqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(

@@ -9,44 +9,39 @@ import evaluate
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.metric_module import MetricModule, decoded_strings
 
-_DESCRIPTION = """
-ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's revised answers: the scores
-of the metric "rouge" of evaluate with its defaults, which ExpertQA uses, with a fixed seed.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: the answers, one string per question; None for an unanswered question, which scores 0.
-    references: the `answer` column of config lfqa_random or lfqa_domain: strings.
-    backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast one if installed).
-    seed: the seed of the bootstrap.
-    per_question: also return the F-measures of each question.
-    references_format: "python": strings as they are; "json": JSON text; "auto": JSON text if all references are.
-Returns:
-    rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples of the mean.
-    mean: the means by type, which do not depend on the seed.
-    interval: the 95% interval [low, high] by type.
-    unanswered: the number of predictions that are None.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"} in the input's order.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, an item that is not a string.
-    MissingExtra: the backend is not installed.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("expertqa_lfqa")
-    >>> result = metric.compute(predictions=["Water boils."], references=["Water freezes."])
-    >>> result["rouge1"], result["mean"]["rouge2"]
-    (0.5, 0.0)
-"""
-
 
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's revised answers: the
+    scores of the metric "rouge" of evaluate with its defaults, which ExpertQA uses, with a fixed seed.
+
+    Args:
+        predictions: the answers, one string per question; None for an unanswered question, which scores 0.
+        references: the `answer` column of config lfqa_random or lfqa_domain: strings.
+        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast one if installed).
+        seed: the seed of the bootstrap.
+        per_question: also return the F-measures of each question.
+        references_format: "python": strings as they are; "json": JSON text; "auto": JSON text if all references are.
+    Returns:
+        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples of the mean.
+        mean: the means by type, which do not depend on the seed.
+        interval: the 95% interval [low, high] by type.
+        unanswered: the number of predictions that are None.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"} in the input's
+            order.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, an item that is not a string.
+        MissingExtra: the backend is not installed.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("expertqa_lfqa")
+        >>> result = metric.compute(predictions=["Water boils."], references=["Water freezes."])
+        >>> result["rouge1"], result["mean"]["rouge2"]
+        (0.5, 0.0)
+    """
 
     BENCHMARK = "expertqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def _compute(

@@ -12,49 +12,44 @@ from qabench.metric_module import MetricModule, decoded
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 
-_DESCRIPTION = """
-Loose accuracy: the mean share of a reference's strings (keys and values, items, or the single value) that occur in the
-answer, both normalized. Strict accuracy: the share of questions with all strings found. Both are fractions, equal to
-those of the official FanOutQA scorer to the last digit if its lemmatizer is used.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: a list with the text of the answer to each question; None for an unanswered question, which scores 0.
-    references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-        float, bool.
-    lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning), "spacy", "simplemma", or an
-        object; only spaCy's en_core_web_sm gives official scores.
-    per_question: also return each question's score and the strings that were not found.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    loose: float, at most 1.
-    strict: float in [0, 1].
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, a list of {"loose", "strict", "missing"} in the order of the input.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an empty
-    list or dict.
-    MissingExtra: lemmatizer="spacy" without spaCy or its model.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("fanout_acc")
-    >>> result = metric.compute(
-    ...     predictions=["France: Paris. Peru: I forget."],
-    ...     references=[{"France": "Paris", "Peru": "Lima"}],
-    ...     lemmatizer="simplemma",
-    ... )
-    >>> result["loose"], result["strict"]
-    (0.75, 0.0)
-"""
-
 
 class FanoutAcc(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """Loose accuracy: the mean share of a reference's strings (keys and values, items, or the single value) that occur
+    in the answer, both normalized. Strict accuracy: the share of questions with all strings found. Both are fractions,
+    equal to those of the official FanOutQA scorer to the last digit if its lemmatizer is used.
+
+    Args:
+        predictions: a list with the text of the answer to each question; None for an unanswered question, which scores
+            0.
+        references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
+            float, bool.
+        lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning), "spacy", "simplemma",
+            or an object; only spaCy's en_core_web_sm gives official scores.
+        per_question: also return each question's score and the strings that were not found.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        loose: float, at most 1.
+        strict: float in [0, 1].
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, a list of {"loose", "strict", "missing"} in the order of the input.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an
+        empty list or dict.
+        MissingExtra: lemmatizer="spacy" without spaCy or its model.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("fanout_acc")
+        >>> result = metric.compute(
+        ...     predictions=["France: Paris. Peru: I forget."],
+        ...     references=[{"France": "Paris", "Peru": "Lima"}],
+        ...     lemmatizer="simplemma",
+        ... )
+        >>> result["loose"], result["strict"]
+        (0.75, 0.0)
+    """
 
     BENCHMARK = "fanoutqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def _compute(

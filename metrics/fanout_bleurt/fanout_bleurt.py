@@ -9,40 +9,44 @@ import evaluate
 from qabench.metric_module import MetricModule, decoded
 from qabench.models.bleurt import bleurt, load_bleurt
 
-_DESCRIPTION = """
-Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer conveys the
-meaning of the reference.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: a list with the text of the answer to each question; None for an unanswered question, which is scored
-        as the empty string.
-    references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-        float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or no.
-    backend: "torch" (transformers), "bleurt" (the original package), "auto" (the original package for one of
-        its checkpoints if it is installed).
-    model: a name on the Hub, or a folder; lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
-    revision: a revision of the model on the Hub.
-    batch_size: the number of pairs per batch.
-    per_question: also return each question's score.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same meaning; not bounded.
-    signature: everything the score depends on, in one line.
-    deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
-    per_question: with per_question=True, a list of floats in the order of the input.
-Raises:
-    InputError (a ValueError): nothing to score, or lists of different lengths.
-    MissingExtra: the backend is not installed.
-    QabenchError: the model cannot be loaded.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("fanout_bleurt")
-    >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
-    >>> sorted(result)
-    ['bleurt', 'deviations', 'signature']
-"""
-_CITATION = """
+
+class FanoutBleurt(MetricModule, evaluate.Metric):
+    """Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how well an answer
+    conveys the meaning of the reference.
+
+    Args:
+        predictions: a list with the text of the answer to each question; None for an unanswered question, which is
+            scored as the empty string.
+        references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
+            float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or
+            no.
+        backend: "torch" (transformers), "bleurt" (the original package), "auto" (the original package for one of
+            its checkpoints if it is installed).
+        model: a name on the Hub, or a folder; lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
+        revision: a revision of the model on the Hub.
+        batch_size: the number of pairs per batch.
+        per_question: also return each question's score.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same meaning; not bounded.
+        signature: everything the score depends on, in one line.
+        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
+        per_question: with per_question=True, a list of floats in the order of the input.
+    Raises:
+        InputError (a ValueError): nothing to score, or lists of different lengths.
+        MissingExtra: the backend is not installed.
+        QabenchError: the model cannot be loaded.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("fanout_bleurt")
+        >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
+        >>> sorted(result)
+        ['bleurt', 'deviations', 'signature']
+    """
+
+    BENCHMARK = "fanoutqa"
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt")
+    CITATION = """
 @inproceedings{sellam-etal-2020-bleurt,
   title = {{BLEURT}: Learning Robust Metrics for Text Generation},
   author = {Sellam, Thibault and Das, Dipanjan and Parikh, Ankur},
@@ -51,16 +55,6 @@ _CITATION = """
   url = {https://aclanthology.org/2020.acl-main.704},
 }
 """
-
-
-class FanoutBleurt(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
-
-    BENCHMARK = "fanoutqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
-    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt")
-    CITATION = _CITATION
 
     def _compute(
         self,

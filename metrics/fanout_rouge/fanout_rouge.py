@@ -10,34 +10,40 @@ import evaluate
 from qabench.metric_module import MetricModule, decoded
 from qabench.text.rouge import rouge
 
-_DESCRIPTION = """
-Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as text,
-with the Porter stemmer; equal to those of the official FanOutQA scorer to the last digit.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: a list with the text of the answer to each question; None for an unanswered question, which scores 0.
-    references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-        float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or no.
-    backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the fast one if installed).
-    per_question: also return each question's scores.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
-Raises:
-    InputError (a ValueError): nothing to score, or lists of different lengths.
-    MissingExtra: the backend is not installed.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("fanout_rouge")
-    >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
-    >>> result["rouge1"]
-    {'precision': 0.5, 'recall': 0.5, 'fscore': 0.5}
-"""
-_CITATION = """
+
+class FanoutRouge(MetricModule, evaluate.Metric):
+    """Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as
+    text, with the Porter stemmer; equal to those of the official FanOutQA scorer to the last digit.
+
+    Args:
+        predictions: a list with the text of the answer to each question; None for an unanswered question, which scores
+            0.
+        references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
+            float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or
+            no.
+        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the fast one if
+            installed).
+        per_question: also return each question's scores.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
+    Raises:
+        InputError (a ValueError): nothing to score, or lists of different lengths.
+        MissingExtra: the backend is not installed.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("fanout_rouge")
+        >>> result = metric.compute(predictions=["Paris, Rome"], references=[["Paris", "Lima"]])
+        >>> result["rouge1"]
+        {'precision': 0.5, 'recall': 0.5, 'fscore': 0.5}
+    """
+
+    BENCHMARK = "fanoutqa"
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
+    CITATION = """
 @inproceedings{lin-2004-rouge,
   title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
   author = {Lin, Chin-Yew},
@@ -46,16 +52,6 @@ _CITATION = """
   url = {https://aclanthology.org/W04-1013},
 }
 """
-
-
-class FanoutRouge(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
-
-    BENCHMARK = "fanoutqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
-    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
-    CITATION = _CITATION
 
     def _compute(
         self,

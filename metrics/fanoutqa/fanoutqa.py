@@ -14,50 +14,44 @@ from qabench.metric_module import MetricModule, decoded
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 
-_DESCRIPTION = """
-All of FanOutQA's scores in one call, in the shape of the official result: loose and strict accuracy, ROUGE, BLEURT and
-the factuality judge. A score that is not available is absent, and the result says why.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: a list with the text of the answer to each question; None for an unanswered question.
-    references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-    questions: the text of each question, for the judge; without them there is no judge score.
-    ids: the questions' ids, for `raw` and for unreadable verdicts; by default positions.
-    lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma"; see the metric fanout_acc.
-    bleurt: a function (references, candidates) -> scores, two lists of strings to one float for each pair.
-    judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
-        False to leave the judge out. No call is made unless there are questions and a key.
-    per_question: also return each question's scores, as `raw`.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2", "rougeL"}.
-    bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric fanout_judge.
-    absent: {"bleurt" or "gpt": the reason}; empty if no score is absent.
-    judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; None for absent scores.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an empty
-    list or dict, an option that cannot be used. MissingExtra: a backend that was asked for is not installed.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("fanoutqa")
-    >>> result = metric.compute(predictions=["Paris"], references=["Paris"], lemmatizer="simplemma", judge=False)
-    >>> result["acc"], result["rouge"]["rouge1"]["fscore"]
-    ({'loose': 1.0, 'strict': 1.0}, 1.0)
-    >>> result["absent"]["gpt"]
-    'left out (judge=False)'
-"""
-
 
 class Fanoutqa(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """All of FanOutQA's scores in one call, in the shape of the official result: loose and strict accuracy, ROUGE,
+    BLEURT and the factuality judge. A score that is not available is absent, and the result says why.
+
+    Args:
+        predictions: a list with the text of the answer to each question; None for an unanswered question.
+        references: the dataset's `answer` column (JSON text), or the answers as Python objects.
+        questions: the text of each question, for the judge; without them there is no judge score.
+        ids: the questions' ids, for `raw` and for unreadable verdicts; by default positions.
+        lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma"; see the metric fanout_acc.
+        bleurt: a function (references, candidates) -> scores, two lists of strings to one float for each pair.
+        judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
+            False to leave the judge out. No call is made unless there are questions and a key.
+        per_question: also return each question's scores, as `raw`.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2", "rougeL"}.
+        bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric fanout_judge.
+        absent: {"bleurt" or "gpt": the reason}; empty if no score is absent.
+        judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; None for absent scores.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an
+        empty list or dict, an option that cannot be used. MissingExtra: a backend that was asked for is not installed.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("fanoutqa")
+        >>> result = metric.compute(predictions=["Paris"], references=["Paris"], lemmatizer="simplemma", judge=False)
+        >>> result["acc"], result["rouge"]["rouge1"]["fscore"]
+        ({'loose': 1.0, 'strict': 1.0}, 1.0)
+        >>> result["absent"]["gpt"]
+        'left out (judge=False)'
+    """
 
     BENCHMARK = "fanoutqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def _compute(

@@ -10,56 +10,51 @@ from qabench.benchmarks.felm.scores import felm_scores
 from qabench.evaluation.signature import digest
 from qabench.metric_module import MetricModule, decoded
 
-_DESCRIPTION = """
-How well a factuality evaluator finds the segments of a response that contain errors: F1, precision and recall of
-errors and balanced accuracy, over segments and over whole responses, overall and by domain, as FELM scores them.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
-        string), which names the wrong segments after "Answer: " or says ALL_CORRECT; or a list of replies, of which the
-        majority counts for each segment (the first of equally frequent verdicts); or None if there is no reply.
-    references: the dataset's `labels` column: for each response a list of labels, True = factual.
-    domains: the dataset's `domain` column, for scores by domain.
-    reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.
-    per_question: also return each response's verdicts and counts.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    f1, precision, recall, balanced_accuracy: floats in [0, 1]; None if undefined. The positive class is the error. A
-        reply that is missing or states no verdict counts as "all segments are correct", as in the official script.
-    tp, tn, fp, fn: counts of segments. "Positive" is judged factual here, as in the official script: tn are the errors
-        that were found, fn the factual segments that were judged wrong.
-    responses: the same eight for whole responses; a response is factual if all its segments are.
-    readable: the same eight for the segments of responses with a readable reply, and left_out, the number of other
-        responses. These scores are not official.
-    unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
-    by_domain: with domains, all of these but unparsed and unanswered by domain.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
-    per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed", "unanswered", "tp", "tn", "fp",
-        "fn"} in the order of the input; readable is None if no reply is readable.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, verdicts and labels of different lengths,
-    an item of another type, an unknown option.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("felm_factuality")
-    >>> result = metric.compute(
-    ...     predictions=[[True, False], "Segment 2 is wrong. Answer: 2", "ALL_CORRECT"],
-    ...     references=[[True, False], [True, True, False], [True]],
-    ...     domains=["math", "wk", "wk"],
-    ... )
-    >>> result["f1"], result["balanced_accuracy"], result["responses"]["f1"], result["by_domain"]["math"]["f1"]
-    (0.5, 0.625, 1.0, 1.0)
-"""
-
 
 class FelmFactuality(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """How well a factuality evaluator finds the segments of a response that contain errors: F1, precision and recall of
+    errors and balanced accuracy, over segments and over whole responses, overall and by domain, as FELM scores them.
+
+    Args:
+        predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
+            string), which names the wrong segments after "Answer: " or says ALL_CORRECT; or a list of replies, of which
+            the majority counts for each segment (the first of equally frequent verdicts); or None if there is no reply.
+        references: the dataset's `labels` column: for each response a list of labels, True = factual.
+        domains: the dataset's `domain` column, for scores by domain.
+        reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.
+        per_question: also return each response's verdicts and counts.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        f1, precision, recall, balanced_accuracy: floats in [0, 1]; None if undefined. The positive class is the error.
+            A reply that is missing or states no verdict counts as "all segments are correct", as in the official
+            script.
+        tp, tn, fp, fn: counts of segments. "Positive" is judged factual here, as in the official script: tn are the
+            errors that were found, fn the factual segments that were judged wrong.
+        responses: the same eight for whole responses; a response is factual if all its segments are.
+        readable: the same eight for the segments of responses with a readable reply, and left_out, the number of other
+            responses. These scores are not official.
+        unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
+        by_domain: with domains, all of these but unparsed and unanswered by domain.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+        per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed", "unanswered", "tp", "tn",
+            "fp", "fn"} in the order of the input; readable is None if no reply is readable.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, verdicts and labels of different
+        lengths, an item of another type, an unknown option.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("felm_factuality")
+        >>> result = metric.compute(
+        ...     predictions=[[True, False], "Segment 2 is wrong. Answer: 2", "ALL_CORRECT"],
+        ...     references=[[True, False], [True, True, False], [True]],
+        ...     domains=["math", "wk", "wk"],
+        ... )
+        >>> result["f1"], result["balanced_accuracy"], result["responses"]["f1"], result["by_domain"]["math"]["f1"]
+        (0.5, 0.625, 1.0, 1.0)
+    """
 
     BENCHMARK = "felm"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2310.00741", "https://github.com/hkust-nlp/felm")
 
     def _compute(

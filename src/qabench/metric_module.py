@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable
+from inspect import cleandoc
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
@@ -24,12 +25,12 @@ class MetricModule:
 
     It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that it finds in a module.
     A metric sets the attributes and defines ``_compute(predictions, references, ...)``, which calls ``decoded`` first
-    and adds ``provenance`` to its result.
+    and adds ``provenance`` to its result. Its docstring says what is measured and, from "Args:" on, documents
+    ``compute``.
 
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
-        DESCRIPTION: what is measured.
-        INPUTS: the documentation of ``compute``: Args, Returns, Raises, Examples.
+        DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
         CITATION: what to cite in addition to the benchmark, in BibTeX.
     """
@@ -42,7 +43,8 @@ class MetricModule:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__doc__ = cls.DESCRIPTION + cls.INPUTS
+        cls.DESCRIPTION, args, inputs = cleandoc(cls.__doc__ or "").partition("Args:\n")
+        cls.INPUTS = args + inputs
 
     def _info(self) -> Any:
         import datasets

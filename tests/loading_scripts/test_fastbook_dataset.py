@@ -223,28 +223,11 @@ def test_every_cell_of_the_published_tables_holds(real: Callable[[str], list[dic
         assert made[title].rows == [[key, n, n] for key, n in zip(keys, published, strict=True)], title
 
 
-def test_other_counts_of_the_questions(real: Callable[[str], list[dict[str, Any]]]) -> None:
-    made = {table.title: table for table in tables("questions", {"test": real("questions")})}
-    contexts = made["Answer components by their number of contexts"]
-    assert contexts.rows == [[0, 25], [1, 292], [2, 31], [3, 5], [4, 1], [5, 2], [6, 1]]
-    assert dict(made["Other counts of the questions"].rows) == {
-        "contexts": 389,
-        "components with several strings": 6,
-        "components whose scoring_type is simple": 357,
-        "questions with one component": 108,
-        "questions with a component without context": 19,
-        "questions with question_context": 36,
-        "entries of question_context": 37,
-    }
-
-
 def test_the_tables_of_the_other_configs(real: Callable[[str], list[dict[str, Any]]]) -> None:
-    characters, cells = tables("corpus", {"corpus": real("corpus")})
+    (characters,) = tables("corpus", {"corpus": real("corpus")})
     assert characters.rows[-1] == ["all", 503_769, 503_769]
-    assert cells.rows[-1] == ["all", "", 1031, 478, 7, 1480, 1516]
-    queries, words = tables("keywords", {"test": real("keywords")})
+    (queries,) = tables("keywords", {"test": real("keywords")})
     assert [row[1] == row[2] for row in queries.rows] == [True] * 8
-    assert words.rows[-1] == ["all", None, 1043]
     passages, components = tables("qrels", {"test": real("qrels")})
     assert passages.rows[-1] == ["all", None, 389]
     assert [row[1] == row[2] for row in components.rows] == [True] * 8
@@ -254,10 +237,7 @@ def test_the_tables_of_the_other_configs(real: Callable[[str], list[dict[str, An
 def test_the_sample_has_no_published_numbers(sample: Callable[[str], list[dict[str, Any]]]) -> None:
     for config in SAMPLE_CONFIGS:
         for table in tables(config, {"split": iter(sample(config))}):
-            if "published" in table.columns:
-                assert {row[1] for row in table.rows} == {None}
-    for config in dataset_table("fastbook").configs:
-        assert all(table.rows == [] or len(table.rows) >= 1 for table in tables(config, {"split": []}))
+            assert {row[1] for row in table.rows} == {None}
 
 
 def test_the_card_matches_the_builder() -> None:

@@ -166,5 +166,5 @@ def test_deviations_follow_the_declaration(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_citation_and_description(name: str, metric: Any) -> None:
     assert metric.citation.count("@") == 1 + bool(type(metric).CITATION)
-    assert metric.description in type(metric).__doc__ and metric.inputs_description in type(metric).__doc__
+    assert metric.description and metric.inputs_description.startswith("Args:\n    predictions: ")
     assert [str(kind.dtype) for kind in metric.features.values()] == ["string", "string"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,13 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSONL file, one object per line, in order.
+    """Yield the rows of a JSONL file; see ``json_rows``."""
+    with path.open("rb") as file:
+        yield from json_rows(file, str(path))
+
+
+def json_rows(lines: Iterable[bytes], name: str) -> Iterator[Row]:
+    """Yield the rows of JSONL, one object per line, in order.
 
     ``where`` counts lines from 1. Blank lines are skipped.
 
@@ -103,11 +109,10 @@ def read_json_lines(path: Path) -> Iterator[Row]:
     Raises:
         DataError: a line is not UTF-8, not JSON, or not an object.
     """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                where = f"{path}, line {number}"
-                yield Row.of(_parse(line, "utf-8-sig" if number == 1 else "utf-8", where), where)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            where = f"{name}, line {number}"
+            yield Row.of(_parse(line, "utf-8-sig" if number == 1 else "utf-8", where), where)
 
 
 def _parse(data: bytes, encoding: str, where: str) -> Any:

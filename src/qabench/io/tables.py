@@ -10,7 +10,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
@@ -166,6 +167,31 @@ class Table:
     def _is_numeric(self, column: int) -> bool:
         cells = [str(row[column]) for row in self.rows if row[column] is not None]
         return all(cell[:1].isdigit() or cell[:1] in "+-." for cell in cells)
+
+
+def count_table(
+    title: str,
+    heading: str,
+    counts: Counter[tuple[str, str]],
+    columns: Sequence[str],
+    rows: Sequence[str] | None = None,
+    total: str = "",
+) -> Table:
+    """Return a table of counts by (row, column).
+
+    Args:
+        title: the title of the table.
+        heading: the heading of the first column.
+        counts: the counts.
+        columns: the columns in display order.
+        rows: the rows in display order; by default those that occur, sorted.
+        total: the name of a last column with the sums, if there are several columns; "" for none.
+    """
+    names = sorted({row for row, _ in counts}) if rows is None else rows
+    lines = [[name, *(counts[name, column] for column in columns)] for name in names]
+    if not total or len(columns) < 2:
+        return Table(title, [heading, *columns], lines)
+    return Table(title, [heading, *columns, total], [[*line, sum(line[1:])] for line in lines])
 
 
 class Displayed:

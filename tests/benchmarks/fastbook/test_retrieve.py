@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from official_retrieval import fix, official
 
 from qabench.benchmarks.fastbook import retrieval as chunking
-from qabench.benchmarks.fastbook.answer_components import ceiling
 from qabench.benchmarks.fastbook.retrieval import (
     Query,
     fuse,
@@ -143,24 +142,9 @@ def test_the_sample_scores_as_the_official_code() -> None:
         expected.append(official(row["answer_context"], [chunks[position] for position in hits.positions], 3))
     assert list(zip(*outcome.columns.values(), strict=True)) == expected
     assert list(outcome.intervals) == ["all", "1", "3"]
-    for group, best in study.ceilings(3).items():
-        assert all(0 < outcome.intervals[group][name].mean <= best[name] <= 1 for name in best)
     assert "chunker:sentences-1|chunk_size:60|overlap:15|method:hybrid:bm25,fts" in outcome.signature
     again = run(study, parse_method("hybrid"), k=3)
     assert again.as_dict() == outcome.as_dict()
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 4), max_size=2), min_size=1, max_size=4),
-    st.lists(st.lists(st.integers(0, 4), max_size=3), min_size=1, max_size=4),
-    st.integers(1, 4),
-)
-def test_ceilings_equal_the_best_permutation(components: list[Any], chunks: list[Any], k: int) -> None:
-    question = {"answer_context": [{"context": [f"<{one}>" for one in of]} for of in components]}
-    passages = [" ".join(f"<{one}>" for one in of) for of in chunks]
-    every = [official(question["answer_context"], list(order), k) for order in itertools.permutations(passages)]
-    best = max(mrr for mrr, _ in every), max(recall for _, recall in every)
-    assert ceiling(question, passages, k) == best
 
 
 def test_the_real_study(mirror: Path) -> None:

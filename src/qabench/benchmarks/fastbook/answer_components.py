@@ -234,20 +234,3 @@ def covered(question: Mapping[str, Any], chunks: Sequence[str]) -> list[int]:
         sum(1 << i for i, contexts in enumerate(components) if any(context in text for context in contexts))
         for text in texts
     ]
-
-
-def ceiling(question: Mapping[str, Any], chunks: Sequence[str], k: int) -> tuple[float, float]:
-    """Return the highest MRR@k and Recall@k of a question that any ranking of these chunks has; both in [0, 1].
-
-    The best ranking begins with the fewest chunks that together contain all components.
-    """
-    components = len(question["answer_context"])
-    everything = (1 << components) - 1
-    chunks_with_any = set(covered(question, chunks)) - {0}
-    reached, mrr = {0}, 0.0
-    for rank in range(1, min(k, components) + 1):  # more chunks than components are never needed
-        reached |= {components_found | more for components_found in reached for more in chunks_with_any}
-        if everything in reached:
-            mrr = 1 / rank
-            break
-    return mrr, max(components_found.bit_count() for components_found in reached) / components

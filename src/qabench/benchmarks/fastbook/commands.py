@@ -38,9 +38,6 @@ def retrieve(
     corpus: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the chunks as JSONL, for `score --corpus`.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Plot the methods' scores (.png, .svg, .pdf).")
-    ] = None,
     dense_model: Annotated[str | None, typer.Option(help="The sentence-transformers model of dense.")] = None,
     colbert_model: Annotated[str | None, typer.Option(help="The ColBERT model of colbert.")] = None,
     format: Format = "table",
@@ -51,7 +48,7 @@ def retrieve(
     Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-    from qabench.benchmarks.fastbook.study import as_dict, draw, load_study, tables
+    from qabench.benchmarks.fastbook.study import as_dict, load_study, tables
     from qabench.benchmarks.fastbook.study import run as run_method
     from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
     from qabench.cli.output import print_json, print_tables, say
@@ -71,11 +68,9 @@ def retrieve(
         write_text(qrels, qrels_text(study.questions, study.corpus))
     if corpus:
         write_text(corpus, corpus_text(study.corpus))
-    if plot:
-        draw(outcomes, plot)
     if shown_as == "json":
         print_json(as_dict(study, outcomes))
         return
-    print_tables(tables(study, outcomes), shown_as)
+    print_tables(tables(outcomes), shown_as)
     for outcome in outcomes if shown_as == "table" else ():
         say(outcome.signature, style="dim")

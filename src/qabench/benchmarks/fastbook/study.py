@@ -1,22 +1,15 @@
-"""The retrieval experiment: questions, chunks, the results of a method, tables and a plot."""
+"""The retrieval experiment: questions, chunks, the results of a method, and tables."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.fastbook.answer_components import (
-    AnswerComponentScores,
-    answer_component_scores,
-    ceiling,
-    mean_of,
-)
+from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.benchmarks.fastbook.evaluate import load_questions, retrieval_columns
 from qabench.benchmarks.fastbook.retrieval import (
     CHUNKER,
@@ -28,9 +21,8 @@ from qabench.benchmarks.fastbook.retrieval import (
     cut_as_source,
     make_queries,
 )
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
-from qabench.io.files import replacing
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
@@ -44,7 +36,6 @@ CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
     "llama-index": cut_as_source,
 }
 ALL = "all"
-MARKERS = "osD^vPX"  # of the methods in a plot
 
 
 @dataclass(frozen=True)
@@ -77,15 +68,6 @@ class Study:
         for i, row in enumerate(self.questions):
             groups.setdefault(str(row["chapter"]), []).append(i)
         return groups
-
-    def ceilings(self, k: int) -> dict[str, dict[str, float]]:
-        """Return the highest scores of any ranking, by group: {"all": {"mrr@10": 0.8, "recall@10": 0.9}, ...}."""
-        best = [ceiling(row, self.corpus[row["chapter"]], k) for row in self.questions]
-        names = (f"mrr@{k}", f"recall@{k}")
-        return {
-            group: {name: mean_of([best[i][column] for i in positions]) for column, name in enumerate(names)}
-            for group, positions in self.groups.items()
-        }
 
     def queries(self, kind: str) -> list[Query]:
         """Return one query per question; see ``make_queries``."""
@@ -196,17 +178,9 @@ def _files(config: str) -> list[Any]:
     return [open_path("fastbook", name) for name in _names(config)]
 
 
-def tables(study: Study, outcomes: Sequence[Outcome]) -> list[Table]:
+def tables(outcomes: Sequence[Outcome]) -> list[Table]:
     """Return a table of scores by chapter for each method, and a table of differences if there are several methods."""
-    best = study.ceilings(outcomes[0].k)[ALL]
-    limits = " or ".join(f"{value:.4f} {name}" for name, value in best.items())
-    note = (
-        f"No ranking of these {sum(map(len, study.corpus.values())):,} chunks can exceed {limits}, because the chunks "
-        "do not contain all components."
-    )
-    first, *rest = map(_scores, outcomes)
-    first.notes.append(note)
-    return [first, *rest, *([_differences(outcomes)] if rest else [])]
+    return [*map(_scores, outcomes), *([_differences(outcomes)] if len(outcomes) > 1 else [])]
 
 
 def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -215,7 +189,6 @@ def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "benchmark": "fastbook",
         **study.about,
         "chunks": {str(chapter): len(chunks) for chapter, chunks in study.corpus.items()},
-        "ceilings": study.ceilings(outcomes[0].k),
         "methods": [outcome.as_dict() for outcome in outcomes],
     }
 
@@ -245,46 +218,3 @@ def _differences(outcomes: Sequence[Outcome]) -> Table:
             lines.append([pair, name, f"{interval.mean:+.4f}", bounds, f"{difference.p_value:.4f}"])
     columns = ["methods", "score", "difference", "95% interval", "p"]
     return Table("Differences (paired bootstrap over questions)", columns, lines)
-
-
-def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Plot the scores by chapter, one panel per score, in the format of the path's suffix, such as .png or .svg.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-        InputError: the path has no suffix, or matplotlib cannot write this format.
-        QabenchError: the file cannot be written.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("--plot needs matplotlib: pip install 'qabench[plot]'") from None
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
-    suffix = path.suffix.removeprefix(".").lower()
-    formats = sorted(figure.canvas.get_supported_filetypes())
-    if suffix not in formats:
-        raise InputError(f"cannot draw {path}: its suffix must be one of .{', .'.join(formats)}")
-    study, width = outcomes[0].study, 0.6 / len(outcomes)
-    columns = list(outcomes[0].columns)
-    panels = figure.subplots(len(columns), 1, sharex=True)
-    for panel, column in zip(panels, columns, strict=True):
-        for number, outcome in enumerate(outcomes):
-            intervals = [by[column] for by in outcome.intervals.values()]
-            places = [i + (number - (len(outcomes) - 1) / 2) * width for i in range(len(intervals))]
-            errors = [
-                [interval.mean - interval.low for interval in intervals],
-                [interval.high - interval.mean for interval in intervals],
-            ]
-            means = [interval.mean for interval in intervals]
-            panel.errorbar(places, means, yerr=errors, fmt=MARKERS[number % len(MARKERS)], label=outcome.label)
-        ticks = [f"{group}\n{len(positions)} questions" for group, positions in study.groups.items()]
-        panel.set_xticks(range(len(ticks)), ticks)
-        panel.set_ylim(-0.02, 1.02)
-        panel.set_ylabel(f"{column} (95% interval)")
-        panel.grid(axis="y", alpha=0.3)
-    panels[0].legend()
-    figure.suptitle(f"fastbook-benchmark ({study.about['config']}), chunks of {study.about['chunk_size']} tokens")
-    data = io.BytesIO()
-    figure.savefig(data, format=suffix, dpi=150)
-    with replacing(path) as file:
-        file.write(data.getvalue())

@@ -8,14 +8,12 @@ from math import isfinite
 from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import covered
-from qabench.data.predictions import BadLine, Prediction, Predictions, some
+from qabench.data.predictions import Prediction, Predictions, some
+from qabench.data.rows import json_rows
 from qabench.errors import InputError
-from qabench.io.limits import json_of, numbered_lines, why_not_json
+from qabench.io.limits import numbered_lines
 from qabench.retrieval.bm25.index import Hits
 from qabench.retrieval.documents import run_lines
-
-COLUMNS = "query id, Q0, document id, rank, score, tag"
-DOCUMENT_KEYS = ("docno", "id")
 
 
 def doc_id(chapter: int, position: int) -> str:
@@ -61,18 +59,11 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
         InputError: a line is not such an object, or an id is repeated; the message names the line.
     """
     texts: dict[str, str] = {}
-    for number, line in numbered_lines(data):
-        where = f"{name}, line {number}"
-        try:
-            row = json_of(line)
-        except ValueError as error:
-            raise InputError(f"{where}: {why_not_json(error)}") from None
-        docno = next((row[key] for key in DOCUMENT_KEYS if key in row), None) if isinstance(row, dict) else None
-        if not isinstance(docno, str) or not isinstance(row.get("text"), str):
-            raise InputError(f'{where}: {row!r:.80}; a line of a corpus must be {{"docno": "...", "text": "..."}}')
+    for row in json_rows(data.split(b"\n"), name):
+        docno = row.get("id" if "docno" not in row.fields else "docno", str)
         if docno in texts:
-            raise InputError(f"{where}: the document {docno!r} is repeated")
-        texts[docno] = row["text"]
+            raise InputError(f"{row.where}: the document {docno!r} is repeated")
+        texts[docno] = row.get("text", str)
     return texts
 
 
@@ -87,24 +78,25 @@ def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
         texts: the text of each document.
 
     Raises:
-        InputError: no line is valid, or documents of the run are not in the corpus.
+        InputError: a line is invalid, a document is repeated, or documents of the run are not in the corpus.
     """
     rankings: dict[str, dict[str, tuple[float, int, int]]] = {}
-    bad: list[BadLine] = []
     for number, line in numbered_lines(data):
         columns = line.decode("utf-8", "replace").split()
-        if reason := _bad_columns(columns):
-            bad.append(BadLine(number, reason))
-            continue
-        query, _, docno, rank, score, _ = columns
-        documents = rankings.setdefault(query, {})
-        if docno in documents:
-            bad.append(BadLine(number, f"the document {docno} is repeated for the query {query}"))
-            continue
-        documents[docno] = (-float(score), int(rank), number)
+        try:
+            query, _, docno, rank, score, _ = columns
+            place = -float(score), int(rank), number
+            if not isfinite(place[0]):
+                raise ValueError
+        except ValueError:
+            raise InputError(
+                f"{name}, line {number}: {' '.join(columns)!r:.80} is not a line of a TREC run; its columns must be: "
+                "query id, Q0, document id, rank (an integer), score (a number), tag"
+            ) from None
+        if rankings.setdefault(query, {}).setdefault(docno, place) is not place:
+            raise InputError(f"{name}, line {number}: the document {docno} is repeated for the query {query}")
     if not rankings:
-        first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
-        raise InputError(f"{name} is not a TREC run{first}. The columns of a line must be: {COLUMNS}")
+        raise InputError(f"{name} is empty; a TREC run has one line per query and document")
     if missing := sorted({docno for documents in rankings.values() for docno in documents if docno not in texts}):
         raise InputError(
             f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
@@ -115,18 +107,4 @@ def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
         ranked = sorted(documents, key=lambda docno: documents[docno])
         fields = {"id": query, "passages": [texts[docno] for docno in ranked], "documents": ranked}
         rows.append(Prediction(min(line for _, _, line in documents.values()), query, fields))
-    return Predictions(name, tuple(rows), tuple(bad))
-
-
-def _bad_columns(columns: list[str]) -> str | None:
-    """Return why the columns are not a line of a run, or None."""
-    if len(columns) != 6:
-        return f"{len(columns)} columns instead of 6 ({COLUMNS})"
-    try:
-        int(columns[3])
-    except ValueError:
-        return f"the rank {columns[3]!r} is not an integer"
-    try:
-        return None if isfinite(float(columns[4])) else f"the score {columns[4]!r} is not finite"
-    except ValueError:
-        return f"the score {columns[4]!r} is not a number"
+    return Predictions(name, tuple(rows))

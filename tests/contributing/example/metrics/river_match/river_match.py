@@ -12,26 +12,25 @@ from qabench.metric_module import MetricModule, decoded
 
 
 class RiverMatch(MetricModule, evaluate.Metric):
-    """Measures the share of answers that name the river."""
+    """Share of answers that name the river.
+
+    Args:
+        predictions: a list with one answer per question; None for an unanswered one, which scores 0.
+        references: the dataset's `answer` column.
+        ignore_case: whether upper and lower case are the same; the official score ignores case.
+        references_format: "json", "python" or "auto": the form of the references.
+    Returns:
+        match: float in [0, 1].
+        signature: everything the score depends on, in one line.
+        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("river_match")
+        >>> metric.compute(predictions=["It is the Seine."], references=["the Seine"])["match"]
+        1.0
+    """
 
     BENCHMARK = "rivers"
-    DESCRIPTION = "Share of answers that name the river.\n"
-    INPUTS = """
-Args:
-    predictions: a list with one answer per question; None for an unanswered one, which scores 0.
-    references: the dataset's `answer` column.
-    ignore_case: whether upper and lower case are the same; the official score ignores case.
-    references_format: "json", "python" or "auto": the form of the references.
-Returns:
-    match: float in [0, 1].
-    signature: everything the score depends on, in one line.
-    deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("river_match")
-    >>> metric.compute(predictions=["It is the Seine."], references=["the Seine"])["match"]
-    1.0
-"""
     URLS = ("https://example.org/rivers",)
 
     def _compute(
