@@ -77,6 +77,7 @@ def test_a_suite_in_process_and_on_a_server(
     entries[benchmark_names().index("fanoutqa")]["options"] = {"lemmatizer": "simplemma"}  # type: ignore[assignment]
     models = [f"hf/{model}", f"openai-api/qabench/{model}"]
     document = {"models": models, "benchmarks": entries, "limit": 2, "max_new_tokens": TOKENS, "cache": False}
+    document["seeds"] = [0, 1]
     suite.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
     reports = json.loads(qabench("run", "--suite", suite, "--log-dir", logs, "--json"))["evaluations"]
     assert [(report["benchmark"], report["model"]) for report in reports] == [

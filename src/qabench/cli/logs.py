@@ -13,7 +13,7 @@ from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, s
 from qabench.errors import InputError
 from qabench.io.tables import write_document
 
-SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eval": ".eval", "eee": ""}
+SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}
 
 
 def export(
@@ -44,7 +44,7 @@ def export(
     config: ConfigName = None,
     epoch: Annotated[int, typer.Option(min=1, help="The epoch whose answers become predictions.")] = 1,
 ) -> None:
-    """Write the answers of runs as predictions, as records, or as logs for `datasets`."""
+    """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
     from qabench.io.files import check_writable, write_text
     from qabench.runs import export as runs_export
     from qabench.runs.sources import read_evaluations
@@ -53,8 +53,8 @@ def export(
         raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
     sources = read_evaluations(logs, benchmark, config, logs_only=format != "eee")
     several = len(sources.evaluations) > 1
-    if output is None and (several or format in ("eval", "eee")):
-        raise InputError("--output is required for several runs and for the formats eval and eee")
+    if output is None and (several or format == "eee"):
+        raise InputError("--output is required for several runs and for the format eee")
     for run in sources.evaluations:
         if format == "eee" and output:
             from qabench.runs.shared_results import write_shared
@@ -64,16 +64,11 @@ def export(
         path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
         if path:
             check_writable(path)
-        if format == "eval" and path:
-            if path.suffix != ".eval":
-                raise InputError(f"the format eval needs --output FILE.eval, not {path}")
-            runs_export.write_with_numbered_samples(run.path, path)
+        text = runs_export.predictions(run, epoch) if format == "predictions" else runs_export.records(run)
+        if path:
+            write_text(path, text)
         else:
-            text = runs_export.predictions(run, epoch) if format == "predictions" else runs_export.records(run)
-            if path:
-                write_text(path, text)
-            else:
-                write_document(text)
+            write_document(text)
         if path and several:
             say(f"wrote {path}")
         unanswered = sum(record.answer is None and record.epoch == epoch for record in run.records)

@@ -52,7 +52,7 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
     counts = ", ".join(f"{count} {status}" for status, count in evaluation.counts().items() if count)
     notes = [counts] if counts else []
     if hidden := len(scores) - len(rows):
-        notes.append(f"{hidden} more scores: --all-metrics")
+        notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-metrics")
     if reason := unscored(evaluation, scores):
         notes = [f"no scores: {reason}"]
     return Table(title(evaluation), ["metric", "score", "95% interval", "n", "official"], rows, notes)

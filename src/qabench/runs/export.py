@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
-from qabench.runs.log import whole_log
-
-FORMATS = ("predictions", "records", "eval")
 
 
 def predictions(run: Evaluation, epoch: int = 1) -> str:
-    """The answers as JSONL, with the fields that ``qabench score`` reads for the benchmark, such as {"id", "answer"}.
+    """Return the answers as JSONL, with the fields that ``qabench score`` reads, such as {"id", "answer"}.
 
     Records without any of these fields, such as failed ones, are left out; the official scorers count them as
     unanswered.
@@ -24,8 +20,9 @@ def predictions(run: Evaluation, epoch: int = 1) -> str:
     Raises:
         InputError: the run does not have the epoch, or no answers in it.
     """
-    if all(record.epoch != epoch for record in run.records):
-        raise InputError(f"{run.path} has no epoch {epoch}; it has {_epochs(run)}")
+    epochs = sorted({record.epoch for record in run.records})
+    if epoch not in epochs:
+        raise InputError(f"{run.path} has no epoch {epoch}; it has the epochs {', '.join(map(str, epochs)) or 'none'}")
     descriptor = benchmark(run.benchmark)
     records = [record for record in run.records if record.epoch == epoch]
     predictions_by_id = [(record.id, descriptor.prediction(record)) for record in records]
@@ -40,33 +37,11 @@ def predictions(run: Evaluation, epoch: int = 1) -> str:
 
 
 def records(run: Evaluation) -> str:
-    """Everything about each record as JSONL; columns have one type each, so ``load_dataset("json", ...)`` reads it.
+    """Return everything about each record as JSONL, which ``load_dataset("json", ...)`` reads.
 
-    Scores and detail are JSON text, because they differ between benchmarks.
+    Scores and detail are JSON text, because they differ between benchmarks and a column has one type.
     """
     return _lines(_row(run, record) for record in run.records)
-
-
-def write_with_numbered_samples(log: str | Path, out: str | Path) -> None:
-    """Writes a copy of a log with samples numbered from 1 and the benchmark's ids in their metadata as ``id``.
-
-    ``load_dataset("eval", data_files=...)`` of datasets 5.2 sorts samples by their number, and fails on other ids.
-    """
-    import inspect_ai.log
-
-    whole = whole_log(log)
-    numbers = {sample_id: number for number, sample_id in enumerate(whole.eval.dataset.sample_ids or [], start=1)}
-    whole.eval.dataset.sample_ids = list(numbers.values())
-    for sample in whole.samples or []:
-        sample.metadata["id"] = sample.id
-        sample.id = numbers[sample.id]
-    for reduction in whole.reductions or []:
-        for scored in reduction.samples:
-            scored.sample_id = numbers.get(scored.sample_id, scored.sample_id)
-    try:
-        inspect_ai.log.write_eval_log(whole, str(out), format="eval")
-    except OSError as error:
-        raise QabenchError(f"cannot write {out}: {error.strerror or error}") from error
 
 
 def _row(run: Evaluation, record: Record) -> dict[str, Any]:
@@ -95,8 +70,3 @@ def _row(run: Evaluation, record: Record) -> dict[str, Any]:
 def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
     # Escaped: an answer can contain a lone surrogate, which UTF-8 cannot encode.
     return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def _epochs(run: Evaluation) -> str:
-    epochs = sorted({record.epoch for record in run.records})
-    return f"the epochs {', '.join(map(str, epochs))}" if epochs else "no records"

@@ -8,7 +8,8 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ _OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 _READ_AT_ONCE = 1 << 20
 _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
+STOPPED = "the run was stopped before the answer"
 NO_MODEL = "none/none"  # Inspect's name
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 NEEDS_RUN = 'pip install "qabench[run]"'
 
 
 def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
-    """Return the run in a log, with its answers scored again; for a killed run, the samples written before.
+    """Return the run in a log, with its answers scored again; for a killed run, those that ``resume`` keeps.
 
     Args:
         path: a file that ``qabench run`` or ``inspect eval`` wrote (.eval or .json).
@@ -85,18 +87,16 @@ def read_header(path: str | Path) -> Any:
 
 
 def whole_log(path: str | Path) -> Any:
-    """Return the log with its samples, an ``EvalLog``; for a killed run, everything that can be recovered.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    inspect_log = _inspect_log()
+    """Return the log with its samples, an ``EvalLog``; for a killed run, also those that only Inspect's buffer has."""
+    status = read_header(path).status
     check_archive(Path(path))
     try:
-        log = inspect_log.read_eval_log(str(path))
+        with _with_buffer(path, status) as file:
+            log = _inspect_log().read_eval_log(file)
     except Exception as error:
         raise _damaged(path, error) from error
-    return _recovered(log, path) if log.status == "started" else log
+    log.location = str(path)
+    return log
 
 
 def check_archive(path: Path) -> None:
@@ -135,7 +135,7 @@ def check_archive(path: Path) -> None:
 def failure(error: Any) -> str:
     """Return why a sample failed, in one line that is the same for equal failures."""
     if error.message.startswith("CancelledError("):
-        return "the run was stopped before the answer"
+        return STOPPED
     if error.message.startswith("RetryError("):
         # In logs of other programs, the cause is only in the traceback.
         causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
@@ -157,18 +157,19 @@ def _inspect_log() -> Any:
     return inspect_ai.log
 
 
-def _recovered(log: Any, path: str | Path) -> Any:
-    """Return a killed run's log with the samples that Inspect had not yet written into it."""
+@contextmanager
+def _with_buffer(path: str | Path, status: str) -> Iterator[str]:
+    """Yield the path of a log; for a killed run, of a copy that also has the samples in Inspect's buffer."""
     from inspect_ai.log import recover_eval_log
 
     with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
-        try:
-            recovered = recover_eval_log(str(path), str(Path(folder) / Path(path).name), cleanup=False)
-        except Exception:  # nothing can be recovered: only the samples in the file are available
-            return log
-        recovered.samples = list(recovered.samples or [])  # read when first used: now, while the folder exists
-    recovered.location = log.location
-    return recovered
+        file = str(path)
+        if status == "started":
+            copy = str(Path(folder) / Path(path).name)
+            with suppress(Exception):  # there is nothing to recover
+                recover_eval_log(file, copy, cleanup=False)
+                file = copy
+        yield file
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
@@ -180,7 +181,11 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
     from qabench.llm.client import run_sync
 
-    for record, score_metadata in run_sync(_records(str(path), keys)):
+    with _with_buffer(path, log.status) as file:
+        samples = run_sync(_records(file, keys))
+    for record, score_metadata in samples:
+        if log.status == "started" and record.problem == STOPPED:
+            continue  # it was being answered, or still is
         records.append(record)
         for metadata in score_metadata:
             of_sample = metadata.get("signatures") or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import traceback
 from collections.abc import Mapping
@@ -43,8 +44,10 @@ def probe(
     model_args: Mapping[str, Any] | None = None,
     model_config: Any = None,
     task_config: Any = None,
-) -> None:
-    """Make sure that a model answers, with a short call that has the parameters of the run.
+) -> Any:
+    """Make sure that a model answers, with a short call that has the parameters of the run, and return it for Inspect.
+
+    It is the name, or the model itself if its weights are loaded in this process, so that this is done once.
 
     Args:
         model: Inspect's name of the model.
@@ -70,8 +73,10 @@ def probe(
         with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
             if provider in MADE_ONLY:
                 make_model(model, base_url, model_args, config=made_with)
-            elif model.startswith(IN_PROCESS):  # Inspect keeps the model, so that the run does not load it again
-                run_sync(_call(make_model(model, base_url, model_args, config=made_with), called_with))
+            elif model.startswith(IN_PROCESS):
+                loaded = make_model(model, base_url, model_args, config=made_with)
+                run_sync(_call(loaded, called_with))
+                return loaded
             else:
                 run_sync(_call_once(model, base_url, model_args, made_with, called_with))
     except QabenchError:
@@ -83,6 +88,7 @@ def probe(
         text = reason.cause if place else reason.text
         detail = plain(error) if text == "HTTP" else text
         raise QabenchError(f"the model {model}{place} does not answer: {detail}{hint}") from error
+    return model
 
 
 async def _call(model: Any, config: Any) -> None:
@@ -111,6 +117,8 @@ def make_model(
     from inspect_ai.model import get_model
 
     try:
+        if model.startswith(IN_PROCESS):
+            _quiet_transformers()
         return get_model(model, base_url=base_url, **options, **(model_args or {}))
     except (ImportError, ModuleNotFoundError) as error:
         raise MissingExtra(f"the model {model} needs a package that is not installed: {plain(error)}") from error
@@ -122,6 +130,17 @@ def make_model(
         if "pip install" in plain(error):
             raise MissingExtra(f"the model {model} cannot be used: {plain(error)}") from error
         raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
+
+
+def _quiet_transformers() -> None:
+    """Keep transformers from reporting its own work: shards of weights, optional kernels, generation flags."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    from huggingface_hub.utils.tqdm import enable_progress_bars
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    enable_progress_bars()  # of downloads
 
 
 def _accepted(error: TypeError) -> list[str]:

@@ -148,19 +148,14 @@ def run_suite(
     suite = suite.with_options(**options)
     passed = {name: value for name, value in options.items() if value is not None and name not in SUITE_OPTIONS}
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
-    made_with: dict[str, Any] = {
-        "max_tokens": suite.max_new_tokens,
-        "seed": suite.seeds[0],
-        "cache": suite.cache,
-        **passed,
-    }
+    made_with = {"max_tokens": suite.max_new_tokens, "cache": suite.cache, **passed}
     config = GenerateConfig(**{name: made_with[name] for name in GenerateConfig.model_fields if name in made_with})
-    for model in suite.models:
-        probe(model, suite.base_url, model_args, config, tasks[0].config)
+    models = [probe(model, suite.base_url, model_args, config, tasks[0].config) for model in suite.models]
+    passed |= {"model": models, "model_args": dict(model_args or {})}
     logs: list[Path] = []
     for seed in suite.seeds:
         folder = log_dir if seed is None else log_dir / f"seed-{seed}"
-        paths = _run_seed(suite, seed, folder, watch or Watch(folder), {**passed, "model_args": dict(model_args or {})})
+        paths = _run_seed(suite, seed, folder, watch or Watch(folder), passed)
         logs += sorted(paths, key=partial(_place, suite))
     return logs, [str(path) for path in logs if read_header(path).status != "success"]
 
@@ -171,7 +166,6 @@ def _run_seed(suite: Suite, seed: int | None, folder: Path, watch: Watch, option
             _, logs = inspect_ai.eval_set(
                 list(map(_task, suite.entries)),
                 log_dir=str(folder),
-                model=list(suite.models),
                 model_base_url=suite.base_url,
                 limit=suite.limit,
                 max_tokens=suite.max_new_tokens,

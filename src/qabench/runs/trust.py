@@ -72,7 +72,6 @@ def checked_log(
         InputError: not a task of qabench, arguments that the task does not have, or a server, a path, a model or a text
             that the user did not repeat.
     """
-    read_header(path)  # a file that is not a log of qabench is an error
     log = whole_log(path)
     spec = log.eval
     scorer, setting = task_of(spec.task, spec.task_args_passed, path)

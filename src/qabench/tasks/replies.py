@@ -143,18 +143,24 @@ async def _generate(
 def adapted(model: Model) -> Model:
     """Make the provider ``hf`` decode greedily at temperature 0, and say whether a reply is complete.
 
-    Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at temperature 0. It counts the
-    padding of a batch as tokens of each reply, and gives no stop reason. To look up a model that is not in its
+    Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at temperature 0. It uses the
+    seed only when it loads the weights, counts the padding of a batch as tokens of each reply, and gives no stop
+    reason. To look up a model that is not in its
     database, Inspect loads the weights again, by the model's name; a registered model is not looked up.
     """
     if not str(model).startswith(IN_PROCESS) or model in _adapted:
         return model
+    from transformers import set_seed
+
     api: Any = model.api
     length = getattr(api.model.config, "max_position_embeddings", None)
     set_model_info(str(model), get_model_info(model) or ModelInfo(context_length=length))
-    generate, samples = api.generate, api.do_sample
+    generate, samples, seeds = api.generate, api.do_sample, [model.config.seed]
 
     async def generate_greedily(input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> ModelOutput:
+        if config.seed not in (None, seeds[-1]):
+            set_seed(config.seed)
+            seeds.append(config.seed)
         greedy = config.temperature == 0
         api.do_sample = samples and not greedy  # read by ``generate`` before it awaits anything
         sent = config.model_copy(update={"temperature": None}) if greedy else config

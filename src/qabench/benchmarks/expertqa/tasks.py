@@ -116,7 +116,7 @@ def expertqa(
     if how.protocol == OFFICIAL:
         limits = {"max_tokens": OFFICIAL_ANSWER_TOKENS}
     return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/expertqa/{questions.config}"),
+        dataset=MemoryDataset(samples, name=f"qabench/expertqa-{questions.config}"),
         solver=answer_with_citations(how),
         scorer=expertqa_scorer(attributor, nli_model, signed),
         config=GenerateConfig(**limits),

@@ -202,7 +202,7 @@ def _task(
             "the answers to test questions are not public; submit the model's answers: `qabench fanoutqa submit`"
         )
     return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/fanoutqa/{questions.config}"),
+        dataset=MemoryDataset(samples, name=f"qabench/fanoutqa-{questions.config}"),
         solver=solver,
         scorer=answer_scorer if questions.public else None,
         config=GenerateConfig(temperature=0, max_tokens=None if protocol == OFFICIAL else ANSWER_TOKENS),

@@ -163,7 +163,7 @@ def fastbook_rag(
     outcome = run(part, parse_method(method, query, dense_model, colbert_model), k)
     samples = [_asked(row, hits, study) for row, hits in zip(part.questions, outcome.hits, strict=True)]
     return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/fastbook/{config}"),
+        dataset=MemoryDataset(samples, name=f"qabench/fastbook-{config}"),
         solver=ask(),
         scorer=fastbook_scorer(k=k, signed=_signed(outcome), **chunking),
         config=GenerateConfig(temperature=0, max_tokens=ANSWER_TOKENS),

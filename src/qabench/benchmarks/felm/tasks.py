@@ -82,7 +82,7 @@ def felm(
     asking = felm_method(**options)
     setting = f"{method} by claims" if claims else method
     return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/felm/{responses.config}"),
+        dataset=MemoryDataset(samples, name=f"qabench/felm-{responses.config}"),
         solver=find_errors(**options),
         scorer=felm_scorer(asking.read_as, {"config": responses.config, "data": responses.digest}),
         config=GenerateConfig(**asking.parameters),
