@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
-from qabench.benchmarks.felm.prompts import CLAIM_FILES, DOMAINS, felm_prompts, numbered
+from qabench.benchmarks.felm.prompts import CLAIMS, DOMAINS, EXTRACTION, felm_prompts, numbered, prompt_file
 from qabench.benchmarks.felm.scores import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
 
 LINKS = "https://a.example/moon\nhttps://a.example/space"
-CLAIMS = """Answer:
+LIST = """Answer:
 Segment 1:
 Claim 1. The Moon exists.
 Claim 2. The Moon is near.
@@ -107,16 +107,16 @@ def test_a_users_template(tmp_path: Path) -> None:
 
 
 def test_claims_are_read() -> None:
-    assert read_claims(CLAIMS, 3) == READ
+    assert read_claims(LIST, 3) == READ
     assert read_claims("Claim 1. Alone.", 1) == (FelmClaim(1, "Alone."),)
     assert read_claims("Claim 1. Whose?", 2) == read_claims("nothing", 1) == ()
 
 
 def test_unusable_replies_with_claims() -> None:
-    assert claims_in(row(), Answered(CLAIMS)) == (READ, None)
+    assert claims_in(row(), Answered(LIST)) == (READ, None)
     for reply, reason in (
         (Answered("I see none."), "its claims: none in the reply 'I see none.'"),
-        (Answered(CLAIMS, cut_off=True), "its claims: the reply was cut off"),
+        (Answered(LIST, cut_off=True), "its claims: the reply was cut off"),
         (Answered(reason="HTTP 400"), "its claims: HTTP 400"),
     ):
         assert claims_in(row(), reply) == ((), reason)
@@ -128,9 +128,9 @@ def test_messages_about_claims(method: str, mirror: Path) -> None:
     folder = mirror / "hkust-nlp/felm/eval/prompt"
     segments = "1. It is near.\n2. very near\n3. \n"
     question = "\n\nQuestion: How far is the {Moon}?\n"
-    extraction = (folder / CLAIM_FILES["wk"]["extract"]).read_text(encoding="utf-8")
+    extraction = (folder / prompt_file("wk", EXTRACTION, CLAIMS)).read_text(encoding="utf-8")
     assert asking.extraction_messages(row())[1][1] == f"{extraction}{question}Segments: {segments}"
-    text = (folder / CLAIM_FILES["wk"][method]).read_text(encoding="utf-8")
+    text = (folder / prompt_file("wk", method, CLAIMS)).read_text(encoding="utf-8")
     claims = "1. The Moon exists.\n2. The Moon is near.\n3. It is 42.\n"
     assert user_message(asking, row(), READ).startswith(f"{text}{question}Claims: {claims}")
     assert [asking.by_claims(row(domain)) for domain in ("wk", "science", "writing_rec", "math", "reasoning")] == [
@@ -139,12 +139,12 @@ def test_messages_about_claims(method: str, mirror: Path) -> None:
 
 
 def test_verdicts_on_claims_become_verdicts_on_segments() -> None:
-    found = judged(row(), [Answered("Answer: 2")], claims=READ)
-    assert found.score.verdicts == found.score.readable == (False, True, True)
-    found = judged(row(), [Answered("Answer: 0")], claims=READ)  # the last claim, officially
-    assert (found.score.verdicts, found.score.readable) == ((True, True, False), None)
-    found = judged(row(), [Answered(reason="refused")], claims=())
-    assert (found.score.verdicts, found.reasons) == ((True, True, True), ("refused",))
+    score, _ = judged(row(), [Answered("Answer: 2")], claims=READ)
+    assert score.verdicts == score.readable == (False, True, True)
+    score, _ = judged(row(), [Answered("Answer: 0")], claims=READ)  # the last claim, officially
+    assert (score.verdicts, score.readable) == ((True, True, False), None)
+    score, reasons = judged(row(), [Answered(reason="refused")], claims=())
+    assert (score.verdicts, reasons) == ((True, True, True), ["refused"])
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9))

@@ -56,27 +56,22 @@ class FelmMethod:
     reply_format: str = "answer"
 
     @property
-    def sampled(self) -> bool:
-        """Tell whether several replies are sampled."""
-        return self.method == "cot-cons"
-
-    @property
     def read_as(self) -> str:
         """Return the format in which replies are read: the authors' script reads cot-cons after "Answer: " always."""
-        return "answer" if self.sampled else self.reply_format
+        return "answer" if self.method == "cot-cons" else self.reply_format
 
     def fields(self) -> dict[str, object]:
         """Return everything that verdicts depend on except data, model and parameters, for signatures."""
         shows = self.method in REFERENCES and not self.official_quirks
-        vicuna = self.reply_format == "vicuna"
+        sampled, vicuna = self.method == "cot-cons", self.reply_format == "vicuna"
         return {
             "method": self.method,
             "by": "claims" if self.claims else "segments",
-            "samples": self.samples if self.sampled else None,
+            "samples": self.samples if sampled else None,
             "prompt": self.prompts.label,
             "shown": f"reference {REFERENCES[self.method]}" if shows else None,
             "suffix": "none" if vicuna and not self.official_quirks else None,
-            "sampled_domains": self.domains if self.sampled else None,
+            "sampled_domains": self.domains if sampled else None,
             "replies": self.read_as,
         }
 
@@ -110,15 +105,6 @@ class FelmMethod:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The score of one response, its replies (None: missing), and why each reply without a verdict has none."""
-
-    score: ResponseScore
-    replies: tuple[str | None, ...]
-    reasons: tuple[str, ...]
-
-
 def felm_method(
     method: str,
     *,
@@ -129,11 +115,7 @@ def felm_method(
     official_quirks: bool = False,
     reply_format: str = "answer",
 ) -> FelmMethod:
-    """Return the method that a task's arguments describe; see ``qabench.benchmarks.felm.tasks.felm``.
-
-    Raises:
-        InputError: an option that is unknown or out of range, or a prompt that cannot be used.
-    """
+    """Return the method that the arguments of the task ``felm`` describe. Raises InputError for a wrong one."""
     if num_cons < 1:
         raise InputError(f"num_cons is {num_cons}; it must be at least 1")
     check_format(reply_format)
@@ -168,16 +150,15 @@ def judged(
     replies: Sequence[Answered],
     reply_format: str = "answer",
     claims: Sequence[FelmClaim] | None = None,
-) -> Judged:
-    """Return the score of one response from its replies, one per sample; see ``read_replies`` for ``claims``.
+) -> tuple[ResponseScore, list[str]]:
+    """Return the score of one response from its replies, one per sample, and why replies have no verdict.
 
-    A reply without text counts as "all segments are correct".
+    A reply without text counts as "all segments are correct". See ``read_replies`` for ``claims``.
     """
-    texts = tuple(reply.text for reply in replies)
-    readings = read_replies(texts, len(row["labels"]), reply_format, claims)
-    reasons = tuple(
+    readings = read_replies([reply.text for reply in replies], len(row["labels"]), reply_format, claims)
+    reasons = [
         reply.reason or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {reply.text!r:.80}"
         for reply, reading in zip(replies, readings, strict=True)
         if reading.readable is None
-    )
-    return Judged(of_readings(row["labels"], readings), texts, reasons)
+    ]
+    return of_readings(row["labels"], readings), reasons

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 
 from qabench.errors import InputError, SourceUnavailable
@@ -54,33 +54,22 @@ Claim 1. ...
 Claim 2. ...""",
 )
 SCRIPT = "eval/eval.py"
-# Below eval/prompt; writing_rec has the files of wk.
-SEGMENT_FILES: Mapping[str, Mapping[str, str]] = {
-    "math": {"raw": "segment/math/raw.txt", "cot": "segment/math/cot.txt"},
-    "reasoning": {"raw": "segment/reasoning/raw.txt", "cot": "segment/reasoning/cot.txt"},
-} | {
-    domain: {
-        "raw": f"segment/{short}/prompt_{short}_raw.txt",
-        "cot": f"segment/{short}/prompt_{short}_cot.txt",
-        "link": f"segment/{short}/prompt_{short}_ret_link.txt",
-        "content": f"segment/{short}/prompt_{short}_ret_content.txt",
-    }
-    for domain, short in (("science", "sci"), ("wk", "wk"))
-}
-CLAIM_FILES: Mapping[str, Mapping[str, str]] = {
-    domain: {
-        "raw": f"claim/{short}/claim_{domain}.txt",
-        "cot": f"claim/{short}/claim_{domain}_cot.txt",
-        "link": f"claim/{short}/claim_{short}_link.txt",
-        "content": f"claim/{short}/claim_{short}_content.txt",
-        "extract": f"claim/{short}/claim_extract_{short}.txt",
-    }
-    for domain, short in (("science", "sci"), ("wk", "wk"))
-}
 _FIRST_LETTER = re.compile("[A-Za-z]")
 
-Verdicts = Callable[[str, str, str], Prompt]
-"""Return the prompt for verdicts from domain, kind ("raw", "cot", "link", "content") and unit."""
+EXTRACTION = "extraction"
+PromptFor = Callable[[str, str, str], Prompt]
+"""Return the prompt for a domain, a kind ("raw", "cot", "link", "content", EXTRACTION) and a unit."""
+
+
+def prompt_file(domain: str, kind: str, unit: str) -> str:
+    """Return the authors' file with a prompt, below ``eval/prompt``; writing_rec has the files of wk."""
+    domain = "wk" if domain == "writing_rec" else domain
+    short = "sci" if domain == "science" else domain
+    if unit == SEGMENTS:
+        name = f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}" if domain in CLAIM_DOMAINS else kind
+        return f"segment/{short}/{name}.txt"
+    names = {"raw": domain, "cot": f"{domain}_cot", EXTRACTION: f"extract_{short}"}
+    return f"claim/{short}/claim_{names.get(kind, f'{short}_{kind}')}.txt"
 
 
 def numbered(texts: Sequence[str]) -> str:
@@ -140,8 +129,7 @@ def felm_prompts(
         raise InputError(f"unknown method {method!r}; allowed: {', '.join(KINDS)}")
     if prompt in (AUTO, OFFICIAL):
         try:
-            official = OfficialPrompts(shows_references, for_vicuna)
-            return _prompts(OFFICIAL, method, claims, official.verdicts, official.extraction)
+            return _prompts(OFFICIAL, method, claims, partial(_official_prompt, shows_references, for_vicuna))
         except SourceUnavailable as error:
             if prompt == OFFICIAL:
                 raise SourceUnavailable(
@@ -160,7 +148,9 @@ def felm_prompts(
         raise InputError(f"the prompt is {str(prompt)!r}; allowed: official, qabench, auto, or a file")
     template = check_fields(read_prompt(path), _fields(KINDS[method] in REFERENCES))
     template = Prompt(template.name, template.user, template.system or SYSTEM)
-    return _prompts(template.name, method, claims, lambda *key: template)
+    return _prompts(
+        template.name, method, claims, lambda domain, kind, unit: EXTRACT if kind == EXTRACTION else template
+    )
 
 
 def kind_of(method: str, domain: str, has_references: bool) -> str:
@@ -169,22 +159,17 @@ def kind_of(method: str, domain: str, has_references: bool) -> str:
     return "raw" if kind in REFERENCES and not (domain in CLAIM_DOMAINS and has_references) else kind
 
 
-def _prompts(
-    name: str,
-    method: str,
-    claims: bool,
-    verdicts: Verdicts,
-    extraction: Callable[[str], Prompt] = lambda domain: EXTRACT,
-) -> FelmPrompts:
+def _prompts(name: str, method: str, claims: bool, prompt_for: PromptFor) -> FelmPrompts:
     """Return the prompts for all domains, so that the label of a method is the same in all configs."""
-    kinds = {domain: {kind_of(method, domain, shown) for shown in (True, False)} for domain in DOMAINS}
-    keys = [(domain, kind) for domain in DOMAINS for kind in kinds[domain]]
+    keys = [
+        (domain, kind) for domain in DOMAINS for kind in {kind_of(method, domain, shown) for shown in (True, False)}
+    ]
     claim_keys = [key for key in keys if claims and key[0] in CLAIM_DOMAINS]
     return FelmPrompts(
         name,
-        {key: verdicts(*key, SEGMENTS) for key in keys},
-        {key: verdicts(*key, CLAIMS) for key in claim_keys},
-        {domain: extraction(domain) for domain, _ in claim_keys},
+        {key: prompt_for(*key, SEGMENTS) for key in keys},
+        {key: prompt_for(*key, CLAIMS) for key in claim_keys},
+        {domain: prompt_for(domain, EXTRACTION, CLAIMS) for domain, _ in claim_keys},
     )
 
 
@@ -193,7 +178,9 @@ def _fields(references: bool) -> set[str]:
 
 
 def _own_prompt(shows_references: bool, domain: str, kind: str, unit: str) -> Prompt:
-    """Return qabench's prompt for verdicts."""
+    """Return qabench's prompt."""
+    if kind == EXTRACTION:
+        return EXTRACT
     error = ERRORS.get(domain, "a factual error")
     how = f"was cut into numbered {unit}" if unit == SEGMENTS else "was broken down into numbered claims"
     parts = [
@@ -217,43 +204,25 @@ def _own_prompt(shows_references: bool, domain: str, kind: str, unit: str) -> Pr
     return Prompt(QABENCH, "".join(parts), SYSTEM)
 
 
-class OfficialPrompts:
-    """Builds the authors' prompts: the text of a file, then question and segments in the format of their script."""
-
-    def __init__(self, shows_references: bool, for_vicuna: bool) -> None:
-        self.shows_references = shows_references
-        self.for_vicuna = for_vicuna
-
-    def verdicts(self, domain: str, kind: str, unit: str) -> Prompt:
-        """Return the prompt for verdicts on segments or claims of one kind."""
-        files = SEGMENT_FILES if unit == SEGMENTS else CLAIM_FILES
-        return self._filled(files[_as_wk(domain)][kind], unit, kind if self.shows_references else "")
-
-    def extraction(self, domain: str) -> Prompt:
-        """Return the prompt for the claims of a response."""
-        return self._filled(CLAIM_FILES[_as_wk(domain)]["extract"], SEGMENTS, "")
-
-    def _filled(self, path: str, unit: str, shown: str) -> Prompt:
-        text = open_path("felm", f"eval/prompt/{path}").read_text(encoding="utf-8")
-        (question, segments, links, documents), end, system = self._strings
-        if unit == CLAIMS:  # the script asks only about segments
-            segments = segments.replace("Segments", "Claims")
-        references = {"link": links, "content": documents}.get(shown)
-        tail = f"{references}{{references}}\n" if references else ""
-        prompt = Prompt(OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system)
-        return check_fields(prompt, _fields(bool(tail)))
-
-    @cached_property
-    def _strings(self) -> tuple[list[str], str, str | None]:
-        """Return the script's strings before question, segments, links and documents, its end and system message."""
-        source = PromptSource(open_path("felm", SCRIPT))
-        parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
-        if len(parts) != 6 or parts[1:4:2] != ["{question}", "{segments}"]:
-            raise InputError(f"{SCRIPT} of FELM's authors does not build its prompt as expected")
-        end = "".join(source.appended("eval_prompt", "gene")) if self.for_vicuna else ""
-        system = None if self.for_vicuna else source.constants("prefix", "gene")[-1]
-        return [parts[0], parts[2], *parts[4:]], end, system
+def _official_prompt(shows_references: bool, for_vicuna: bool, domain: str, kind: str, unit: str) -> Prompt:
+    """Return the authors' prompt: the text of a file, then question and segments in the format of their script."""
+    text = open_path("felm", f"eval/prompt/{prompt_file(domain, kind, unit)}").read_text(encoding="utf-8")
+    (question, segments, links, documents), end, system = _strings(open_path("felm", SCRIPT), for_vicuna)
+    if unit == CLAIMS and kind != EXTRACTION:  # the script asks only about segments
+        segments = segments.replace("Segments", "Claims")
+    references = {"link": links, "content": documents}.get(kind) if shows_references else None
+    tail = f"{references}{{references}}\n" if references else ""
+    prompt = Prompt(OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system)
+    return check_fields(prompt, _fields(bool(tail)))
 
 
-def _as_wk(domain: str) -> str:
-    return "wk" if domain == "writing_rec" else domain
+@cache
+def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None]:
+    """Return the script's strings before question, segments, links and documents, its end and system message."""
+    source = PromptSource(script)
+    parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
+    if len(parts) != 6 or parts[1:4:2] != ["{question}", "{segments}"]:
+        raise InputError(f"{SCRIPT} of FELM's authors does not build its prompt as expected")
+    end = "".join(source.appended("eval_prompt", "gene")) if for_vicuna else ""
+    system = None if for_vicuna else source.constants("prefix", "gene")[-1]
+    return [parts[0], parts[2], *parts[4:]], end, system

@@ -12,15 +12,16 @@ hkust-nlp/felm.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from math import isfinite
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs
-from qabench.benchmarks.felm import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.errors import InputError
 
+COUNTS = ("tp", "tn", "fp", "fn")
+RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
 ANSWER = "Answer: "
 ALL_CORRECT = "ALL_CORRECT"
 # The marks that the official script recognizes; a model may write others.
@@ -29,7 +30,6 @@ REPLY_FORMATS = tuple(OFFICIAL_MARKS)
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
 CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
 LONGEST_ID = 9  # digits; no response has that many segments, and Python refuses integers of thousands of digits
-
 
 Verdicts = tuple[bool, ...]
 """One verdict per segment, True = factual."""
@@ -72,7 +72,9 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
     all_correct = (True,) * n_segments
     if reply is None:
         return Reading(all_correct, None, missing=True)
-    ids = _ids(reply if reply_format == "vicuna" else reply.partition(ANSWER)[2], n_segments)
+    text = reply if reply_format == "vicuna" else reply.partition(ANSWER)[2]
+    digits = [found.lstrip("0") or "0" for found in re.findall(r"\d+", text)]
+    ids = {int(number) for number in digits if len(number) <= LONGEST_ID and int(number) <= n_segments}
     official = readable = None
     if OFFICIAL_MARKS[reply_format] in reply:
         official = readable = all_correct
@@ -99,11 +101,6 @@ def as_reply(verdicts: Verdicts) -> str:
     """Return the shortest reply that ``read_reply`` reads as these verdicts."""
     wrong = [str(number) for number, factual in enumerate(verdicts, start=1) if not factual]
     return f"{ANSWER}{', '.join(wrong)}" if wrong else ALL_CORRECT
-
-
-def _ids(text: str, n_segments: int) -> set[int]:
-    ids = [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
-    return {number for digits in ids if len(digits) <= LONGEST_ID and (number := int(digits)) <= n_segments}
 
 
 def _verdicts(errors: Iterable[int], n_segments: int) -> Verdicts:
@@ -135,6 +132,40 @@ def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) 
 
     readable = None if reading.readable is None else judged(reading.readable)
     return Reading(judged(reading.official), readable, reading.missing)
+
+
+def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the share of the segments judged wrong that are wrong."""
+    return tn / (tn + fn)
+
+
+def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the share of the wrong segments that were judged wrong."""
+    return tn / (tn + fp)
+
+
+def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
+    import numpy as np  # imported on use: descriptors of benchmarks must be cheap to import
+
+    p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
+    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.
+    return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
+
+
+def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return F1 as 2 tn / (2 tn + fn + fp), for resamples: 0 if no segment is judged wrong and some are."""
+    return 2 * tn / (2 * tn + fn + fp)
+
+
+def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
+    """Return the mean of the recall of factual segments and the recall of wrong ones."""
+    return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function for function in (f1, precision, recall, balanced_accuracy)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,24 +237,18 @@ class ResponseScore:
         return None if self.readable is None else Confusion.of(self.readable, self.labels)
 
     def columns(self) -> dict[str, float]:
-        """Return the columns of ``Record.scores``.
+        """Return the columns of ``Record.scores``: the counts, and those with the prefixes RESPONSES and READABLE.
 
-        Returns:
-            ``tp``, ``tn``, ``fp``, ``fn``: the official counts of segments; with the prefix ``responses_`` those of the
-            whole response (one of the four is 1); with the prefix ``readable_`` those of segments by the readable
-            replies, absent if no reply is readable.
+        The columns of READABLE are absent if no reply is readable.
         """
         counts = {"": self.segments, RESPONSES: self.response, READABLE: self.readable_segments}
         return {prefix + name: float(n) for prefix, part in counts.items() if part for name, n in asdict(part).items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Return verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
-        return {
-            "verdicts": list(self.verdicts),
-            "readable": None if self.readable is None else list(self.readable),
-            "unparsed": self.unparsed,
-            "unanswered": self.unanswered,
-        } | asdict(self.segments)
+        readable = None if self.readable is None else list(self.readable)
+        numbers = {"unparsed": self.unparsed, "unanswered": self.unanswered} | asdict(self.segments)
+        return {"verdicts": list(self.verdicts), "readable": readable} | numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +259,7 @@ class FelmScore:
     domains: tuple[str, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the official scores and counts of segments.
-
-        ``responses``: the same for whole responses. ``readable``: the same for the segments of responses with a
-        readable reply, and ``left_out``, the number of other responses. ``unparsed`` and ``unanswered``: the number of
-        replies without a verdict, and of missing replies. ``by_domain``: all except these two by domain.
-        """
+        """Return the result of the metric ``felm_factuality``, which documents it."""
         result = _summary(self.per_question)
         for name in ("unparsed", "unanswered"):
             result[name] = sum(getattr(score, name) for score in self.per_question)
@@ -273,18 +293,22 @@ def felm_scores(
     """
     check_pairs(references, predictions)
     check_format(reply_format)
-    for i, labels in enumerate(references):
+    scores = []
+    for i, (labels, prediction) in enumerate(zip(references, predictions, strict=True)):
         if not _all_of(labels, bool) or not labels:
             raise InputError(
                 f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
             )
-    scores = []
-    for i, (labels, prediction) in enumerate(zip(references, predictions, strict=True)):
         try:
             scores.append(response_score(labels, prediction, reply_format))
         except InputError as error:
             raise InputError(f"predictions[{i}]: {error}") from None
-    return FelmScore(tuple(scores), _domains(domains, len(scores)))
+    if domains is None:
+        return FelmScore(tuple(scores), None)
+    names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
+    if len(names) != len(scores) or not _all_of(names, str):
+        raise InputError(f"domains is {domains!r:.80}; allowed: a list of {len(scores)} strings, one per response")
+    return FelmScore(tuple(scores), names)
 
 
 def response_score(
@@ -339,15 +363,6 @@ def _summary(scores: Sequence[ResponseScore]) -> dict[str, Any]:
         "responses": Confusion.total(score.response for score in scores).as_dict(),
         "readable": Confusion.total(readable).as_dict() | {"left_out": len(scores) - len(readable)},
     }
-
-
-def _domains(domains: Any, n_responses: int) -> tuple[str, ...] | None:
-    if domains is None:
-        return None
-    names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
-    if len(names) != n_responses or not _all_of(names, str):
-        raise InputError(f"domains is {domains!r:.80}; allowed: a list of {n_responses} strings, one per response")
-    return names
 
 
 def _all_of(value: Any, kind: type) -> bool:

@@ -145,7 +145,7 @@ def find_errors(**options: Any) -> Solver:
         stored["asking"] |= asking.generated_with(asked_with(with_seed=asking.samples > 1))
         state.store.set(STORE, stored)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
-            for reason in judged(row, replies, asking.read_as, claims).reasons:
+            for reason in judged(row, replies, asking.read_as, claims)[1]:
                 note_problem(state, reason)
         return state
 
@@ -201,18 +201,16 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
         replies = [Answered(**reply) for reply in stored["replies"]] or [Answered(reason="no reply: a call failed")]
         claims = None if stored["claims"] is None else [FelmClaim(**claim) for claim in stored["claims"]]
         row = state.metadata["row"]
-        judgment = judged(row, replies, reply_format, claims)
+        result, reasons = judged(row, replies, reply_format, claims)
         lines = signatures({**(signed or {}), "evaluator": str(state.model), **stored["asking"]})
-        texts = [reply for reply in judgment.replies if reply is not None]
-        answer = state.output.completion
-        if texts:
-            answer = scored_reply(judgment.score, texts, reply_format, by_claims=claims is not None)
+        texts = [reply.text for reply in replies if reply.text is not None]
+        answer = scored_reply(result, texts, reply_format, claims is not None) if texts else state.output.completion
         metadata = {
-            "detail": detail(row, judgment.score, judgment.replies, judgment.reasons, claims),
+            "detail": detail(row, result, [reply.text for reply in replies], reasons, claims),
             "signatures": lines,
             "deviations": deviations(lines["felm"], DECLARATIONS[SCORE]),
         }
         absent = {READABLE + name: nan for name in COUNTS}
-        return Score(value=absent | judgment.score.columns(), answer=answer, metadata=metadata)
+        return Score(value=absent | result.columns(), answer=answer, metadata=metadata)
 
     return score
