@@ -12,16 +12,15 @@ hkust-nlp/felm.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from math import isfinite
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs
+from qabench.benchmarks.felm import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.errors import InputError
 
-COUNTS = ("tp", "tn", "fp", "fn")
-RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
 ANSWER = "Answer: "
 ALL_CORRECT = "ALL_CORRECT"
 # The marks that the official script recognizes; a model may write others.
@@ -73,8 +72,8 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
     if reply is None:
         return Reading(all_correct, None, missing=True)
     text = reply if reply_format == "vicuna" else reply.partition(ANSWER)[2]
-    digits = [found.lstrip("0") or "0" for found in re.findall(r"\d+", text)]
-    ids = {int(number) for number in digits if len(number) <= LONGEST_ID and int(number) <= n_segments}
+    numbers = [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
+    ids = {int(number) for number in numbers if len(number) <= LONGEST_ID and int(number) <= n_segments}
     official = readable = None
     if OFFICIAL_MARKS[reply_format] in reply:
         official = readable = all_correct
@@ -132,40 +131,6 @@ def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) 
 
     readable = None if reading.readable is None else judged(reading.readable)
     return Reading(judged(reading.official), readable, reading.missing)
-
-
-def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return the share of the segments judged wrong that are wrong."""
-    return tn / (tn + fn)
-
-
-def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return the share of the wrong segments that were judged wrong."""
-    return tn / (tn + fp)
-
-
-def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return the harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
-    import numpy as np  # imported on use: descriptors of benchmarks must be cheap to import
-
-    p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
-    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.
-    return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
-
-
-def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return F1 as 2 tn / (2 tn + fn + fp), for resamples: 0 if no segment is judged wrong and some are."""
-    return 2 * tn / (2 * tn + fn + fp)
-
-
-def balanced_accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return the mean of the recall of factual segments and the recall of wrong ones."""
-    return (tp / (tp + fn) + recall(tp, tn, fp, fn)) / 2
-
-
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    function.__name__: function for function in (f1, precision, recall, balanced_accuracy)
-}
 
 
 @dataclass(frozen=True, slots=True)
