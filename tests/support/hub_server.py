@@ -11,15 +11,18 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import socket
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -135,6 +138,7 @@ class Response:
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    stream: Iterable[bytes] | None = None  # sent in place of the body, as it comes
 
     @classmethod
     def of(cls, data: Any, status: int = 200, **headers: str) -> Response:
@@ -186,6 +190,9 @@ class Hub:
         self.repos: dict[tuple[str, str], Repo] = {}
         self.contents: dict[str, bytes] = {}  # by git object id, or SHA-256 of a large file
         self.collections: dict[str, dict[str, Any]] = {}
+        self.jobs: dict[str, Any] = {}  # of hub_jobs, as the next two
+        self.buckets: dict[str, dict[str, str]] = {}  # hashes by path
+        self.store = tempfile.mkdtemp(prefix="qabench-tests-")
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
         self.outside: list[str] = []
@@ -204,6 +211,7 @@ class Hub:
         for server in self._servers:
             server.shutdown()
             server.server_close()
+        shutil.rmtree(self.store, ignore_errors=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -242,6 +250,10 @@ class Hub:
     def check_owner(self, id: str, user: str | None) -> None:
         if user is None or id.split("/")[0] not in (user, *self.organizations):
             raise Refusal(403 if user else 401, f"You don't have the rights to write to {id}")
+
+    def folder(self, bucket: str) -> Path:
+        """Return the folder with the files of a bucket."""
+        return Path(self.store, "buckets", bucket)
 
     def regular(self, content: bytes) -> Blob:
         oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
@@ -289,12 +301,14 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send_endlessly(fault.endless)
         response = Response(fault.status, fault.body, fault.headers) if fault.status else self.hub.answer(request)
         self.send_response(response.status)
-        for name, value in {**response.headers, "Content-Length": str(len(response.body))}.items():
+        size = {"Content-Length": str(len(response.body))} if response.stream is None else {"Connection": "close"}
+        for name, value in {**response.headers, **size}.items():
             self.send_header(name, value)
         with suppress(OSError):  # the client went away
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(response.body)
+                for part in response.stream or [response.body]:
+                    self.wfile.write(part)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = handle_request
 

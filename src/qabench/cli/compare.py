@@ -16,6 +16,7 @@ from qabench.cli.options import (
     MetricName,
     Output,
     Questions,
+    Track,
     Verbose,
     checked_format,
 )
@@ -46,6 +47,7 @@ def _compare(
     seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
     format: Format = "table",
     output: Output = None,
+    track: Track = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
     **options: Any,
@@ -99,6 +101,10 @@ def _compare(
     else:
         print_tables(comparison.tables(), output_format)
     print_notes(evaluations, notes, output_format, verbose)
+    if track:
+        from qabench.runs.tracking import send
+
+        send(evaluations, track)
 
 
 compare = with_parameters(_compare, parameters())

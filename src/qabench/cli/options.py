@@ -55,6 +55,15 @@ def _formats(incomplete: str) -> list[str]:
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
+def _checked_tracker(target: str | None) -> str | None:
+    """Return the value of --track; raises before anything is computed if it cannot be used."""
+    if target:
+        from qabench.runs.tracking import check_tracker
+
+        check_tracker(target)
+    return target
+
+
 def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
     """Return the allowed names of each benchmark, for a help text."""
     return "; ".join(f"{name}: {', '.join(names_of(benchmark(name)))}" for name in benchmark_names())
@@ -112,7 +121,11 @@ Format = Annotated[
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
 Track = Annotated[
     str | None,
-    typer.Option(metavar="TRACKER[:PROJECT]", help="Send the scores to a tracker: trackio, wandb or mlflow."),
+    typer.Option(
+        metavar="TRACKER[:PROJECT]",
+        help="Send the scores to a tracker: trackio, wandb or mlflow.",
+        callback=_checked_tracker,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]

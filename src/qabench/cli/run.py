@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,15 +22,18 @@ from qabench.cli.options import (
     Questions,
     SettingName,
     TaskArguments,
+    Track,
     checked_format,
     complete_benchmarks,
     prices,
 )
-from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, warn
+from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, say_on_stderr, warn
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.tables import Table, write_line
 
 if TYPE_CHECKING:
+    from huggingface_hub import JobInfo
+
     from qabench.evaluation import Evaluation
     from qabench.llm.client import Plan
     from qabench.runs.running import Watch
@@ -47,12 +51,13 @@ SECTIONS = {
         *("max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
         *("dry_run", "price_in", "price_out"),
     ),
-    "Output": ("log_dir", "resume", "suite", "format", "output", "as_json", "quiet", "help"),
+    "GPUs of the Hub": ("on", "job_timeout", "attach"),
+    "Output": ("log_dir", "resume", "suite", "format", "output", "as_json", "track", "quiet", "help"),
 }
 # Options that also apply with --suite and with --resume. Any other option is an error next to them.
 WITH_BOTH = (
     *("base_url", "model_args", "max_connections", "max_retries", "timeout", "max_calls", "token_budget"),
-    *("log_dir", "format", "output", "as_json", "quiet"),
+    *("log_dir", "format", "output", "as_json", "track", "quiet"),
 )
 WITH_SUITE = (
     *(*WITH_BOTH, "limit", "epochs", "shuffle", "temperature", "max_new_tokens"),
@@ -60,10 +65,18 @@ WITH_SUITE = (
 )
 WITH_RESUME = (
     *(*WITH_BOTH, "config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki"),
-    *("solver", "task_args"),
+    *("solver", "task_args", "on", "job_timeout"),
+)
+WITH_ATTACH = ("log_dir", "format", "output", "as_json", "track", "quiet")
+WITH_ON = (
+    *(*WITH_ATTACH, "job_timeout", "resume", "benchmark", "model", "model_args", "config", "questions", "limit", "ids"),
+    *("category", "epochs", "shuffle", "setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
+    *("context_length", "task_args", "max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
 )
 ADVICE = {
     "suite": "write it into the suite's file, or run the benchmarks one by one",
+    "on": "a job can only use models and data from the internet, and a file of questions; leave the option out",
+    "attach": "a job keeps the options that it was started with; leave the option out",
     "resume": "a run is resumed with the options of its log; leave the option out, or start a new run",
 }
 
@@ -159,6 +172,11 @@ def run(
     price_in: Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")] = None,
     log_dir: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
+    on: Annotated[
+        str | None, typer.Option(metavar="FLAVOR", help="Run as a job on a GPU of the Hub, such as a10g-small.")
+    ] = None,
+    job_timeout: Annotated[str, typer.Option(metavar="TIME", help="With --on: end the job after 30m, 6h, 2d.")] = "6h",
+    attach: Annotated[str | None, typer.Option(metavar="JOB", help="Follow a job by its URL or OWNER/ID.")] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
     ] = None,
@@ -169,6 +187,7 @@ def run(
     format: Format = "table",
     output: Output = None,
     as_json: AsJson = False,
+    track: Track = None,
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
 
@@ -184,6 +203,9 @@ def run(
         raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
     if output:
         check_writable(output)
+    if on or attach:
+        _report([_job_log(ctx, log_dir)], output_format, output, track)
+        return
     texts = {"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol}
     texts |= {"retriever": retriever, "wiki": wiki}
     values: dict[str, Any] = {**texts, "ids": ids, "context_length": context_length}
@@ -199,7 +221,7 @@ def run(
         if dry_run:
             _plan_suite(suite, options, price, output_format)
         else:
-            _run_suite(suite, log_dir, output_format, output, watch_options, {**options, **sending, **sampling})
+            _run_suite(suite, log_dir, output_format, output, track, watch_options, {**options, **sending, **sampling})
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
         retry: dict[str, Any] = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
@@ -209,7 +231,7 @@ def run(
 
             retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver}
             log = resume_run(resume, watch=watch, **retry)
-        _report([log], output_format, output)
+        _report([log], output_format, output, track)
     elif benchmark is None or not (model or solver or list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
     elif list_options:
@@ -231,7 +253,7 @@ def run(
             options = {**provider, **asking, **sending, **sampling, "seed": seed, "log_dir": log_dir, "cache": cache}
             options["solver"] = solver
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
-        _report([log], output_format, output)
+        _report([log], output_format, output, track)
 
 
 def _was_passed(ctx: typer.Context, name: str) -> bool:
@@ -247,8 +269,86 @@ def _check_options(ctx: typer.Context, mode: str, allowed: Sequence[str]) -> Non
             raise InputError(f"{name} cannot be combined with --{mode}: {ADVICE[mode]}")
 
 
+def _job_log(ctx: typer.Context, log_dir: Path) -> Path:
+    """Start a job with the options of the command line, or attach to one; follow it and return the path of its log."""
+    _check_inspect()
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    from qabench.hub import jobs
+    from qabench.runs.running import Interrupted
+
+    disable_progress_bars()
+    if ctx.params["attach"]:
+        _check_options(ctx, "attach", WITH_ATTACH)
+        job = jobs.job_of(ctx.params["attach"])
+    else:
+        _check_options(ctx, "on", WITH_ON)
+        job = _submitted(ctx)
+    price = jobs.hourly_price(str(job.flavor))
+    say_on_stderr(f"job: {job.url} on {job.flavor}, ${price:.2f} per hour")
+    attach = f"qabench run --attach {job.owner.name}/{job.id}"
+    hint(f"Ctrl-C detaches; follow it again with: {attach}")
+    try:
+        job, log = jobs.finished(job, log_dir, hint)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"detached; the job goes on and costs ${price:.2f} per hour. Follow it with: {attach}; end it with: "
+            f"hf jobs cancel {job.owner.name}/{job.id}",
+            signal.SIGINT,
+        ) from None
+    write_line(f"log: {log}", sys.stderr)
+    if job.durations and job.durations.running_secs:
+        seconds = job.durations.running_secs
+        hint(f"the job ran for {seconds / 60:.0f} minutes, about ${price * seconds / 3600:.2f}")
+    return log
+
+
+def _submitted(ctx: typer.Context) -> JobInfo:
+    """Check the options of a run, and start it as a job."""
+    from qabench.hub import jobs
+    from qabench.runs.plan import check_task_options
+
+    values = ctx.params
+    jobs.check_model_arguments(parse_pairs("-M", values["model_args"]))
+    if values["resume"]:
+        _check_options(ctx, "resume", WITH_RESUME)
+    elif values["benchmark"] is None:
+        raise InputError("give a benchmark, such as: qabench run BENCHMARK --model ORG/NAME --on a10g-small")
+    else:
+        descriptor = benchmark_of(values["benchmark"])
+        setting = descriptor.setting(values["setting"])
+        check_task_options(descriptor, setting, parse_pairs("-T", values["task_args"]))
+    model = None if values["resume"] else jobs.repository(values["model"])
+    options: list[str] = []
+    files: list[Path] = []
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in (*WITH_ATTACH, "on", "job_timeout") or not _was_passed(ctx, name):
+            continue
+        value = values[name]
+        if name in ("questions", "resume"):
+            files.append(Path(value))
+            value = jobs.name_in_job(files[-1])
+        if isinstance(value, bool):
+            options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            flag = [] if name == "benchmark" else [parameter.opts[-1]]
+            texts = value if isinstance(value, list | tuple) else [model if name == "model" else value]
+            options += [word for text in texts for word in (*flag, str(text))]
+    for path in files:
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file")
+    return jobs.submit(options, files, model, values["on"], values["job_timeout"])
+
+
 def _run_suite(
-    file: Path, log_dir: Path, output_format: str, output: Path | None, watch_options: Options, options: Options
+    file: Path,
+    log_dir: Path,
+    output_format: str,
+    output: Path | None,
+    track: str | None,
+    watch_options: Options,
+    options: Options,
 ) -> None:
     """Run a suite, print one row of scores per run, and write a report of all runs."""
     write_line(f"logs: {log_dir}", sys.stderr)
@@ -258,7 +358,7 @@ def _run_suite(
         logs, unfinished = run_suite(read_suite(file), log_dir, watch=watch, **options)
     if not watch.total:
         hint(f"nothing was asked: {log_dir} has the logs of all runs")
-    evaluations = _report(logs, output_format, output)
+    evaluations = _report(logs, output_format, output, track)
     from qabench.report import build_report
 
     try:
@@ -333,11 +433,12 @@ def _list_options(name: str, setting_name: str | None, output_format: str) -> No
         print_table(Table(title, ["option", "default", "description"], rows, notes), output_format)
 
 
-def _report(logs: list[Path], output_format: str, output: Path | None) -> list[Evaluation]:
-    """Print the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
+def _report(logs: list[Path], output_format: str, output: Path | None, track: str | None) -> list[Evaluation]:
+    """Print and track the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
     from qabench.cli.evaluations import print_evaluations, print_notes, report
     from qabench.io.files import write_json
     from qabench.runs.sources import read_evaluations
+    from qabench.runs.tracking import send
 
     sources = read_evaluations(logs)
     reports = [report(evaluation) for evaluation in sources.evaluations]
@@ -354,6 +455,8 @@ def _report(logs: list[Path], output_format: str, output: Path | None) -> list[E
             if output_format != "json":
                 print_json(document)  # so that the scores, which may have cost money, are not lost
             raise
+    if track:
+        send(sources.evaluations, track)
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
     if not any(report["scores"] for report in reports) and not unscored:
         raise typer.Exit(1)

@@ -102,10 +102,6 @@ def _score(
     families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
-    if track:
-        from qabench.runs.tracking import check_tracker
-
-        check_tracker(track)
     with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(
             files, scorer.name, config, metrics=families, questions=questions, progress=progress, **values

@@ -1,0 +1,202 @@
+"""Runs on the Hub's GPUs: ``qabench run`` submitted as a job, its output, and the log that it leaves in a bucket."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from importlib.metadata import distribution
+from pathlib import Path
+
+from huggingface_hub import HfApi, JobInfo, JobStage, get_token
+from huggingface_hub.constants import HF_JOBS_ARTIFACTS_MOUNT_PATH as MOUNT
+from huggingface_hub.errors import HfHubHTTPError
+
+from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.hub.client import hub_errors
+
+ARGUMENTS = "QABENCH_JOB_ARGUMENTS"
+LOGS = "logs"  # the folder in the job's part of the bucket
+LAST_LINES = 15  # of the output of a failed job
+SPACY_MODEL = "https://github.com/explosion/spacy-models/releases/download/en_core_web_sm-3.8.0/en_core_web_sm-3.8.0-py3-none-any.whl"
+# One call of run_uv_job uploads the script and the files, and mounts their folder at MOUNT, where the script writes.
+SCRIPT = f'''\
+# /// script
+# requires-python = ">=3.11"
+# dependencies = {{dependencies}}
+# ///
+"""Runs qabench in a job of the Hub. The folder of this file is in a bucket; the log is written there."""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from qabench.cli import main
+
+os.chdir(Path(__file__).parent)
+arguments = shlex.split(os.environ["{ARGUMENTS}"])
+if "--model" in arguments:
+    provider = os.environ.get("QABENCH_JOB_PROVIDER", "vllm")
+    arguments[arguments.index("--model") + 1] = f"{{{{provider}}}}/{{{{arguments[arguments.index('--model') + 1]}}}}"
+if "--resume" in arguments:  # outside the bucket, which has no file locks
+    log = arguments.index("--resume") + 1
+    arguments[log] = shutil.copy(arguments[log], tempfile.mkdtemp())
+sys.argv = ["qabench", "run", *arguments, "--log-dir", "{LOGS}"]
+print(shlex.join(sys.argv), flush=True)
+main()
+'''
+_SECRET = re.compile(r"key|secret|password|token$", re.IGNORECASE)
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_HOURS = {"second": 3600, "minute": 60, "hour": 1}  # units of a price per hour
+
+
+def repository(model: str | None) -> str:
+    """Return ORG/NAME of a model on the Hub. Raises InputError for another name."""
+    name = (model or "").removeprefix("vllm/")
+    if not _REPOSITORY.fullmatch(name):
+        raise InputError(f"--model is {model!r}; with --on it must be a model on the Hub, such as Qwen/Qwen3-8B")
+    return name
+
+
+def check_model_arguments(arguments: Mapping[str, object]) -> None:
+    """Raise InputError for an argument of the provider that may be a secret: everyone with access to a job reads it."""
+    if secrets := [name for name in arguments if _SECRET.search(name)]:
+        raise InputError(f"-M {secrets[0]} would be shown on the job's page; a job gets no secret but your token")
+
+
+def submit(options: Sequence[str], files: Sequence[Path], model: str | None, flavor: str, timeout: str) -> JobInfo:
+    """Start a job that executes ``qabench run`` with vLLM.
+
+    Args:
+        options: the arguments of the command; files as ``name_in_job`` returns them.
+        files: the files that the options name.
+        model: the repository of the model, which is checked; None if a log names it.
+        flavor: the name of the machine.
+        timeout: the longest time that the job may take, such as "6h".
+    """
+    api = HfApi()
+    with hub_errors(api), redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
+        warnings.filterwarnings("ignore", "'HfApi.run_uv_job' is experimental")
+        hourly_price(flavor)
+        if model:
+            api.model_info(model)
+        requirement, wheels = _requirement(Path(folder))
+        dependencies = [requirement, f"en_core_web_sm @ {SPACY_MODEL}", "vllm"]
+        script = Path(folder) / "qabench_job.py"
+        script.write_text(SCRIPT.format(dependencies=json.dumps(dependencies)), encoding="utf-8")
+        return api.run_uv_job(
+            str(script),
+            script_args=[str(path) for path in (*files, *wheels)],
+            python="3.12",
+            env={ARGUMENTS: shlex.join(options)},
+            secrets={"HF_TOKEN": get_token()},
+            flavor=flavor,
+            timeout=timeout,
+            name="qabench",
+        )
+
+
+def name_in_job(path: Path) -> str:
+    """Return the name that ``HfApi.run_uv_job`` gives to an uploaded file."""
+    return path.name.replace(" ", "_")
+
+
+def hourly_price(flavor: str) -> float:
+    """Return the price of a machine with a GPU in US dollars per hour. Raises InputError with the allowed names."""
+    api = HfApi()
+    with hub_errors(api):
+        machines = {machine.name: machine for machine in api.list_jobs_hardware() if machine.accelerator}
+    if flavor not in machines:
+        raise unknown_name("--on: the Hub has no machine with a GPU", flavor, machines)
+    return machines[flavor].unit_cost_usd * _HOURS[machines[flavor].unit_label]
+
+
+def _requirement(folder: Path) -> tuple[str, list[Path]]:
+    """Return the job's requirement of this version of qabench, and its wheel unless it was installed from an index."""
+    installed = distribution("qabench")
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    if not origin:
+        return f"qabench[run,spacy]=={installed.version}", []
+    source = origin["url"]
+    if "vcs_info" in origin:
+        source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
+    elif "dir_info" in origin:  # built from a copy, because setuptools writes into the folder
+        ignored = shutil.ignore_patterns(".*", "build", "*.egg-info")
+        source = str(shutil.copytree(source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True))
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), source]
+    built = subprocess.run(command, capture_output=True, text=True)
+    if built.returncode:
+        raise QabenchError(
+            f"qabench was installed from {origin['url']}, and no wheel of it could be built for the job: "
+            f"{built.stderr.strip()[-500:]}"
+        )
+    (wheel,) = folder.glob("*.whl")
+    return f"qabench[run,spacy] @ file://{MOUNT}/{wheel.name}", [wheel]
+
+
+def job_of(text: str) -> JobInfo:
+    """Return the job with this URL, OWNER/ID or ID. Raises InputError if it is not one of ``submit``."""
+    api = HfApi()
+    *owners, id = text.rstrip("/").split("/")
+    with hub_errors(api):
+        job = api.inspect_job(job_id=id, namespace=owners[-1] if owners else None)
+    if ARGUMENTS not in (job.environment or {}):
+        raise InputError(f"{job.url} is not a job of `qabench run --on`")
+    return job
+
+
+def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tuple[JobInfo, Path]:
+    """Follow a job to its end, download its log into ``log_dir``, and return both.
+
+    Args:
+        job: the job.
+        log_dir: the folder for the log.
+        on_line: called with each line that the job prints.
+
+    Raises:
+        QabenchError: the job failed or was canceled; the message has the end of its output, and how to resume.
+    """
+    api = HfApi()
+    lines: deque[str] = deque(maxlen=LAST_LINES)
+    with hub_errors(api):
+        for line in api.fetch_job_logs(job_id=job.id, namespace=job.owner.name, follow=True):
+            on_line(line.rstrip())
+            lines.append(line.rstrip())
+        job = api.wait_for_job(job.id, namespace=job.owner.name)
+        log = _download(api, job, log_dir)
+    if job.status.stage == JobStage.COMPLETED and log:
+        return job, log
+    why = f" ({job.status.message})" if job.status.message else ""
+    resume = f"resume with: qabench run --resume {log} --on {job.flavor}" if log else "no question was asked"
+    raise QabenchError(
+        "\n".join([f"the job {job.url} ended as {job.status.stage}{why}; {resume}. The end of its output:", *lines])
+    )
+
+
+def _download(api: HfApi, job: JobInfo, log_dir: Path) -> Path | None:
+    """Download the last log that a job wrote; None if there is none."""
+    volume = next(volume for volume in job.volumes or () if volume.mount_path == MOUNT)
+    try:
+        tree = list(api.list_bucket_tree(volume.source, prefix=f"{volume.path}/{LOGS}", recursive=True))
+    except HfHubHTTPError as error:
+        if error.response.status_code != 404:
+            raise
+        return None
+    logs = {file.path.rpartition("/")[2]: file for file in tree if file.type == "file" and file.path.endswith(".eval")}
+    if not logs:
+        return None
+    name = max(logs)  # begins with the time
+    api.download_bucket_files(volume.source, [(logs[name], log_dir / name)])
+    return log_dir / name

@@ -1,0 +1,164 @@
+"""``qabench run --on``: jobs on the test Hub, whose script runs here and calls a scripted server in place of vLLM."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import threading
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+pytest.importorskip("inspect_ai", reason="needs the extra run")
+
+import hub_jobs
+from hub_server import TOKEN, Hub
+from huggingface_hub import HfApi
+from openai_server import Fault, OpenAIServer
+
+from qabench.cli import app
+from qabench.errors import InputError, QabenchError
+from qabench.hub import jobs
+from qabench.hub.client import HubError
+
+MODEL = "qabench/model"
+RUN = ["fanoutqa", "--config", "sample", "-T", "lemmatizer=simplemma", "--no-cache", "--max-connections", "1"]
+ON = ["--model", MODEL, "--on", "a10g-small"]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    with OpenAIServer() as running:
+        running.reply = lambda body: "Mars, 1998 and Lima."
+        monkeypatch.setenv("QABENCH_JOB_PROVIDER", "openai-api/qabench")
+        monkeypatch.setenv("QABENCH_BASE_URL", running.base_url)
+        yield running
+
+
+@pytest.fixture
+def hub(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(jobs, "_requirement", lambda folder: ("qabench[run,spacy]==0", []))
+    with Hub() as running:
+        running.used_here(monkeypatch)
+        HfApi(running.url, TOKEN).create_repo(MODEL)
+        yield running
+
+
+def qabench(*arguments: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path) -> None:
+    (tmp_path / "felm").write_text("a file named like a benchmark stays here")
+    result = qabench("run", *RUN, *ON, "--limit", "2-3", "-T", "metrics=acc", "--json")
+    assert result.exit_code == 0, (result.output, result.exception)
+    report = json.loads(result.stdout)
+    assert report["model"] == f"openai-api/qabench/{MODEL}" and report["counts"]["answered"] == 2
+    assert {call.body["model"] for call in server.calls} == {MODEL}
+    assert Path(report["path"]).parent == Path("logs") and Path(report["path"]).is_file()
+    again = json.loads(qabench("score", "fanoutqa", report["path"], "--lemmatizer", "simplemma", "--json").stdout)
+    assert again["scores"] == report["scores"] and report["scores"]
+    (job,) = hub.jobs.values()
+    lines = result.stderr.splitlines()
+    assert f"job: {hub.url}/jobs/tester/{job.id} on a10g-small, $1.00 per hour" in lines
+    assert "the job ran for 2 minutes, about $0.03" in lines and any("Asked: 2 of 2" in line for line in lines)
+    assert (job.spec["flavor"], job.spec["timeoutSeconds"]) == ("a10g-small", 6 * 3600)
+    assert job.spec["secrets"] == {"HF_TOKEN": TOKEN}
+    assert TOKEN not in str({**job.spec, "secrets": None}) + "".join(job.lines) + result.output
+    (script,) = hub.folder("tester/jobs-artifacts").rglob("*.py")
+    header = re.search(r"# /// script\n(.*)# ///", script.read_text(), re.DOTALL)
+    assert header
+    dependencies = tomllib.loads(header[1].replace("# ", ""))["dependencies"]
+    assert dependencies[0] == "qabench[run,spacy]==0" and dependencies[-1] == "vllm"
+
+
+def test_a_failed_job_is_resumed_by_another(hub: Hub, server: OpenAIServer) -> None:
+    stopped = qabench("run", *RUN, *ON, "--limit", 3, "--max-calls", 2)
+    assert isinstance(stopped.exception, QabenchError) and stopped.exit_code == 1
+    message = str(stopped.exception)
+    assert re.match(r"the job http\S+/jobs/tester/0+ ended as ERROR; resume with: ", message)
+    assert "(--max-calls) is reached" in message.splitlines()[-1]
+    log = re.search(r"--resume (\S+) --on a10g-small", message)
+    assert log
+    resumed = qabench("run", "--resume", log[1], "--on", "a10g-small", "--json")
+    assert resumed.exit_code == 0, (resumed.output, resumed.exception)
+    report = json.loads(resumed.stdout)
+    assert report["counts"]["answered"] == 3 and not report["counts"]["missing"] and report["path"] != log[1]
+    assert len(hub.jobs) == 2
+
+
+def test_detach_attach_and_cancel(hub: Hub, server: OpenAIServer, tmp_path: Path) -> None:
+    hold = threading.Event()
+    server.fault = lambda number, body: Fault(hold=hold) if number else None
+
+    def interrupt() -> None:
+        server.wait_for_calls(2)
+        (job,) = hub.jobs.values()
+        job.followed.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    detached = qabench("run", *RUN, *ON, "--limit", "2")
+    assert getattr(detached.exception, "exit_code", None) == 130
+    last = str(detached.exception)
+    attach = re.match(r"detached; .*\$1.00 per hour. Follow it with: qabench run --attach (tester/\S+); end it", last)
+    assert attach
+    hold.set()
+    result = qabench("run", "--attach", attach[1], "--json")
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert json.loads(result.stdout)["counts"]["answered"] == 2
+
+    hold.clear()
+    server.calls.clear()
+    job = jobs.submit(["felm", "--model", MODEL, "--config", "sample"], [], MODEL, "a10g-small", "30m")
+    server.wait_for_calls(2)
+    HfApi(hub.url, TOKEN).cancel_job(job_id=job.id)
+    canceled = qabench("run", "--attach", job.url)
+    hold.set()
+    assert f"the job {job.url} ended as CANCELED; " in str(canceled.exception)
+
+
+def test_the_wheel_of_this_installation(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "false")  # pip's spelling of "without isolation": needs no network
+    requirement, wheels = jobs._requirement(tmp_path)
+    assert requirement.startswith("qabench[run,spacy] @ file:///data/qabench-") and requirement.endswith(wheels[0].name)
+    names = zipfile.ZipFile(io.BytesIO(wheels[0].read_bytes())).namelist()
+    assert "qabench/hub/jobs.py" in names and "qabench/metrics/fanout_acc/fanout_acc.py" in names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["felm", "--model", "openai/gpt/4"], "--model is 'openai/gpt/4'; with --on it must be a model on the Hub"),
+        (["felm"], "--model is None"),
+        (["--model", MODEL], "give a benchmark, such as"),
+        (["felm", "--model", MODEL, "-M", "api_key=x"], "-M api_key would be shown on the job's page"),
+        (["felm", "--model", MODEL, "--base-url", "http://x"], "--base-url cannot be combined with --on"),
+        (["felm", "--model", MODEL, "-T", "x=1"], "has no option 'x'"),
+        (["felm", "--model", MODEL, "--questions", "q.jsonl"], "q.jsonl: there is no such file"),
+        (["--resume", "x.eval", "--limit", "3"], "--limit cannot be combined with --resume"),
+    ],
+)
+def test_wrong_usage_starts_no_job(hub: Hub, arguments: list[str], message: str) -> None:
+    result = qabench("run", *arguments, "--on", "a10g-small")
+    assert isinstance(result.exception, InputError) and message in str(result.exception)
+    assert not hub.jobs
+
+
+def test_unknown_names_start_no_job(hub: Hub, server: OpenAIServer) -> None:
+    cpu = qabench("run", "felm", "--model", MODEL, "--on", "cpu-basic").exception
+    assert isinstance(cpu, InputError) and "no machine with a GPU 'cpu-basic'; allowed: a10g-small" in str(cpu)
+    missing = qabench("run", "felm", "--model", "qabench/other", "--on", "a10g-small").exception
+    assert isinstance(missing, HubError) and "404" in str(missing)
+    assert "404" in str(qabench("run", "--attach", "tester/1").exception) and not hub.jobs
+    hub.jobs["2"] = hub_jobs.Job("2", "tester", {"environment": {}})
+    assert "is not a job of `qabench run --on`" in str(qabench("run", "--attach", "tester/2").exception)
