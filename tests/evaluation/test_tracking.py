@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -33,6 +37,28 @@ def test_a_run_per_evaluation(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert package.init.call_args.kwargs["project"] == "mine"
     check(package.init.call_args.kwargs["config"], package.log.call_args.args[0])
     package.finish.assert_called_once_with()
+
+
+def test_several_systems_in_a_local_trackio(tmp_path: Path) -> None:
+    pytest.importorskip("trackio", reason="needs the extra dev")
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path)}
+    others = sorted(map(str, (FOLDER / "fanoutqa/sample/generations").iterdir()))[:2]
+    command = ["compare", "fanoutqa", *others, *COMMAND[3:], "trackio:mine", "--json"]
+    compared = subprocess.run(
+        [sys.executable, "-m", "qabench", *command], env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(compared.stdout)["config"] == "sample", "the tracker's messages are on standard error"
+    code = """if True:
+        import json, trackio
+        runs = trackio.Api().runs("mine")
+        rows = [(run.config, trackio.SQLiteStorage.get_logs("mine", run.name)) for run in runs]
+        print(json.dumps(rows))
+    """
+    read = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    rows = json.loads(read.stdout.splitlines()[-1])
+    assert sorted(parameters["path"] for parameters, _ in rows) == others
+    for parameters, (values,) in rows:
+        check(parameters, values)
 
 
 def test_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:

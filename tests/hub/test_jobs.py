@@ -7,11 +7,13 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -56,9 +58,11 @@ def qabench(*arguments: object) -> Result:
     return CliRunner().invoke(app, list(map(str, arguments)))
 
 
-def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path) -> None:
-    (tmp_path / "felm").write_text("a file named like a benchmark stays here")
-    result = qabench("run", *RUN, *ON, "--limit", "2-3", "-T", "metrics=acc", "--json")
+def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fanoutqa").write_text("a file named like a benchmark stays here")
+    tracker = Mock()
+    monkeypatch.setitem(sys.modules, "trackio", tracker)
+    result = qabench("run", *RUN, *ON, "--limit", "2-3", "-T", "metrics=acc", "--json", "--track", "trackio")
     assert result.exit_code == 0, (result.output, result.exception)
     report = json.loads(result.stdout)
     assert report["model"] == f"openai-api/qabench/{MODEL}" and report["counts"]["answered"] == 2
@@ -66,6 +70,7 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path) -> None:
     assert Path(report["path"]).parent == Path("logs") and Path(report["path"]).is_file()
     again = json.loads(qabench("score", "fanoutqa", report["path"], "--lemmatizer", "simplemma", "--json").stdout)
     assert again["scores"] == report["scores"] and report["scores"]
+    assert tracker.init.call_args.kwargs["config"]["path"] == str(tmp_path / report["path"])
     (job,) = hub.jobs.values()
     lines = result.stderr.splitlines()
     assert f"job: {hub.url}/jobs/tester/{job.id} on a10g-small, $1.00 per hour" in lines

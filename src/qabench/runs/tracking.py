@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 from qabench.errors import InputError, MissingExtra
@@ -38,30 +41,35 @@ def send(evaluations: Sequence[Evaluation], target: str) -> None:
         target: see ``check_tracker``.
     """
     package, project = check_tracker(target)
-    for evaluation in evaluations:
-        names = ("benchmark", "config", "setting", "model", "created", "status")
-        parameters = {name: str(getattr(evaluation, name)) for name in names}
-        parameters |= {"path": str(evaluation.path), "qabench": version()}
-        parameters |= {f"argument {name}": str(value) for name, value in evaluation.arguments.items()}
-        parameters |= {f"signature {family}": line for family, line in evaluation.signatures.items()}
-        values: dict[str, float] = {f"count/{status}": count for status, count in evaluation.counts().items()}
-        for name, score in evaluation.scores().items():
-            key = name.replace("@", "_at_")  # MLflow does not allow @
-            interval = score.interval
-            values |= {
-                key: interval.mean,
-                f"{key}/low": interval.low,
-                f"{key}/high": interval.high,
-                f"{key}/n": score.n,
-            }
-            parameters[f"deviations {key}"] = "; ".join(evaluation.deviations(score)) or "none"
-        run_name = f"{evaluation.model} {evaluation.benchmark} {evaluation.config} {evaluation.setting}"
-        if target.startswith("mlflow"):
-            package.set_experiment(project)
-            with package.start_run(run_name=run_name):
-                package.set_tags(parameters)
-                package.log_metrics(values)
-        else:
-            package.init(project=project, name=run_name, config=parameters)
-            package.log(values)
-            package.finish()
+    with redirect_stdout(sys.stderr):  # trackers print messages
+        for evaluation in evaluations:
+            _send(package, project, evaluation, is_mlflow=target.startswith("mlflow"))
+
+
+def _send(package: Any, project: str, evaluation: Evaluation, is_mlflow: bool) -> None:
+    names = ("benchmark", "config", "setting", "model", "created", "status")
+    parameters = {name: str(getattr(evaluation, name)) for name in names}
+    parameters |= {"path": os.path.abspath(evaluation.path), "qabench": version()}
+    parameters |= {f"argument {name}": str(value) for name, value in evaluation.arguments.items()}
+    parameters |= {f"signature {family}": line for family, line in evaluation.signatures.items()}
+    values: dict[str, float] = {f"count/{status}": count for status, count in evaluation.counts().items()}
+    for name, score in evaluation.scores().items():
+        key = name.replace("@", "_at_")  # MLflow does not allow @
+        interval = score.interval
+        values |= {
+            key: interval.mean,
+            f"{key}/low": interval.low,
+            f"{key}/high": interval.high,
+            f"{key}/n": score.n,
+        }
+        parameters[f"deviations {key}"] = "; ".join(evaluation.deviations(score)) or "none"
+    run_name = f"{evaluation.model} {evaluation.benchmark} {evaluation.config} {evaluation.setting}"
+    if is_mlflow:
+        package.set_experiment(project)
+        with package.start_run(run_name=run_name):
+            package.set_tags(parameters)
+            package.log_metrics(values)
+    else:
+        package.init(project=project, name=run_name, config=parameters)
+        package.log(values)
+        package.finish()
