@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from qabench.loading_scripts.builder import BenchmarkBuilder
 
     OneSplit: TypeAlias = str | NamedSplit | ReadInstruction
+    Splits: TypeAlias = list[OneSplit] | list[str]  # a list of strings is not a list of ``OneSplit`` to type checkers
     Files = str | Path | Sequence[str | Path]
     DataFiles = Files | Mapping[str, Files]
 
@@ -68,15 +69,7 @@ def builder(
 ) -> BenchmarkBuilder:
     """Return the dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
-    Args:
-        name: "fanoutqa" or "qabench/fanoutqa".
-        config: one of the benchmark's configs; None for the default config.
-        data_files: see ``load_dataset``.
-        only_splits: the splits to prepare; None for all.
-        **kwargs: passed to ``datasets.DatasetBuilder``, such as ``cache_dir``.
-
-    Raises:
-        InputError: the benchmark, config or file does not exist.
+    It prepares ``only_splits`` (None for all); ``kwargs`` are passed to ``datasets.DatasetBuilder``.
     """
     from qabench.loading_scripts import dataset_table
 
@@ -114,18 +107,7 @@ def load_dataset(
 
 @overload
 def load_dataset(
-    path: str,
-    name: str | None = ...,
-    *,
-    split: list[OneSplit],
-    streaming: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> list[Dataset]: ...
-
-
-@overload
-def load_dataset(
-    path: str, name: str | None = ..., *, split: list[str], streaming: Literal[False] = ..., **options: Unpack[Options]
+    path: str, name: str | None = ..., *, split: Splits, streaming: Literal[False] = ..., **options: Unpack[Options]
 ) -> list[Dataset]: ...
 
 
@@ -146,7 +128,7 @@ def load_dataset(
     path: str,
     name: str | None = ...,
     *,
-    split: OneSplit | list[OneSplit] | list[str] | None = ...,
+    split: OneSplit | Splits | None = ...,
     streaming: bool,
     **options: Unpack[Options],
 ) -> DatasetDict | Dataset | list[Dataset] | IterableDatasetDict | IterableDataset: ...

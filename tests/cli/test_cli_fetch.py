@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -95,10 +93,3 @@ def test_mirror_then_check_it(tmp_path: Path) -> None:
     assert (tmp_path / "to" / GOOD.mirror_path).is_file()
     assert run("fanoutqa", "--config", "dev", "--mirror", to, "--check").exit_code == 0
     assert run("fanoutqa", "--config", "test", "--mirror", to, "--check").exit_code == 1
-
-
-def test_import_is_cheap() -> None:
-    heavy = ("httpx2", "datasets", "filelock", "qabench.data.sources")
-    code = f"import sys, qabench.cli.data; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -19,6 +19,7 @@ from qabench.cli import app
         ("compare fanoutqa --metric acc", ["acc.loose", "acc.strict"]),
         ("run fanoutqa --setting c", ["closed-book"]),
         ("run nope --setting c", []),
+        ("run felm -T nu", ["num_cons="]),
     ],
 )
 def test_words_are_completed(words: str, found: list[str]) -> None:

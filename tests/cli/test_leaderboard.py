@@ -11,9 +11,11 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.leaderboard import Entry, ranked
 from qabench.cli import app
-from qabench.cli.leaderboard import Entry, _ranked
 from qabench.errors import InputError
+from qabench.evaluation import Metric
 from qabench.loading_scripts import FOLDER
 from qabench.loading_scripts.published import PublishedScore
 
@@ -24,7 +26,7 @@ ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").iterdir())[0]
 def _published(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [PublishedScore(f"S{i}", "closed-book", "test", "acc.loose", i / 10, "a paper") for i in (3, 5, 3)]
     scores.append(PublishedScore("S", "open-book", "test", "acc.strict", 0.5, "a paper"))
-    monkeypatch.setattr("qabench.benchmarks.published.published", lambda name: scores)
+    monkeypatch.setattr("qabench.benchmarks.leaderboard.published", lambda name: scores)
 
 
 def rows(*arguments: object) -> list[dict[str, Any]]:
@@ -46,11 +48,14 @@ def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text()) == [own]
 
 
-def test_a_deviating_score_does_not_take_a_rank() -> None:
+def test_a_deviating_score_does_not_take_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [Entry(name, score, "m", "c", "s", "") for name, score in (("b", 0.5), ("c", 0.4))]
     deviating = Entry("a", 0.9, "m", "c", "s", "", deviations=("not official",))
-    assert [(entry.system, entry.rank) for entry in _ranked([*entries, deviating])] == [("a", None), ("b", 1), ("c", 2)]
-    assert [(entry.system, entry.rank) for entry in _ranked(entries, {"m"})] == [("c", 1), ("b", 2)]
+    scorer = benchmark("fanoutqa")
+    ranks = [(entry.system, entry.rank) for entry in ranked([*entries, deviating], scorer)]
+    assert ranks == [("a", None), ("b", 1), ("c", 2)]
+    monkeypatch.setattr(scorer, "metrics", (Metric("m", "M", "", "m", higher_is_better=False),))
+    assert [(entry.system, entry.rank) for entry in ranked(entries, scorer)] == [("c", 1), ("b", 2)]
 
 
 def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def evaluation(value: float, options: str = "official") -> Evaluation:
 
 
 def rank(of: Evaluation, metric: str = "mrr@10") -> str | None:
-    return ranks(of, of.scores()).get(metric)
+    return ranks(of).get(metric)
 
 
 @pytest.mark.parametrize(("value", "place"), [(0.6, "1st of 5"), (0.5, "4th of 5")])

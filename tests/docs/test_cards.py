@@ -68,13 +68,6 @@ def test_generated_parts_are_current(path: Path) -> None:
     assert generate.current(path) == text, "run docs/generate.py"
 
 
-def test_an_old_part_is_found() -> None:
-    text = "a\n<!-- generated: x 1 2 -->\nold\n<!-- end -->\nb\n"
-    made = generate.generated(text, {"x": lambda *given: "new " + "+".join(given)})
-    assert made == "a\n<!-- generated: x 1 2 -->\n\nnew 1+2\n\n<!-- end -->\nb\n"
-    assert generate.generated(made, {"x": lambda *given: "new " + "+".join(given)}) == made
-
-
 @pytest.mark.parametrize("name", benchmark_names())
 def test_dataset_cards_follow_the_template(name: str) -> None:
     found = headings(card("loading_scripts", name).split("---\n", 2)[2])

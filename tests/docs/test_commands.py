@@ -76,12 +76,6 @@ def parse(words: list[str]) -> None:
     command.make_context(command.name, list(words), parent=context)
 
 
-def test_a_command_that_does_not_parse_is_found() -> None:
-    for wrong in (["score"], ["lists"], ["score", "fanoutqa", "x", "--no-such"], ["retrieve", "x", "--column", "y"]):
-        with pytest.raises(UsageError):
-            parse(wrong)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in TEXTS if commands_of(page, ("text",))], ids=lambda page: str(page.relative_to(ROOT))

@@ -58,13 +58,6 @@ def test_f1_is_computed_from_sums(pairs: list[list[tuple[bool, bool]]]) -> None:
         assert score.n == sum(map(len, labels)) and score.left_out == 0
 
 
-def test_intervals_are_the_bootstrap_s() -> None:
-    rows = [(3, 2, 1, 1), (2, 1, 1, 2), (4, 1, 2, 1)] * 5
-    records = [record(str(i), **dict(zip(COUNTS, row, strict=True))) for i, row in enumerate(rows)]
-    wanted = bootstrap(rows, lambda tp, tn, fp, fn: (tp / (tp + fn) + tn / (tn + fp)) / 2)
-    assert scores_of(FELM, records)["balanced_accuracy"].interval == wanted
-
-
 def test_epochs_of_a_question_are_drawn_together() -> None:
     rows = [(3, 2, 1, 1), (2, 1, 1, 2), (4, 1, 2, 1)] * 4
     records = [record(str(i // 2), i % 2 + 1, **dict(zip(COUNTS, row, strict=True))) for i, row in enumerate(rows)]

@@ -381,7 +381,7 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
         for name, item in value.items():
             yield from leaves(item, f"{key} > {name}" if key else name)
     else:
-        yield key, json.dumps(value, ensure_ascii=False)
+        yield key, json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def differences(found: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from report_runs import everything as all_four
 
 from qabench.evaluation import Evaluation
 from qabench.report import build_report
-from qabench.report.records import shortened
+from qabench.report.view import shortened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -91,11 +91,23 @@ def test_every_chart_is_drawn(page: Page) -> None:
     visibility = "all => [...new Set(all.map(part => getComputedStyle(part).contentVisibility))]"
     assert page.locator(".comparison, .groups, .browser").evaluate_all(visibility) == ["visible"]
     assert page.locator("#felm-sample .group .plot text").filter(has_text="n = ").count() >= 2
-    page.wait_for_timeout(200)
+    page.locator("figure.chart").last.locator(".plot svg").wait_for()
     charts = page.locator("figure.chart").all()
     assert len(charts) >= 10
     for chart in charts:
         assert chart.locator(".plot svg > *").count() > 3
+
+
+def test_the_leaderboard_has_a_chart_and_a_table_per_group(page: Page) -> None:
+    ready(page)
+    board = page.locator("#felm-sample .leaderboard")
+    charts = board.get_by_role("img")
+    assert charts.first.get_attribute("aria-label") == "F1 (errors): all; 3 systems, the best first"
+    own = board.locator("figure.chart").last.locator("svg text")
+    assert {"imaginary-1", "other", "not ranked"} <= set(own.all_text_contents())
+    board.get_by_text("As a table").last.click()
+    row = board.get_by_role("row").filter(has_text="imaginary-1").inner_text().split("\t")
+    assert row[1] == "–" and " to " in row[3]
 
 
 def test_a_metric_is_chosen(page: Page, three: list[Evaluation]) -> None:
@@ -229,20 +241,6 @@ def test_the_keyboard(page: Page, three: list[Evaluation]) -> None:
     assert "novels" in page.evaluate("document.activeElement.innerText")
     page.keyboard.press("?")
     page.locator("#shortcuts").wait_for()
-
-
-def test_from_question_to_question(page: Page, everything: Path, three: list[Evaluation]) -> None:
-    ids = [record.id for record in three[0].records]
-    page.goto(f"{everything.as_uri()}#/fanoutqa-sample/{ids[3]}")
-    title = page.locator("#question-title")
-    title.filter(has_text=three[0].records[3].question).wait_for()
-    page.keyboard.press("j")
-    title.filter(has_text=three[0].records[4].question).wait_for()
-    assert page.url.endswith(f"#/fanoutqa-sample/{ids[4]}")
-    page.keyboard.press("k")
-    title.filter(has_text=three[0].records[3].question).wait_for()
-    page.locator("#question").get_by_role("button", name="Close").click()
-    assert "#/" not in page.url
 
 
 def test_keys_faster_than_the_browser(page: Page, everything: Path, three: list[Evaluation]) -> None:

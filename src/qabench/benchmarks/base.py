@@ -247,10 +247,26 @@ class Benchmark(Displayed, ABC):
         signatures: Mapping[str, str],
         **fields: Any,
     ) -> Evaluation:
-        """Return the evaluation of a file of predictions; see ``Evaluation.of_predictions``."""
-        from qabench.evaluation import Evaluation
+        """Return the evaluation of a file of predictions; the file's name stands for the model.
 
-        return Evaluation.of_predictions(predictions, config, records, signatures, **self.scoring(), **fields)
+        By default, ``records`` has all questions of the config.
+        """
+        from qabench.evaluation import Evaluation
+        from qabench.evaluation.evaluation import PREDICTIONS
+
+        fields = {"expected": len(records), "available": len(records)} | self.scoring() | fields
+        return Evaluation(
+            path=predictions.path,
+            task=PREDICTIONS,
+            config=config,
+            setting=PREDICTIONS,
+            model=predictions.system,
+            created=predictions.created,
+            status="success",
+            records=records,
+            signatures=signatures,
+            **fields,
+        )
 
     def scoring(self) -> dict[str, Any]:
         """Return the fields of an ``Evaluation`` by which its scores and deviations are computed."""

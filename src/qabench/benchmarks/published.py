@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -40,14 +40,15 @@ def _all(name: str) -> list[PublishedScore]:
     return benchmark(name).published()
 
 
-def ranks(evaluation: Evaluation, scores: Mapping[str, Score]) -> dict[str, str]:
+def ranks(evaluation: Evaluation) -> dict[str, str]:
     """Return the rank of each score among published scores of the same setting and judge, in one sentence, by metric.
 
     The setting of a file of predictions is unknown, so it is ranked in each setting. Scores that are not official, and
     those to which no published score is comparable or available, have no rank.
     """
+    scores = evaluation.scores()
     official = {name: score for name, score in scores.items() if not evaluation.deviations(score)}
-    if not official or not _is_local(evaluation.benchmark):
+    if not official or not is_local(evaluation.benchmark):
         return {}
     try:
         entries = published(evaluation.benchmark)
@@ -79,8 +80,8 @@ def _rank(evaluation: Evaluation, score: Score, published_scores: Sequence[Publi
     return f"{score.metric.title} {score.interval.mean:.4f} ranks {places}{warning}."
 
 
-def _is_local(name: str) -> bool:
-    """Whether the published scores can be read without a download, which a report must not start."""
+def is_local(name: str) -> bool:
+    """Return whether the published scores can be read without a download, which a report must not start."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     return config is not None and all(available(source_table(name)[file]) for file in config.files)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.published import ranks
 from qabench.cli.output import print_tables, say, say_on_stderr
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
@@ -40,7 +39,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         raise unknown_name(f"{config} has no grouping", unknown[0], allowed)
     shape = benchmark(evaluation.benchmark).official_shape(evaluation) if evaluation.answered else None
     official = {"official": shape} if shape else {}
-    return evaluation.as_dict(by) | official | {"published": ranks(evaluation, evaluation.scores())}
+    return evaluation.as_dict(by) | official | {"published": _ranks(evaluation)}
 
 
 def is_official(evaluation: Evaluation) -> bool:
@@ -113,8 +112,16 @@ def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
     return notes
 
 
+def _ranks(evaluation: Evaluation) -> dict[str, str]:
+    if all(map(evaluation.deviations, evaluation.scores().values())):
+        return {}
+    from qabench.benchmarks.published import ranks
+
+    return ranks(evaluation)
+
+
 def _rank(evaluation: Evaluation) -> str | None:
     """Return the rank of the main metric among published scores, or of the first metric that has one."""
-    sentences = ranks(evaluation, evaluation.scores())
+    sentences = _ranks(evaluation)
     main = benchmark(evaluation.benchmark).headline_metric([evaluation])
     return sentences.get(main.name if main else "") or next(iter(sentences.values()), None)

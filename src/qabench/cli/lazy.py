@@ -37,7 +37,8 @@ class Command(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the parsed arguments, without pydantic where no value needs a conversion."""
         for parameter in self.params:
-            parameter.process_value = functools.partial(_converted, parameter, parameter.process_value)
+            convert = functools.partial(_converted, parameter, parameter.process_value)
+            parameter.process_value = convert  # type: ignore[method-assign]
         return super().make_context(info_name, args, parent, **extra)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

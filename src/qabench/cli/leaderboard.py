@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from operator import attrgetter
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,33 +17,11 @@ from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.leaderboard import Entry
     from qabench.evaluation import Evaluation
 
 HUB_SECONDS = 20.0
 COLUMNS = ["rank", "system", "score", "95% interval", "n", "metric", "config", "setting", "judge", "source"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One score of one system; entries with the same ``group`` are ranked among each other."""
-
-    system: str
-    score: float
-    metric: str
-    config: str
-    setting: str
-    source: str
-    judge: str = ""
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    deviations: tuple[str, ...] = ()
-    rank: int | None = None
-
-    @property
-    def group(self) -> tuple[str, str, str, str]:
-        """Return what scores must have in common to be comparable."""
-        return self.metric, self.setting, self.config, self.judge
 
 
 def leaderboard(
@@ -70,6 +47,7 @@ def leaderboard(
     Only scores with the same metric, setting, questions and judge are ranked among each other. A score that deviates
     from the official one has no rank. The Hub's entries have the Hub's rank; they need the network.
     """
+    from qabench.benchmarks.leaderboard import own_entries, published_entries, ranked
     from qabench.io.files import write_json
     from qabench.runs.sources import read_evaluations
 
@@ -81,44 +59,33 @@ def leaderboard(
             evaluations = read_evaluations(
                 files, scorer.name, config, questions=questions, progress=progress
             ).evaluations
-    published, notes = _published(scorer)
+    notes = []
+    try:
+        published = published_entries(scorer)
+    except SourceError as error:
+        published, notes = [], [f"The published scores are not available: {error}"]
     names = _metrics(scorer, metric, evaluations, published)
     entries = [entry for entry in published if entry.metric in names]
-    entries += [entry for evaluation in evaluations for entry in _own(evaluation, names, setting)]
+    entries += [entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)]
     entries = [entry for entry in entries if setting in (None, entry.setting) and config in (None, entry.config)]
     hub, hub_note = _on_hub(f"qabench/{scorer.name}")
-    lower = {each.name for each in scorer.metrics if not each.higher_is_better}
-    ranked = [*_ranked(entries, lower), *(hub if not (setting or config or metric) else ())]
-    if not ranked:
-        raise InputError(f"there are no scores of {scorer.title} to rank. {' '.join([*notes, hub_note])}".strip())
-    rows = [{**asdict(entry), "deviations": list(entry.deviations)} for entry in ranked]
+    notes += filter(None, [hub_note])
+    rows = [*ranked(entries, scorer), *(hub if not (setting or config or metric) else ())]
+    if not rows:
+        raise InputError(f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip())
+    document = list(map(asdict, rows))
     if output:
-        write_json(output, rows)
+        write_json(output, document)
     if output_format == "json":
-        print_json(rows)
+        print_json(document)
     else:
-        print_tables([_table(scorer, ranked)], output_format)
+        print_tables([_table(scorer, rows)], output_format)
     write = say if output_format == "table" else say_on_stderr
-    for entry in ranked:
+    for entry in rows:
         if entry.deviations:
             write(f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}", "yellow")
-    for note in filter(None, [*notes, hub_note]):
+    for note in notes:
         write(note, "yellow")
-
-
-def _published(scorer: Benchmark) -> tuple[list[Entry], list[str]]:
-    from qabench.benchmarks.published import published
-
-    try:
-        scores = published(scorer.name)
-    except SourceError as error:
-        return [], [f"The published scores are not available: {error}"]
-    return [
-        Entry(
-            entry.system, entry.value, entry.metric, entry.config, entry.setting or "", "published", entry.judge or ""
-        )
-        for entry in scores
-    ], []
 
 
 def _metrics(
@@ -137,47 +104,6 @@ def _metrics(
     return [*names, *sorted(available)][:1]
 
 
-def _own(evaluation: Evaluation, names: Sequence[str], setting: str | None) -> Iterable[Entry]:
-    from qabench.evaluation.evaluation import PREDICTIONS
-    from qabench.evaluation.signature import parse
-
-    for name, score in evaluation.scores().items():
-        if name in names:
-            line = evaluation.signatures.get(score.metric.family)
-            interval = score.interval
-            yield Entry(
-                evaluation.model,
-                interval.mean,
-                name,
-                evaluation.config,
-                setting or PREDICTIONS if evaluation.setting == PREDICTIONS else evaluation.setting,
-                str(evaluation.path),
-                (parse(line)[1].get("judge") or "") if line else "",
-                interval.low,
-                interval.high,
-                score.n,
-                tuple(evaluation.deviations(score)),
-            )
-
-
-def _ranked(entries: Sequence[Entry], lower: Container[str] = ()) -> list[Entry]:
-    """Return the entries by group, the best first; equal scores have the same rank.
-
-    Args:
-        entries: in any order.
-        lower: the metrics whose lower scores are better.
-    """
-    ranked = []
-    for group in sorted({entry.group for entry in entries}):
-        members = [entry for entry in entries if entry.group == group]
-        members.sort(key=attrgetter("score"), reverse=group[0] not in lower)
-        official = [entry.score for entry in members if not entry.deviations]
-        for entry in members:
-            rank = None if entry.deviations else 1 + official.index(entry.score)
-            ranked.append(replace(entry, rank=rank))
-    return ranked
-
-
 def _on_hub(dataset: str) -> tuple[list[Entry], str]:
     """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
     from qabench.io.environment import offline_variable
@@ -186,6 +112,7 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
         return [], f"The Hub's entries are left out: {variable} is set."
     from huggingface_hub import HfApi
 
+    from qabench.benchmarks.leaderboard import Entry
     from qabench.hub.client import bounded_answers, hub_errors
 
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))

@@ -15,7 +15,6 @@ from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError
 from qabench.io.tables import Table, write_document, write_line
 
-PACKAGES = {"lm-eval": "qabench.benchmarks"}
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 cache_app = typer.Typer(help="Show the size of every cache; clear model replies. Replies are kept until then.")
@@ -27,9 +26,9 @@ def path(
     """Print the path of a folder for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
     from importlib.resources import files
 
-    if name not in PACKAGES:
-        raise InputError(f"unknown folder {name!r}; allowed: {', '.join(PACKAGES)}")
-    write_line(files(PACKAGES[name]))
+    if name != "lm-eval":
+        raise InputError(f"unknown folder {name!r}; allowed: lm-eval")
+    write_line(files("qabench.benchmarks"))
 
 
 def cite(
@@ -140,12 +139,8 @@ def env(as_json: JsonOnly = False) -> None:
         for variable in ENVIRONMENT
     ]
     print_table(Table("Environment variables", ["name", "value"], variables))
-    rows = [
-        [
-            row["benchmark"],
-            row["what"],
-            f"no: {', '.join(row['missing'])} missing; {row['fix']}" if row["missing"] else "yes",
-        ]
-        for row in official
-    ]
+    rows = []
+    for row in official:
+        answer = f"no: {', '.join(row['missing'])} missing; {row['fix']}" if row["missing"] else "yes"
+        rows.append([row["benchmark"], row["what"], answer])
     print_table(Table("What is official on this machine", ["benchmark", "what", "official"], rows))

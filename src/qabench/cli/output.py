@@ -83,46 +83,47 @@ def _print_rich(table: Table) -> None:
     from rich.table import Table as RichTable
 
     out = _results()
-    columns, dropped = _fitting(table, out.width)
+    rows = [[_cell(value) for value in row] for row in table.rows]
+    columns = [_Column(name, [row[i] for row in rows], words=i == 0) for i, name in enumerate(table.columns)]
+    shown = _fitting(columns, out.width)
     rich_table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    for i in columns:
-        text = _is_text(table, i)
+    for column in columns[:shown]:
         rich_table.add_column(
-            escape(table.columns[i]),
-            justify="left" if text else "right",
+            escape(column.name),
+            justify="left" if column.words else "right",
             header_style="dim",
-            no_wrap=not text,
-            min_width=_least_width(table, i),
+            no_wrap=not column.words,
+            min_width=column.least_width,
         )
-    for row in table.rows:
-        rich_table.add_row(*(escape(_cell(row[i])) for i in columns))
+    for row in rows:
+        rich_table.add_row(*map(escape, row[:shown]))
     out.print(printable(table.title), style="bold", markup=False, soft_wrap=True)
     out.print(rich_table)
     for note in table.notes:
         out.print(f"  {printable(note)}", style="dim", markup=False, soft_wrap=True)
-    if dropped:
-        names = ", ".join(table.columns[i] for i in dropped)
-        out.print(f"  not shown, terminal too narrow: {names} (see --format csv)", style="dim", markup=False)
+    if dropped := table.columns[shown:]:
+        text = f"  not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)"
+        out.print(text, style="dim", markup=False)
     out.print()
 
 
-def _fitting(table: Table, width: int) -> tuple[list[int], list[int]]:
-    """Return the columns that fit into the width without truncating a number, and the others: the last ones."""
-    columns = list(range(len(table.columns)))
-    while len(columns) > 2 and sum(_least_width(table, i) + GAP for i in columns) - GAP > width:
-        columns.pop()
-    return columns, list(range(len(columns), len(table.columns)))
+class _Column:
+    """A column of a table on a terminal: of words, which may be wrapped, or of numbers and intervals."""
+
+    def __init__(self, name: str, cells: list[str], words: bool) -> None:
+        self.name = name
+        self.words = words or any(cell and not any(map(str.isdigit, cell)) for cell in cells)
+        width = max(map(len, [name, *cells]))
+        self.least_width = min(TEXT_WIDTH, width) if self.words else width
 
 
-def _least_width(table: Table, column: int) -> int:
-    width = max(map(len, [table.columns[column], *(_cell(row[column]) for row in table.rows)]))
-    return min(TEXT_WIDTH, width) if _is_text(table, column) else width
-
-
-def _is_text(table: Table, column: int) -> bool:
-    """Return whether a column contains words, which can be wrapped, instead of numbers and intervals."""
-    cells = [_cell(row[column]) for row in table.rows]
-    return column == 0 or any(cell and not any(character.isdigit() for character in cell) for cell in cells)
+def _fitting(columns: Sequence[_Column], width: int) -> int:
+    """Return how many columns fit into the width without truncating a number, at least two."""
+    widths = [column.least_width for column in columns]
+    count = len(widths)
+    while count > 2 and sum(widths[:count]) + GAP * (count - 1) > width:
+        count -= 1
+    return count
 
 
 def _cell(value: Any) -> str:

@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,12 @@ if TYPE_CHECKING:
 BENCHMARK = "fanoutqa"
 # The share of a reference's lines that each system keeps, and the share of questions that it answers.
 SYSTEMS = {"careful": (0.95, 1.0), "hasty": (0.55, 0.92), "rambling": (0.8, 1.0)}
+NEXT = {
+    "qabench fetch fanoutqa --config dev": "the real questions; --mirror DIR for offline machines",
+    "qabench quickstart --config dev": "this comparison on the real questions",
+    "qabench score fanoutqa ANSWERS.jsonl": 'the answers of your model, {"id": ..., "answer": ...} per line',
+    "qabench list": "all benchmarks and metrics",
+}
 PADDING = "As far as I can tell, and sources differ on the details, the following should be right: "
 
 
@@ -58,7 +63,7 @@ def quickstart(
     print_tables(comparison.tables()[1:], output_format)
     print_notes(ranked, [], output_format)
     hint("\nNext:", "bold")
-    for command, purpose in _next_commands(name):
+    for command, purpose in NEXT.items():
         hint(f"  {command:<50} # {purpose}", None)
 
 
@@ -93,27 +98,3 @@ def synthetic_predictions(system: str, rows: Sequence[Mapping[str, Any]], seed: 
         text = PADDING + "; ".join(lines) + "." if system == "rambling" else "\n".join(lines)
         predictions.append(Prediction(line, row["id"], {"id": row["id"], "answer": text}))
     return Predictions(f"{system} (synthetic)", tuple(predictions))
-
-
-def _next_commands(config: str) -> list[tuple[str, str]]:
-    """Return commands to try next, except those that are already done."""
-    from qabench.data.sources import available
-    from qabench.loading_scripts import dataset_table, source_table
-
-    files = dataset_table(BENCHMARK).config("dev").files
-    commands = []
-    if find_spec("spacy") is None:
-        commands.append(
-            ("pip install 'qabench[spacy]'", "for official accuracy; then: python -m spacy download en_core_web_sm")
-        )
-    if not all(available(source_table(BENCHMARK)[file]) for file in files):
-        commands.append(
-            ("qabench fetch fanoutqa --config dev", "the real questions; --mirror DIR for offline machines")
-        )
-    if config == "sample":
-        commands.append(("qabench quickstart --config dev", "this comparison on the real questions"))
-    return [
-        *commands,
-        ("qabench score fanoutqa ANSWERS.jsonl", 'the answers of your model, {"id": ..., "answer": ...} per line'),
-        ("qabench list", "all benchmarks and metrics"),
-    ]

@@ -91,25 +91,36 @@ class Comparison(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        from qabench.evaluation.tables import comparison_tables
+        from qabench.evaluation.tables import undefined_note, value_cells
 
-        return comparison_tables(self)
+        rows: list[list[Any]] = []
+        for label, score in self.systems.items():
+            rows.append([label, *value_cells(score.interval), f"{score.interval.standard_error:.4f}", score.n])
+        columns = ["system", self.metric.name, "95% interval", "standard error", f"n ({self.metric.unit})"]
+        pairs: list[list[Any]] = []
+        for pair in self.pairs:
+            interval = pair.difference.interval
+            verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
+            numbers = [f"{interval.mean:+.4f}", f"{interval.low:+.4f} to {interval.high:+.4f}"]
+            numbers += [f"{pair.difference.p_value:.4f}", f"{pair.corrected_p:.4f}"]
+            pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, pair.wins, pair.ties, pair.losses])
+        names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
+        undefined = undefined_note({label: score.interval for label, score in self.systems.items()})
+        differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs}
+        notes = [self.about(), *filter(None, [undefined_note(differences)])]
+        scores = Table(self.metric.title, columns, rows, [undefined] if undefined else [])
+        return [scores, Table("Pairs", names, pairs, notes)]
 
     def plot(self, axes: Any = None) -> Any:
-        """Plot the paired differences with their 95% intervals. Needs matplotlib.
-
-        Args:
-            axes: matplotlib axes to draw on; None for a new figure.
-
-        Returns:
-            The axes.
+        """Plot the paired differences with their 95% intervals, by matplotlib, and return the axes.
 
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        from qabench.evaluation.plot import plot_comparison
+        from qabench.evaluation.tables import plot_differences
 
-        return plot_comparison(self, axes)
+        differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs}
+        return plot_differences(differences, f"{self.metric.title}: paired differences", axes)
 
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""

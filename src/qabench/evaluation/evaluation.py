@@ -17,7 +17,6 @@ from qabench.evaluation.signature import Declaration, deviations, signature_name
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
-    from qabench.data.predictions import Predictions
     from qabench.stats import Array, Function, Interval
 
 PREDICTIONS = "predictions"
@@ -265,38 +264,6 @@ class Evaluation(Displayed):
     failures_official: bool = False
     _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
-    @classmethod
-    def of_predictions(
-        cls,
-        predictions: Predictions,
-        config: str,
-        records: Sequence[Record],
-        signatures: Mapping[str, str],
-        **fields: Any,
-    ) -> Evaluation:
-        """Return the evaluation of a file of predictions; the file's name stands for the model.
-
-        Args:
-            predictions: what was read.
-            config: such as "dev".
-            records: one per question that is scored.
-            signatures: see the class.
-            **fields: other fields of the class. By default, ``records`` has all questions of the config.
-        """
-        fields = {"expected": len(records), "available": len(records)} | fields
-        return cls(
-            path=predictions.path,
-            task=PREDICTIONS,
-            config=config,
-            setting=PREDICTIONS,
-            model=predictions.system,
-            created=predictions.created,
-            status="success",
-            records=records,
-            signatures=signatures,
-            **fields,
-        )
-
     @property
     def answered(self) -> bool:
         """Return whether at least one question was answered; otherwise there are no scores."""
@@ -358,39 +325,51 @@ class Evaluation(Displayed):
         return as_dict(self, by)
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with one row per record; see ``qabench.evaluation.tables.records_frame``."""
-        from qabench.evaluation.tables import records_frame
+        """Return a pandas DataFrame: per record id, epoch, texts, status, scores, groups by grouping, and costs."""
+        import pandas as pd
 
-        return records_frame(self)
+        fields = ("id", "epoch", "question", "reference", "answer", "status", "problem")
+        costs = ("input_tokens", "output_tokens", "seconds", "cost")
+        return pd.DataFrame(
+            [
+                {name: getattr(record, name) for name in fields}
+                | dict(record.scores)
+                | {name: list(groups) for name, groups in record.groups.items()}
+                | {name: getattr(record, name) for name in costs}
+                for record in self.records
+            ]
+        )
 
     def to_markdown(self) -> str:
         """Return the scores as a Markdown table, with the deviations from the official scores below it."""
         return "\n".join(table.formatted("markdown") for table in self.tables())
 
     def plot(self, metrics: Sequence[str] | None = None, by: str | None = None, axes: Any = None) -> Any:
-        """Plot scores with their 95% intervals. Needs matplotlib.
+        """Plot scores with their 95% intervals by matplotlib, and return the axes.
 
         Args:
             metrics: names of metrics, such as ("acc.loose", "acc.strict"); None for all.
             by: a grouping, such as "category": one row per group, for the first of the metrics.
             axes: matplotlib axes to draw on; None for a new figure.
 
-        Returns:
-            The axes.
-
         Raises:
             InputError: a metric or grouping that the evaluation does not have.
             MissingExtra: matplotlib is not installed.
         """
-        from qabench.evaluation.plot import plot_scores
+        from qabench.evaluation.tables import plot_scores
 
         return plot_scores(self, metrics, by, axes)
 
     def tables(self) -> list[Table]:
-        """Return the scores as a table, as ``print`` and notebooks show it."""
-        from qabench.evaluation.tables import evaluation_table
+        """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
+        from qabench.evaluation.tables import deviations_by_sentence, score_table, undefined_note
 
-        return [evaluation_table(self)]
+        table = score_table(self)
+        for sentence, names in deviations_by_sentence(self).items():
+            table.notes.append(f"not official ({', '.join(names)}): {sentence}")
+        undefined = undefined_note({name: score.interval for name, score in self.scores().items()})
+        table.notes.extend(filter(None, [undefined]))
+        return [table]
 
     def counts(self) -> dict[str, int]:
         """Count the records by status; a record that the run should have and does not is missing, too."""

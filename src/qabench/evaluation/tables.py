@@ -1,4 +1,4 @@
-"""Evaluations and comparisons as tables and as JSON data: for ``print``, notebooks and the command line."""
+"""Evaluations as tables, JSON data and plots: for ``print``, notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
+from qabench.errors import MissingExtra, unknown_name
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
-    from qabench.evaluation.comparison import Comparison
     from qabench.evaluation.evaluation import Evaluation, Score
     from qabench.stats import Interval
+
 
 MAX_LENGTH = 80  # of a label
 
@@ -48,7 +49,7 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
     rows: list[list[Any]] = []
     for name, score in _shown(scores, all_metrics).items():
         official = "no" if evaluation.deviations(score) else "yes"
-        rows.append([name, *_value(score.interval), score.size, official])
+        rows.append([name, *value_cells(score.interval), score.size, official])
     counts = ", ".join(f"{count} {status}" for status, count in evaluation.counts().items() if count)
     notes = [counts] if counts else []
     if hidden := len(scores) - len(rows):
@@ -56,16 +57,6 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
     if reason := unscored(evaluation, scores):
         notes = [f"no scores: {reason}"]
     return Table(title(evaluation), ["metric", "score", "95% interval", "n", "official"], rows, notes)
-
-
-def evaluation_table(evaluation: Evaluation) -> Table:
-    """Return all scores, with the deviations from the official ones as notes: what ``print`` shows."""
-    table = score_table(evaluation)
-    for sentence, names in deviations_by_sentence(evaluation).items():
-        table.notes.append(f"not official ({', '.join(names)}): {sentence}")
-    intervals = {name: score.interval for name, score in evaluation.scores().items()}
-    table.notes.extend(filter(None, [undefined_note(intervals)]))
-    return table
 
 
 def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool) -> Table:
@@ -106,50 +97,13 @@ def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics
     return Table(heading, [grouping, "records", *names], rows)
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Return the scores of the systems, and the pairs."""
-    rows: list[list[Any]] = []
-    for label, score in comparison.systems.items():
-        rows.append([label, *_value(score.interval), f"{score.interval.standard_error:.4f}", score.n])
-    metric = comparison.metric
-    columns = ["system", metric.name, "95% interval", "standard error", f"n ({metric.unit})"]
-    pairs: list[list[Any]] = []
-    for pair in comparison.pairs:
-        interval = pair.difference.interval
-        verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
-        numbers = [f"{interval.mean:+.4f}", f"{interval.low:+.4f} to {interval.high:+.4f}"]
-        p_values = [f"{pair.difference.p_value:.4f}", f"{pair.corrected_p:.4f}"]
-        pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, *p_values, pair.wins, pair.ties, pair.losses])
-    names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
-    undefined = undefined_note({label: score.interval for label, score in comparison.systems.items()})
-    differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in comparison.pairs}
-    notes = [comparison.about(), *filter(None, [undefined_note(differences)])]
-    return [Table(metric.title, columns, rows, [undefined] if undefined else []), Table("Pairs", names, pairs, notes)]
-
-
-def records_frame(evaluation: Evaluation) -> Any:
-    """Return a pandas DataFrame with one row per record: id, epoch, texts, status, scores, one column per grouping."""
-    import pandas as pd
-
-    fields = ("id", "epoch", "question", "reference", "answer", "status", "problem")
-    costs = ("input_tokens", "output_tokens", "seconds", "cost")
-    return pd.DataFrame(
-        [
-            {name: getattr(record, name) for name in fields}
-            | dict(record.scores)
-            | {name: list(groups) for name, groups in record.groups.items()}
-            | {name: getattr(record, name) for name in costs}
-            for record in evaluation.records
-        ]
-    )
-
-
 def _shown(scores: dict[str, Score], all_metrics: bool) -> dict[str, Score]:
     main = {name: score for name, score in scores.items() if score.metric.main}
     return scores if all_metrics or not main else main
 
 
-def _value(interval: Interval) -> list[str]:
+def value_cells(interval: Interval) -> list[str]:
+    """Return a value and its bounds as cells of a table."""
     return [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
 
 
@@ -277,3 +231,52 @@ def _numbers(scores: Mapping[str, Score]) -> dict[str, Any]:
         "n": {name: score.n for name, score in scores.items()},
         "left_out": {name: score.left_out for name, score in scores.items()},
     }
+
+
+BLUE, GRAY = "#0072B2", "#666666"  # of the colors of Okabe and Ito
+INCHES_PER_ROW = 0.4
+
+
+def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str | None, axes: Any) -> Any:
+    """Plot scores; see ``Evaluation.plot``."""
+    scores = evaluation.scores()
+    names = list(metrics) if metrics else list(scores)
+    if missing := [name for name in names if name not in scores]:
+        raise unknown_name("unknown score", missing[0], scores)
+    if by is None:
+        return _intervals({scores[name].metric.title: scores[name].interval for name in names}, title(evaluation), axes)
+    if by not in evaluation.groupings():
+        raise unknown_name("unknown grouping", by, evaluation.groupings())
+    groups = {}
+    for group, group_scores in evaluation.scores_by_group(by).items():
+        if score := group_scores.get(names[0]):
+            groups[f"{group} ({score.n})"] = score.interval
+    return _intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
+
+
+def plot_differences(differences: dict[str, Interval], heading: str, axes: Any) -> Any:
+    """Plot differences by name, around zero; see ``Comparison.plot``."""
+    axes = _intervals(differences, heading, axes)
+    axes.axvline(0, color=GRAY, linewidth=1, linestyle="--")
+    return axes
+
+
+def _intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
+    """Draw points with error bars, one row each, the first on top."""
+    if axes is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise MissingExtra("plots need matplotlib: pip install 'qabench[plot]'") from None
+        _, axes = pyplot.subplots(figsize=(7, 1 + INCHES_PER_ROW * len(rows)), layout="constrained")
+    places = range(len(rows))
+    values = [interval.mean for interval in rows.values()]
+    below = [max(0.0, interval.mean - interval.low) for interval in rows.values()]
+    above = [max(0.0, interval.high - interval.mean) for interval in rows.values()]
+    axes.errorbar(values, places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
+    axes.set_yticks(places, labels=list(rows))
+    axes.invert_yaxis()
+    axes.set_xlabel("value with 95% interval")
+    axes.set_title(heading, loc="left", fontsize="medium")
+    axes.grid(axis="x", alpha=0.3)
+    return axes

@@ -51,6 +51,8 @@ def write_document(text: str) -> None:
 
 def redacted(text: str) -> str:
     """Return the text without the values of variables with keys, and without users, passwords and queries of URLs."""
+    if len(text) < _SHORTEST_SECRET:
+        return text
     for secret in _secrets():
         text = text.replace(secret, REDACTED)
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.benchmarks.published import ranks
-from qabench.errors import InputError
+from qabench.benchmarks.leaderboard import Entry, own_entries, published_entries, ranked
+from qabench.benchmarks.published import is_local, ranks
+from qabench.errors import InputError, SourceError
 from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import Score, item_score, scores_of, without_superseded
@@ -131,6 +132,7 @@ class Analysis:
         scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among published scores.
         comparisons: metric's name -> its comparison; {} for a single run.
         outcomes: run -> outcome -> number of answers; only outcomes that occur.
+        leaderboard: published scores and runs by the main metric; () without published scores.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -140,6 +142,7 @@ class Analysis:
     outcomes: Mapping[str, Mapping[str, int]]
     deviations: Mapping[str, Mapping[str, Sequence[str]]]
     ranks: Mapping[str, Mapping[str, str]]
+    leaderboard: Sequence[Entry]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as rows of plain data."""
@@ -156,6 +159,7 @@ class Analysis:
                 for score in scores.values()
             ],
             "sections": [extra_dict(extra) for extra in self.extra],
+            "leaderboard": list(map(asdict, self.leaderboard)),
             "outcomes": [
                 {"run": run, "outcome": name, "n": n}
                 for run, counts in self.outcomes.items()
@@ -181,7 +185,8 @@ def analyze(section: Section) -> Analysis:
             label: {name: section.runs[label].deviations(score) for name, score in by_name.items()}
             for label, by_name in scores.items()
         },
-        ranks={label: ranks(section.runs[label], by_name) for label, by_name in scores.items()},
+        ranks={label: ranks(run) for label, run in section.runs.items()},
+        leaderboard=_leaderboard(section),
     )
 
 
@@ -205,6 +210,22 @@ def extra_dict(extra: ExtraSection) -> Row:
         for row in extra.rows
     ]
     return {name: getattr(extra, name) for name in ("title", "kind", "unit", "note", "axis")} | {"rows": rows}
+
+
+def _leaderboard(section: Section) -> list[Entry]:
+    if section.headline is None or not is_local(section.benchmark.name):
+        return []
+    name = section.headline.name
+    try:
+        published = [entry for entry in published_entries(section.benchmark) if entry.metric == name]
+    except SourceError:  # a damaged file
+        return []
+    own = [
+        replace(entry, system=label, source="run")
+        for label, run in section.runs.items()
+        for entry in own_entries(run, [name])
+    ]
+    return ranked([*published, *own], section.benchmark) if published and own else []
 
 
 def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) -> dict[str, Comparison]:

@@ -17,7 +17,7 @@ from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.report import view
 from qabench.report.analysis import OUTCOMES, Analysis, Section, analyze, sections_of
-from qabench.report.records import bounded, records_of
+from qabench.report.view import bounded, records_of
 
 PAGE, NUMBERS = "index.html", "report.json"
 # Concatenated in this order into one script; each defines what the later ones use.
@@ -99,6 +99,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
         "compared": bool(analysis.comparisons),
         "groups": bool(analysis.breakdowns),
         "extra": analysis.extra,
+        "leaderboard": bool(analysis.leaderboard),
         "later": _packed(view.later_data(section, analysis)),
         "records": [_packed(records) for records in records_of(section)],
     }

@@ -18,7 +18,7 @@ from math import isfinite
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs
-from qabench.benchmarks.felm import COUNTS, FUNCTIONS, READABLE, RESPONSES
+from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.errors import InputError
 
 ANSWER = "Answer: "

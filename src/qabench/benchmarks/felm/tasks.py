@@ -14,8 +14,8 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
-from qabench.benchmarks.felm import COUNTS, READABLE, RESPONSES
 from qabench.benchmarks.felm.evaluate import detail, groups, load_responses, reference, scored_reply
+from qabench.benchmarks.felm.formulas import COUNTS, READABLE, RESPONSES
 from qabench.benchmarks.felm.method import EXTRACTION, NUM_CONS, Messages, claims_in, felm_method, judged
 from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
 from qabench.benchmarks.felm.prompts import AUTO, DOMAINS

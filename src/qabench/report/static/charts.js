@@ -47,7 +47,7 @@ function dotChart({ rows, title, zero = false }, width, colors) {
 }
 
 function whisker(dot, y, scale, colors, nameAt, names) {
-  const color = colorOf(dot.run, colors);
+  const color = dot.run === null ? colors.muted : colorOf(dot.run, colors);
   const mark = marker(dot.run, scale(dot.mean), y, 5, colors, dot.open ? { fill: colors.ground, stroke: color, "stroke-width": 0.36 } : {});
   const group = node("g", {}, line(scale(dot.low), y, scale(dot.high), y, color, 1.75), mark);
   group.append(node("title", {}, shown(dot.tip)));

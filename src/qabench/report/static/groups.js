@@ -1,4 +1,4 @@
-// Scores by group, and the sections that a benchmark adds: charts for few runs, tables for many.
+// Scores by group, the leaderboard, and the sections that a benchmark adds: charts for few runs, tables for many.
 
 const CHARTED = 4; // runs whose dots and names fit into a chart
 
@@ -89,4 +89,31 @@ function curves(section, state, extra, title, rows, place) {
     .filter((one) => one.points.length);
   const heading = `${title} over ${extra.axis || "k"}, with 95% intervals`;
   return figure(heading, fileName(section.key, title), (width, colors) => lineChart({ series, title: heading, axis: extra.axis || "k" }, width, colors), () => rows);
+}
+
+/** Published systems and runs by the main metric: a chart for each group of comparable scores. */
+function startLeaderboard(section) {
+  const place = $(".leaderboard", document.getElementById(section.key));
+  if (place) onState(section, ({ runs }) => place.replaceChildren(...leaderboards(section, section.leaderboard.filter(({ run }) => run === null || runs.includes(run)))));
+}
+
+function leaderboards(section, entries) {
+  const groups = new Map();
+  for (const entry of entries) {
+    const name = [entry.setting, entry.config, entry.judge && `judged by ${entry.judge}`].filter(Boolean).join(", ");
+    groups.set(name, [...(groups.get(name) || []), entry]);
+  }
+  return [...groups].map(([name, members]) => {
+    const heading = `${metricOf(section, members[0].metric).title}: ${name}`;
+    const interval = ({ low, high }) => (low === null ? "–" : `${number(low)} to ${number(high)}`);
+    const rows = members.map((entry) => {
+      const [low, high] = [entry.low ?? entry.score, entry.high ?? entry.score];
+      const tip = `${entry.system}: ${entry.low === null ? `${number(entry.score)}, published` : range3({ mean: entry.score, low, high })}`;
+      return { label: `${entry.rank ? `${entry.rank}. ` : ""}${entry.system}`, sub: entry.rank ? null : "not ranked", dots: [{ run: entry.run, mean: entry.score, low, high, open: entry.run === null, tip }] };
+    });
+    const cells = members.map((entry) => [el("th", { scope: "row" }, el("bdi", {}, shown(entry.system))), ...[entry.rank ?? "–", number(entry.score), interval(entry), entry.n ?? "–"].map((cell) => el("td", { class: "number" }, String(cell)))]);
+    const table = el("details", { class: "as-table" }, el("summary", {}, "As a table"), dataTable("heat-table", heading, ["System", "Rank", "Score", "95% interval", "n"], cells));
+    const draw = (width, colors) => dotChart({ rows, title: `${heading}; ${members.length} systems, the best first` }, width, colors);
+    return el("div", { class: "group" }, figure(heading, fileName(section.key, "leaderboard", name), draw, () => members), table);
+  });
 }

@@ -80,6 +80,7 @@ document.addEventListener("click", (event) => {
     startComparison(section);
     await idle();
     startGroups(section);
+    startLeaderboard(section);
   }
   if (address().place && !address().place.startsWith("/")) document.getElementById(address().place)?.scrollIntoView();
   performance.mark("qabench-ready");

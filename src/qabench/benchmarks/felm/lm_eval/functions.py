@@ -7,8 +7,8 @@ from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
 
-from qabench.benchmarks.felm import FUNCTIONS
 from qabench.benchmarks.felm.evaluate import reference
+from qabench.benchmarks.felm.formulas import FUNCTIONS
 from qabench.benchmarks.felm.method import FelmMethod, felm_method
 from qabench.benchmarks.felm.official import DECLARATIONS, signatures
 from qabench.benchmarks.felm.scores import Confusion, response_score
