@@ -54,25 +54,12 @@ def parse_question(row: Row) -> dict[str, Any]:
 
 
 def parse_qrels(row: Row) -> list[dict[str, Any]]:
-    """Return the relevant passages of a question, in order; indexes count from 0.
-
-    A component without passages has none.
-
-    Raises:
-        DataError: as ``parse_question``.
-    """
+    """Return the relevant passages of a question, in order; indexes count from 0. A component may have none."""
     question = parse_question(row)
+    numbers = {"query_id": question["id"]} | {key: question[key] for key in ("chapter", "question_number")}
     return [
-        {
-            "query_id": question["id"],
-            "chapter": question["chapter"],
-            "question_number": question["question_number"],
-            "component_index": i,
-            "context_index": j,
-            "context": context,
-            "explicit_context": component["explicit_context"],
-            "extraneous_answer": component["extraneous_answer"],
-        }
+        {**numbers, "component_index": i, "context_index": j, "context": context}
+        | {key: component[key] for key in ("explicit_context", "extraneous_answer")}
         for i, component in enumerate(question["answer_context"])
         for j, context in enumerate(component["context"])
     ]
@@ -103,13 +90,12 @@ def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
 
 
 def chapter_text(cells: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text that is searched: the sources of the chapter's markdown and code cells, a newline after each."""
-    return "".join(f"{cell['source']}\n" for cell in chapter_cells(cells) if cell["cell_type"] != "raw")
+    """Return the text that is searched: the sources of the chapter's markdown and code cells, a newline after each.
 
-
-def chapter_cells(cells: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Return the cells before the first markdown cell with "## Questionnaire" in a line; all cells if there is none."""
-    return takewhile(lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells)
+    The text ends before the first markdown cell that contains "## Questionnaire".
+    """
+    before = takewhile(lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells)
+    return "".join(f"{cell['source']}\n" for cell in before if cell["cell_type"] != "raw")
 
 
 def question_id(chapter: int, number: int) -> str:
@@ -144,18 +130,12 @@ def _flag(row: Row, key: str) -> bool:
     return FLAGS[value]
 
 
-def _number(row: Row, key: str) -> int:
-    value = row.get(key, int)
-    if not 0 <= value <= _LARGEST:
-        raise DataError(f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}")
-    return int(value)
-
-
-def _number_in_text(row: Row, key: str) -> int:
-    value = row.get(key, str)
-    if not _INTEGER.fullmatch(value) or int(value) > _LARGEST:
+def _number(row: Row, key: str, type: type[int] | type[str] = int) -> int:
+    value = row.get(key, type)
+    number = value if isinstance(value, int) else int(value) if _INTEGER.fullmatch(value) else -1
+    if not 0 <= number <= _LARGEST:
         raise DataError(f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}, got {value!r:.60}")
-    return int(value)
+    return number
 
 
 def _cell(row: Row, position: int) -> dict[str, Any]:
@@ -179,7 +159,7 @@ def _title(cells: list[dict[str, Any]], where: str) -> str:
 
 
 def _keywords(row: Row) -> dict[str, Any]:
-    chapter, number = _number_in_text(row, "chapter"), _number_in_text(row, "question_number")
+    chapter, number = _number(row, "chapter", str), _number(row, "question_number", str)
     return {
         "id": question_id(chapter, number),
         "chapter": chapter,
@@ -214,23 +194,15 @@ def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    line = 1
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    names = ", ".join(KEYWORD_COLUMNS)
     try:
-        header = next(reader, [])
-        if header != list(KEYWORD_COLUMNS):
-            names = ", ".join(KEYWORD_COLUMNS)
-            raise DataError(f"{path}, line 1: expected the columns {names}, got {str(header)[:120]}")
-        line = reader.line_num + 1
+        if reader.fieldnames != list(KEYWORD_COLUMNS):
+            raise DataError(f"{path}, line 1: expected the columns {names}, got {str(reader.fieldnames)[:120]}")
         for fields in reader:
-            where = f"{path}, line {line}"
-            line = reader.line_num + 1
-            if not fields:
-                continue
-            if len(fields) < len(header):
-                raise DataError(f"{where}: the field {header[len(fields)]!r} is missing")
-            if len(fields) > len(header):
-                raise DataError(f"{where}: {len(fields)} fields, but the header has {len(header)}")
-            yield _keywords(Row.of(dict(zip(header, fields, strict=True)), where))
+            where = f"{path}, line {reader.line_num}"
+            if None in fields or None in fields.values():  # too many, or too few
+                raise DataError(f"{where}: expected one field for each of the columns {names}")
+            yield _keywords(Row.of(fields, where))
     except csv.Error as error:
-        raise DataError(f"{path}, line {line}: not CSV ({error})") from None
+        raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from None

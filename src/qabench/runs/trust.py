@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +31,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "method": (
         *("raw", "cot", "cot-cons", "link", "content"),
         *("closed", "retrieve-read", "retrieve-read-web", "post-hoc", "post-hoc-web"),
-        *("bm25", "fts", "dense", "colbert", "hybrid"),
+        *("bm25", "fts", "dense", "colbert"),
     ),
     "query": ("question", "keywords"),
     "chunker": ("sentences", "llama-index"),
@@ -41,7 +40,6 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "reply_format": ("answer", "vicuna"),
 }
 SELECTIONS = ("ids", "category", "fields", "domains", "chapters")  # only compared with values in the data
-HYBRID = re.compile(r"hybrid:\w+(,\w+)+")
 # The generation options whose texts are from a fixed set; Inspect checks them when it reads a log.
 GENERATION_NAMES = (
     *("cache_prompt", "verbosity", "effort", "reasoning_effort", "reasoning_mode"),
@@ -163,7 +161,7 @@ def _harmless(scorer: Benchmark, name: str, value: Any, option: TaskOption | Non
         return value in dataset_table(scorer.name).configs
     if name == "metrics":
         return {word.strip() for word in value.split(",")} <= set(scorer.families)
-    return value in NAMES.get(name, ()) or (name == "method" and HYBRID.fullmatch(value) is not None)
+    return value in NAMES.get(name, ())
 
 
 def _is_number(value: Any) -> bool:

@@ -14,7 +14,6 @@ from official_retrieval import fix, official
 from qabench.benchmarks.fastbook import retrieval as chunking
 from qabench.benchmarks.fastbook.retrieval import (
     Query,
-    fuse,
     make_queries,
     match_expression,
     parse_method,
@@ -104,46 +103,24 @@ def test_fts_stays_in_the_chapter_and_breaks_ties_by_position() -> None:
     assert rank_fts(corpus, queries[:1], 2)[0].positions == [1, 2]
 
 
-def test_fusion_is_the_sum_of_reciprocal_ranks() -> None:
-    fused = fuse([Hits([5, 2, 7], [9, 8, 7]), Hits([2, 5, 1], [3, 2, 1])], 3)
-    assert fused.positions == [2, 5, 1]  # 2 and 5 tie, 1 and 7 tie: the lower position comes first
-    assert fused.scores == [1 / 61 + 1 / 62, 1 / 61 + 1 / 62, 1 / 63]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("tfidf", "unknown method 'tfidf'; allowed: bm25, fts, dense, colbert, hybrid"),
-        ("bm25:fts", "unknown method 'bm25:fts'"),
-        ("hybrid:bm25", "allowed: hybrid:A,B with two different methods"),
-        ("hybrid:bm25,bm25", "not a hybrid"),
-        ("hybrid:bm25,hybrid", "not a hybrid"),
-    ],
-)
-def test_unknown_methods(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_method(name)
-
-
-def test_methods_name_their_queries() -> None:
-    assert parse_method("fts").asks == "keywords"
-    assert parse_method("fts", "question").asks == "question"
-    both = parse_method("hybrid")
-    assert (both.name, both.asks, both.model) == ("hybrid:bm25,fts", "question+keywords", None)
-    assert parse_method("hybrid:dense,colbert", dense_model="a/b", colbert_model="c").model == "a/b+c"
+def test_methods_have_default_queries() -> None:
+    assert (parse_method("fts").query, parse_method("fts", "question").query) == ("keywords", "question")
+    assert parse_method("dense", dense_model="a/b", colbert_model="c").model == "a/b"
+    with pytest.raises(InputError, match="unknown method 'tfidf'; allowed: bm25, fts, dense, colbert"):
+        parse_method("tfidf")
 
 
 def test_the_sample_scores_as_the_official_code() -> None:
     study = load_study("sample", chunk_size=60)
-    outcome = run(study, parse_method("hybrid"), k=3)
+    outcome = run(study, parse_method("bm25"), k=3)
     expected = []
     for row, hits in zip(study.questions, outcome.hits, strict=True):
         chunks = study.corpus[row["chapter"]]
         expected.append(official(row["answer_context"], [chunks[position] for position in hits.positions], 3))
     assert list(zip(*outcome.columns.values(), strict=True)) == expected
     assert list(outcome.intervals) == ["all", "1", "3"]
-    assert "chunker:sentences-1|chunk_size:60|overlap:15|method:hybrid:bm25,fts" in outcome.signature
-    again = run(study, parse_method("hybrid"), k=3)
+    assert "chunker:sentences-1|chunk_size:60|overlap:15|method:bm25" in outcome.signature
+    again = run(study, parse_method("bm25"), k=3)
     assert again.as_dict() == outcome.as_dict()
 
 

@@ -26,10 +26,10 @@ def call(*arguments: str | Path) -> str:
 
 
 def test_tables_of_the_sample() -> None:
-    text = call("--config", "sample", "--chunk-size", "60", "--method", "bm25", "--method", "hybrid")
+    text = call("--config", "sample", "--chunk-size", "60", "--method", "bm25", "--method", "fts")
     for part in (
         "fastbook sample: bm25 on question",
-        "fastbook sample: hybrid:bm25,fts on question+keywords",
+        "fastbook sample: fts on keywords",
         "95% interval",
         "recall@10",
         "Differences (paired bootstrap over questions)",
@@ -58,8 +58,8 @@ def test_files(tmp_path: Path) -> None:
     assert BENCHMARK.evaluate("sample", read(run, corpus=tmp_path / "corpus.jsonl")).problems == []
     assert run.read_text(encoding="utf-8").startswith("1-1 Q0 1-c")
     assert qrels.read_text(encoding="utf-8").startswith("1-1 0 1-c0 ")
-    call("--config", "sample", "--method", "fts", "--method", "hybrid", "--run", run)
-    assert {path.name for path in run.parent.iterdir()} == {"run.trec", "run.fts.trec", "run.hybrid-bm25-fts.trec"}
+    call("--config", "sample", "--method", "fts", "--method", "bm25", "--run", run)
+    assert {path.name for path in run.parent.iterdir()} == {"run.trec", "run.fts.trec", "run.bm25.trec"}
 
 
 @pytest.mark.parametrize(

@@ -66,14 +66,10 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
     assert found[2].positions[:2] == [2, 7]
 
 
-def test_a_hybrid_encodes_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = load_study("sample", chunk_size=60)
-    dense = run(study, parse_method("dense", dense_model=model), k=5)
-    monkeypatch.setattr("qabench.benchmarks.fastbook.retrieval.rank_dense", None)
-    both = run(study, parse_method("hybrid:bm25,dense", dense_model=model), k=5)
-    assert f"model:{Path(model).name}|" in dense.signature
-    assert "method:hybrid:bm25,dense" in both.signature
-    assert len(both.hits[0].positions) == 5
+def test_the_signature_names_the_model(model: str) -> None:
+    outcome = run(load_study("sample", chunk_size=60), parse_method("dense", dense_model=model), k=5)
+    assert f"method:dense|query:question|model:{Path(model).name}|" in outcome.signature
+    assert {len(hits.positions) for hits in outcome.hits} == {5}
 
 
 def test_a_missing_model() -> None:

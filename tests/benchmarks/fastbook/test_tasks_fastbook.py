@@ -58,7 +58,7 @@ def check_equal(log: EvalLog, config: str, method: str) -> int:
     return len(samples)
 
 
-@pytest.mark.parametrize("method", ["bm25", "fts", "hybrid"])
+@pytest.mark.parametrize("method", ["bm25", "fts"])
 def test_retrieval_scores_are_those_of_the_study(method: str, tmp_path: Path) -> None:
     assert check_equal(run(fastbook_rag("sample", method), last_words, tmp_path), "sample", method) == 12
 

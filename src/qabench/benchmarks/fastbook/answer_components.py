@@ -45,16 +45,10 @@ class AnswerComponentScores:
 
     def mrr_per_question(self, k: int) -> list[float | None]:
         """Return 1 / the largest of the components' ranks if all are in the top k, else 0; None if skipped."""
-        self._check(k)
         return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
 
     def recall_per_question(self, k: int) -> list[float | None]:
-        """Return the share of the components that were retrieved in the top k; None if skipped.
-
-        Raises:
-            InputError: a question has no components, so its recall is undefined.
-        """
-        self._check(k)
+        """Return the share of the components in the top k; None if skipped. Raises InputError without components."""
         return [None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)]
 
     def mrr(self, k: int) -> float:
@@ -88,10 +82,6 @@ class AnswerComponentScores:
             "repair": f"ftfy-{package_version('ftfy')}",
             "options": "+".join(self.options) or "official",
         }
-
-    def _check(self, k: int) -> None:
-        if k not in self.cutoffs:
-            raise InputError(f"not scored at k={k}; scored at: {', '.join(map(str, self.cutoffs))}")
 
 
 def answer_component_scores(

@@ -9,7 +9,7 @@ import typer
 
 from qabench.cli.options import AsJson, Format, checked_format
 
-METHODS = "bm25, fts (SQLite FTS5), dense, colbert, hybrid (of bm25 and fts) or hybrid:A,B. May be repeated."
+METHODS = "bm25, fts (SQLite FTS5), dense or colbert. May be repeated."
 
 
 def retrieve(
@@ -61,7 +61,7 @@ def retrieve(
     outcomes = [run_method(study, parsed, k) for parsed in chosen]
     if run:
         for outcome in outcomes:
-            name = outcome.method.name.replace(":", "-").replace(",", "-")
+            name = outcome.method.name
             path = run if len(outcomes) == 1 else run.with_name(f"{run.stem}.{name}{run.suffix}")
             write_text(path, run_text(study.questions, outcome.hits, name))
     if qrels:

@@ -10,7 +10,6 @@ from typing import Any
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores, is_strings
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
-from qabench.data.pinned import content_digest
 from qabench.data.predictions import (
     NO_PREDICTION,
     BadLine,
@@ -26,7 +25,7 @@ from qabench.errors import InputError, unknown_name
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.signature import signature
-from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import parse_question, read_questions
 from qabench.stats import bootstrap_mean
 from qabench.text.rouge import rouge
@@ -53,20 +52,14 @@ class Questions:
 
 
 def load_questions(config: str | None = None, path: Path | None = None) -> Questions:
-    """Return the questions of a config, or of a file in the format of ``fastbook-benchmark.json``.
-
-    Args:
-        config: "questions" (the default) or "sample".
-        path: a file of questions to use instead of a config.
+    """Return the questions of a config ("questions" by default), or of a file like ``fastbook-benchmark.json``.
 
     Raises:
-        InputError: the config has no questions.
-        DataError: the file is not in the format of ``fastbook-benchmark.json``.
+        InputError: the config has no questions, or the file is not in the format of ``fastbook-benchmark.json``.
         SourceError: the data is not available.
     """
     if path is not None:
-        digest = content_digest(path, "sha256")
-        return Questions("custom", list(map(parse_question, read_questions(path))), digest[:12])
+        return Questions("custom", list(map(parse_question, read_questions(path))), custom_digest(path))
     name = config or CONFIGS[0]
     if name not in CONFIGS:
         raise unknown_name("fastbook has no questions in", name, CONFIGS)
@@ -109,12 +102,7 @@ def detail(
 def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None = None) -> Predictions:
     """Return the predictions of a file: JSON objects {"id", "passages"} or {"id", "answer"}, or a TREC run.
 
-    Args:
-        source: see ``qabench.data.predictions.read_predictions``.
-        corpus: for a TREC run, the texts of its documents: JSONL with "docno" or "id", and "text".
-
-    Raises:
-        InputError: the file cannot be read, or it is a TREC run and its documents are not given.
+    ``corpus`` has the texts of the documents of a TREC run; see ``parse_corpus``.
     """
     if not isinstance(source, str | Path):
         return read_predictions(source, FIELDS)
@@ -252,11 +240,7 @@ def prediction(record: Record) -> dict[str, Any]:
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """Return the curves of all systems, from the ranks of the components in the records' details.
-
-    Args:
-        evaluations: label -> evaluation; a curve ends at the smallest cutoff of its records.
-    """
+    """Return each system's curve, up to the smallest cutoff of its records, from the ranks of the components."""
     rows: list[SectionRow] = []
     notes = []
     for label, evaluation in evaluations.items():

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.models.loader import locate
 from qabench.retrieval.bm25.index import BM25Index, Hits
 
@@ -280,103 +280,49 @@ def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores
     return [hits[i] for i in range(len(queries))]
 
 
-SINGLE = ("bm25", "fts", "dense", "colbert")
-HYBRID = "hybrid"
-DEFAULT_HYBRID = ("bm25", "fts")
-DEFAULT_QUERY = {"fts": "keywords"}  # as in the source; all other methods get the question
-FUSION_K = 60
-FUSION_DEPTH = 100
-
-Asked = Callable[[str], Sequence[Query]]
-"""From the kind of query, "question" or "keywords", to the queries."""
-Memory = dict[tuple[str, str, str | None, int], list[Hits]]
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A method by its name on the command line: "bm25", "fts", "dense", "colbert", or "hybrid:bm25,dense".
-
-    Attributes:
-        parts: the single method, or the two that a hybrid fuses.
-        query: the kind of query for all parts; None for the default of each part.
-        models: the models of "dense" and "colbert".
-    """
-
-    name: str
-    parts: tuple[str, ...]
-    query: str | None
-    models: Mapping[str, str]
-
-    @property
-    def asks(self) -> str:
-        """The kind of query, for signatures: "keywords", or "question+keywords" if the parts differ."""
-        return "+".join(dict.fromkeys(self._kind(part) for part in self.parts))
-
-    @property
-    def model(self) -> str | None:
-        """The models in use, for signatures (a folder by its name), or None."""
-        used = [self.models[part] for part in self.parts if part in self.models]
-        return "+".join(Path(model).name if Path(model).is_dir() else model for model in used) or None
-
-    def rank(self, corpus: Corpus, asked: Asked, k: int, memory: Memory) -> list[Hits]:
-        """Return the k best chunks of each question; ``asked`` returns the queries of a kind.
-
-        ``memory`` caches rankings of this corpus, so that a hybrid does not encode it again; initially {}.
-        """
-        depth = max(k, FUSION_DEPTH)
-        rankings = []
-        for part in self.parts:
-            model = self.models.get(part)
-            key = (part, self._kind(part), model, depth)
-            if key not in memory:
-                rank: Any = {"bm25": rank_bm25, "fts": rank_fts, "dense": rank_dense, "colbert": rank_colbert}[part]
-                memory[key] = rank(corpus, asked(self._kind(part)), depth, *filter(None, [model]))
-            rankings.append(memory[key])
-        if len(rankings) == 1:
-            return [Hits(hits.positions[:k], hits.scores[:k]) for hits in rankings[0]]
-        return [fuse(of_question, k) for of_question in zip(*rankings, strict=True)]
-
-    def _kind(self, part: str) -> str:
-        return self.query or DEFAULT_QUERY.get(part, "question")
-
-
-def parse_method(
-    name: str, query: str | None = None, dense_model: str = DENSE_MODEL, colbert_model: str = COLBERT_MODEL
-) -> Method:
-    """Return a method by its name on the command line.
-
-    Raises:
-        InputError: an unknown name, or a hybrid that does not have two different methods.
-    """
-    models = {"dense": dense_model, "colbert": colbert_model}
-    kind, _, rest = name.partition(":")
-    if kind != HYBRID:
-        if name not in SINGLE:
-            raise InputError(f"unknown method {name!r}; allowed: {', '.join(SINGLE)}, {HYBRID}, {HYBRID}:A,B")
-        return Method(name, (name,), query, models)
-    parts = tuple(rest.split(",")) if rest else DEFAULT_HYBRID
-    if len(parts) != 2 or len(set(parts)) != 2 or not set(parts) <= set(SINGLE):
-        raise InputError(
-            f"{name!r} is not a hybrid; allowed: {HYBRID}:A,B with two different methods of {', '.join(SINGLE)}"
-        )
-    return Method(f"{HYBRID}:{','.join(parts)}", parts, query, models)
-
-
 def rank_bm25(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
     """Rank each query's chapter by BM25+, one index per chapter; see ``qabench.retrieval.BM25Index``."""
     indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
     return [indexes[query.chapter].search(query.text, k) for query in queries]
 
 
-def fuse(rankings: Sequence[Hits], k: int) -> Hits:
-    """Fuse rankings: a chunk's score is the sum over rankings of 1 / (60 + its rank); ties by position.
+METHODS = ("bm25", "fts", "dense", "colbert")
 
-    Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank Learning
-    Methods, SIGIR 2009.
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A retrieval method, such as "bm25".
+
+    Attributes:
+        name: one of METHODS.
+        query: the kind of its queries: "question" or "keywords".
+        source: the model of "dense" and "colbert": its name on the Hub, or a folder.
     """
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, position in enumerate(ranking.positions, 1):
-            scores[position] = scores.get(position, 0.0) + 1 / (FUSION_K + rank)
-    best = sorted(scores, key=lambda position: (-scores[position], position))[:k]
-    return Hits(best, [scores[position] for position in best])
+
+    name: str
+    query: str
+    source: str | None
+
+    @property
+    def model(self) -> str | None:
+        """The model, for signatures (a folder by its name), or None."""
+        return Path(self.source).name if self.source and Path(self.source).is_dir() else self.source
+
+    def rank(self, corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
+        """Return the k best chunks for each query."""
+        if self.name == "bm25":
+            return rank_bm25(corpus, queries, k)
+        if self.name == "fts":
+            return rank_fts(corpus, queries, k)
+        rank = rank_dense if self.name == "dense" else rank_colbert
+        return rank(corpus, queries, k, str(self.source))
+
+
+def parse_method(
+    name: str, query: str | None = None, dense_model: str = DENSE_MODEL, colbert_model: str = COLBERT_MODEL
+) -> Method:
+    """Return a method by its name. By default, fts gets the keywords, as in the source, and the others the question."""
+    if name not in METHODS:
+        raise unknown_name("unknown method", name, METHODS)
+    models = {"dense": dense_model, "colbert": colbert_model}
+    return Method(name, query or ("keywords" if name == "fts" else "question"), models.get(name))

@@ -13,9 +13,7 @@ from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores,
 from qabench.benchmarks.fastbook.evaluate import load_questions, retrieval_columns
 from qabench.benchmarks.fastbook.retrieval import (
     CHUNKER,
-    Memory,
     Method,
-    Query,
     check_sizes,
     cut,
     cut_as_source,
@@ -47,14 +45,12 @@ class Study:
         corpus: chapter -> its chunks.
         keywords: question id -> the keyword query.
         about: the fields of a signature that depend on the study.
-        memory: a cache of rankings that methods share; see ``Method.rank``.
     """
 
     questions: Sequence[Mapping[str, Any]]
     corpus: Mapping[int, Sequence[str]]
     keywords: Mapping[str, str]
     about: Mapping[str, Any]
-    memory: Memory = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def references(self) -> list[Any]:
@@ -68,10 +64,6 @@ class Study:
         for i, row in enumerate(self.questions):
             groups.setdefault(str(row["chapter"]), []).append(i)
         return groups
-
-    def queries(self, kind: str) -> list[Query]:
-        """Return one query per question; see ``make_queries``."""
-        return make_queries(self.questions, self.keywords, kind)
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ class Outcome:
     @property
     def label(self) -> str:
         """The method and its kind of query, such as "fts on keywords"."""
-        return f"{self.method.name} on {self.method.asks}"
+        return f"{self.method.name} on {self.method.query}"
 
     @cached_property
     def columns(self) -> dict[str, list[float]]:
@@ -109,7 +101,7 @@ class Outcome:
         rows = zip(self.study.questions, *self.columns.values(), strict=True)
         return {
             "method": self.method.name,
-            "query": self.method.asks,
+            "query": self.method.query,
             "scores": {f"mrr@{self.k}": self.scores.mrr(self.k), f"recall@{self.k}": self.scores.recall(self.k)},
             "intervals": {
                 group: {name: asdict(interval) for name, interval in by.items()} for group, by in self.intervals.items()
@@ -160,13 +152,13 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
     """
     if k < 1:
         raise InputError(f"k is {k}; it must be at least 1")
-    hits = method.rank(study.corpus, study.queries, k, study.memory)
+    hits = method.rank(study.corpus, make_queries(study.questions, study.keywords, method.query), k)
     passages = [
         [study.corpus[row["chapter"]][position] for position in ranking.positions]
         for row, ranking in zip(study.questions, hits, strict=True)
     ]
     scores = answer_component_scores(study.references, passages, k)
-    fields = {**study.about, "method": method.name, "query": method.asks, "model": method.model, **scores.signature()}
+    fields = {**study.about, "method": method.name, "query": method.query, "model": method.model, **scores.signature()}
     return Outcome(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
 
 

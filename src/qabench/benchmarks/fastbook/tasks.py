@@ -139,8 +139,7 @@ def fastbook_rag(
 
     Args:
         config: "questions" or "sample".
-        method: "bm25", "fts", "dense", "colbert", "hybrid" or "hybrid:A,B". Passages are retrieved when the task is
-            created, before the first question is asked.
+        method: "bm25", "fts", "dense" or "colbert". Passages are retrieved when the task is created.
         query: "question" or "keywords"; by default keywords for fts and the question for the other methods.
         k: the number of passages in the prompt.
         chunk_size: the maximum number of tokens of a passage.
@@ -159,7 +158,7 @@ def fastbook_rag(
     chunking: dict[str, Any] = {"config": config, "chunk_size": chunk_size, "overlap": overlap, "chunker": chunker}
     study = study_of(**chunking)
     selected_ids = {str(question_sample.id) for question_sample in chosen(map(_sample, study.questions), ids, chapters)}
-    part = replace(study, questions=[row for row in study.questions if row["id"] in selected_ids], memory={})
+    part = replace(study, questions=[row for row in study.questions if row["id"] in selected_ids])
     outcome = run(part, parse_method(method, query, dense_model, colbert_model), k)
     samples = [_asked(row, hits, study) for row, hits in zip(part.questions, outcome.hits, strict=True)]
     return Task(
@@ -193,7 +192,7 @@ def _asked(row: Mapping[str, Any], hits: Hits, study: Study) -> Sample:
 def _signed(outcome: Outcome) -> dict[str, Any]:
     """Return the signature of the retrieval, and further fields for that of the answers."""
     method = outcome.method
-    retriever = {"method": method.name, "query": method.asks, "retriever_model": method.model, "passages": outcome.k}
+    retriever = {"method": method.name, "query": method.query, "retriever_model": method.model, "passages": outcome.k}
     return {
         "retrieval": outcome.signature,
         "answers": {**outcome.study.about, **retriever, "prompt": PROMPT.label},
