@@ -61,18 +61,6 @@ def test_all_real_rows_round_trip(mirror: Path, tmp_path: Path, config: str, spl
         assert compared == count
 
 
-def test_statistics_of_dev(mirror: Path) -> None:
-    dev = qabench.load_dataset("fanoutqa", "dev", split="validation")
-    pages = [page for row in dev for page in row["necessary_evidence"]]
-    assert sum(page["revid"] is None for page in pages) == 83
-    assert sum(page["pageid"] is None for page in pages) == 82
-    by_type: dict[str, int] = {}
-    for text in dev["answer"]:
-        kind = type(answers.loads(text)).__name__
-        by_type[kind] = by_type.get(kind, 0) + 1
-    assert by_type == {"dict": 274, "str": 13, "list": 12, "int": 10, "bool": 1}
-
-
 def test_nov23_from_the_official_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package has the files of November 2023 under the current names of the corrected files."""
     package = pytest.importorskip("fanoutqa", reason="needs the extra parity")

@@ -147,32 +147,7 @@ def test_the_seven_texts_equal_the_source_byte_for_byte(
     assert sum(len(row["text"]) for row in rows) == 503_769
 
 
-def test_streaming_gives_the_same_rows(real: Callable[[str], list[dict[str, Any]]]) -> None:
-    for config in SIZES:
-        if not config.startswith("sample"):
-            assert list(only_split(load_dataset("fastbook", config, streaming=True))) == real(config)
-
-
 # --- the sample
-
-
-@pytest.fixture
-def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No mirror, an empty cache, no network."""
-    (tmp_path / "mirror").mkdir()
-    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
-    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("QABENCH_OFFLINE", "1")
-    return tmp_path
-
-
-@pytest.mark.parametrize("config", SAMPLE_CONFIGS)
-def test_the_sample_loads_with_nothing_set(config: str, nothing_set: Path) -> None:
-    splits = load_dataset("fastbook", config, cache_dir=str(nothing_set / "hf"))
-    assert list(splits) == ["corpus" if config == "sample_corpus" else "test"]
-    rows = only_split(splits).to_list()
-    assert len(rows) == SIZES[config]
-    assert list(only_split(load_dataset("fastbook", config, streaming=True))) == rows
 
 
 def test_the_sample_equals_its_files(sample: Callable[[str], list[dict[str, Any]]]) -> None:
@@ -240,18 +215,6 @@ def test_the_sample_has_no_published_numbers(sample: Callable[[str], list[dict[s
             assert {row[1] for row in table.rows} == {None}
 
 
-def test_the_card_matches_the_builder() -> None:
-    from datasets.info import DatasetInfosDict
-
-    infos = DatasetInfosDict.from_directory(str(FOLDER / "fastbook"))
-    assert list(infos) == list(dataset_table("fastbook").configs)
-    for config, info in infos.items():
-        assert info.features == builder("fastbook", config).info.features
-        assert {name: split.num_examples for name, split in info.splits.items()} == dict.fromkeys(
-            dataset_table("fastbook").configs[config].splits, (SIZES | {"leaderboard": 2})[config]
-        )
-
-
 # --- oddities, by small rows
 
 
@@ -298,13 +261,6 @@ def test_an_empty_context_is_kept_and_has_no_qrels() -> None:
         ("7-12", 1, 0, "x"),
         ("7-12", 1, 1, "y"),
     ]
-
-
-def test_question_contexts_are_typed() -> None:
-    contexts = [{"question_component": "Why", "context": ["because"]}]
-    assert parsed(question_context=contexts)["question_context"] == contexts
-    with pytest.raises(DataError, match=r"field 'question_context'\[0\]: expected an object, got string"):
-        parsed(question_context=["because"])
 
 
 def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:

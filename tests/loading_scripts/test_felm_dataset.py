@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from huggingface_hub import DatasetCard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import qabench.loading_scripts as scripts
-from qabench.data.pinned import SourceFile, SourceTable
 from qabench.data.rows import Row
 from qabench.data.sources import find_local
 from qabench.errors import DataError
@@ -84,33 +82,6 @@ def hf_cache(tmp_path: Path) -> str:
     return str(tmp_path / "datasets")
 
 
-@pytest.fixture
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty mirror folder, an empty cache and no network."""
-    monkeypatch.setenv("QABENCH_OFFLINE", "1")
-    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
-    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("QABENCH_SOURCE_URL", raising=False)
-    return tmp_path / "mirror"
-
-
-@pytest.fixture
-def synthetic(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a file of the upstream schema to the mirror, and pins its digest."""
-
-    def write(rows: list[dict[str, Any]]) -> Path:
-        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        digest = hashlib.sha256(content).hexdigest()
-        source = SourceFile("felm", "hkust-nlp/felm", "0" * 40, PATH, "test", sha256=digest, size=len(content))
-        path = offline / source.mirror_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        monkeypatch.setattr(scripts, "source_table", lambda name: SourceTable("felm", (source,)))
-        return path
-
-    return write
-
-
 @pytest.fixture(scope="module")
 def path() -> Path:
     return scripts.open_path("felm", PATH)
@@ -133,10 +104,6 @@ class TestRealData:
         assert len(got) == len(wanted)
         for row, want in zip(got, wanted, strict=True):
             assert same(row, want), row["index"]
-
-    def test_streams_and_is_the_default(self, path: Path, hf_cache: str) -> None:
-        stream = load_dataset("qabench/felm", split="test", streaming=True, cache_dir=hf_cache)
-        assert same(list(stream), [expected(raw) for raw in raw_lines(path)])
 
     def test_round_trips_byte_for_byte(self, path: Path, hf_cache: str) -> None:
         rows = load_dataset("felm", "all", split="test", cache_dir=hf_cache)
@@ -171,47 +138,18 @@ class TestRealData:
         assert sum(raw["ref_contents"] == "" for raw in raws) == 517
 
 
-class TestSample:
-    @pytest.fixture(autouse=True)
-    def nothing_set(self, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("QABENCH_MIRROR")
-
-    @pytest.mark.parametrize("streaming", [False, True])
-    def test_loads(self, streaming: bool, hf_cache: str) -> None:
-        rows = list(load_dataset("felm", "sample", split="test", streaming=streaming, cache_dir=hf_cache))
-        assert same(rows, [expected(raw) for raw in raw_lines(SAMPLE)])
-        assert len(rows) == 13
-
-    def test_slices(self, hf_cache: str) -> None:
-        assert load_dataset("felm", "sample", split="test[:3]", cache_dir=hf_cache)["domain"] == ["math"] * 3
-
-    def test_goes_back_byte_for_byte(self) -> None:
-        written = [json.dumps(to_source(row), ensure_ascii=False) for row in read_rows(SAMPLE, "sample")]
-        assert "".join(line + "\n" for line in written).encode() == SAMPLE.read_bytes()
-
-    def test_stats_have_no_published_numbers(self) -> None:
-        segments, *others = tables("sample", {"test": read_rows(SAMPLE, "sample")})
-        assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
-        assert not segments.notes
-        assert all(len(row) == len(table.columns) for table in (segments, *others) for row in table.rows)
+def test_the_sample_goes_back_byte_for_byte() -> None:
+    rows = list(read_rows(SAMPLE, "sample"))
+    assert same(rows, [expected(raw) for raw in raw_lines(SAMPLE)])
+    written = [json.dumps(to_source(row), ensure_ascii=False) for row in rows]
+    assert "".join(line + "\n" for line in written).encode() == SAMPLE.read_bytes()
 
 
-def test_card_names_configs_features_and_sizes(hf_cache: str) -> None:
-    data = DatasetCard((FOLDER / "README.md").read_text(encoding="utf-8")).data.to_dict()
-    names = list(scripts.dataset_table("felm").configs)
-    assert [config["config_name"] for config in data["configs"]] == names
-    assert [config["config_name"] for config in data["configs"] if config.get("default")] == ["all"]
-    features = load_dataset("felm", "sample", split="test", cache_dir=hf_cache).features._to_yaml_list()
-    *infos, published = data["dataset_info"]
-    of_published = load_dataset("felm", "leaderboard", split="test", cache_dir=hf_cache)
-    assert published["features"] == of_published.features._to_yaml_list()
-    assert published["splits"][0]["num_examples"] == len(of_published)
-    for info in infos:
-        assert info["features"] == features
-        (split,) = info["splits"]
-        assert (split["name"], split["num_examples"]) == ("test", (ROWS | {"sample": 13})[info["config_name"]])
-    assert [info["config_name"] for info in data["dataset_info"]] == names
-    assert [feature["name"] for feature in features] == list(FIELDS)
+def test_the_sample_has_no_published_numbers() -> None:
+    segments, *others = tables("sample", {"test": read_rows(SAMPLE, "sample")})
+    assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
+    assert not segments.notes
+    assert all(len(row) == len(table.columns) for table in (segments, *others) for row in table.rows)
 
 
 class TestOddities:
@@ -326,16 +264,6 @@ class TestFiles:
         broken = json.dumps(raw_row(domain="math", labels=[])).encode()
         with pytest.raises(DataError, match="line 2, field 'labels'"):
             self.read(tmp_path, self.LINE + b"\n" + broken, "wk")
-
-
-class TestAvailability:
-    @pytest.mark.parametrize("config", ROWS)
-    def test_synthetic_file_on_the_same_path(self, config: str, synthetic: Write, hf_cache: str) -> None:
-        raws = [raw_row(response=math.nan), reasoning_row(), *raw_lines(SAMPLE)]
-        synthetic(raws)
-        got = list(load_dataset("felm", config, split="test", cache_dir=hf_cache))
-        assert same(got, [expected(raw) for raw in raws if config in ("all", raw["domain"])])
-        assert got
 
 
 # Values from a broken program or a careless edit; surrogates are valid in JSON's escapes.

@@ -14,7 +14,7 @@ from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.evaluate import read, sections
 from qabench.benchmarks.fastbook.retrieval import parse_method
-from qabench.benchmarks.fastbook.study import Study, load_study, run
+from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
 from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
 from qabench.cli import app
 from qabench.errors import InputError
@@ -74,8 +74,7 @@ def test_only_the_authors_cutoff_is_official() -> None:
 def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> None:
     study = load_study()
     outcome = run(study, parse_method("bm25"))
-    (tmp_path / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
-    (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
+    write_run(study, outcome, tmp_path)
     from_run = BENCHMARK.evaluate(None, read(tmp_path / "run.txt", corpus=tmp_path / "corpus.jsonl"))
     rows = passages_of(study)
     assert means(from_run) == means(BENCHMARK.evaluate(None, read(rows))) == by_metrics(rows, study, [10])
@@ -87,12 +86,17 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
     assert first["id"] == doc_id(1, outcome.hits[0].positions[0])
 
 
+def write_run(study: Study, outcome: Outcome, folder: Path) -> list[str]:
+    """Write a TREC run and its corpus; return the arguments that name them."""
+    (folder / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
+    (folder / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
+    return [str(folder / "run.txt"), "--corpus", str(folder / "corpus.jsonl")]
+
+
 def test_the_command_prints_the_rank(mirror: Path, tmp_path: Path) -> None:
     study = load_study()
     outcome = run(study, parse_method("bm25"))
-    (tmp_path / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
-    (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
-    arguments = ["score", "fastbook", str(tmp_path / "run.txt"), "--corpus", str(tmp_path / "corpus.jsonl")]
+    arguments = ["score", "fastbook", *write_run(study, outcome, tmp_path)]
     result = CliRunner().invoke(app, [*arguments, "--k", "5,10"], catch_exceptions=False)
     assert result.exit_code == 0
     assert "Recall@10 0.8563 ranks 4th of 5" in result.stdout
@@ -103,14 +107,9 @@ def test_the_command_prints_the_rank(mirror: Path, tmp_path: Path) -> None:
 
 def test_a_run_file_becomes_a_report(tmp_path: Path) -> None:
     study = load_study("sample", chunk_size=60)
-    (tmp_path / "run.txt").write_text(
-        run_text(study.questions, run(study, parse_method("bm25")).hits, "bm25"), encoding="utf-8"
-    )
-    (tmp_path / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
-    run_file, corpus = str(tmp_path / "run.txt"), ["--corpus", str(tmp_path / "corpus.jsonl")]
+    run_file, *corpus = write_run(study, run(study, parse_method("bm25")), tmp_path)
     arguments = ["report", run_file, "--benchmark", "fastbook", "--config", "sample", "-o", str(tmp_path / "report")]
-    result = CliRunner().invoke(app, [*arguments, *corpus], catch_exceptions=False)
-    assert result.exit_code == 0
+    assert CliRunner().invoke(app, [*arguments, *corpus], catch_exceptions=False).exit_code == 0
     assert "mrr@10" in (tmp_path / "report" / "report.json").read_text(encoding="utf-8")
     assert "also give the corpus" in str(CliRunner().invoke(app, arguments).exception)
     assert "need --benchmark" in str(CliRunner().invoke(app, ["report", run_file, "-o", "x", *corpus]).exception)
@@ -169,32 +168,30 @@ def test_documents_are_ordered_by_score_then_rank_then_line(tmp_path: Path) -> N
     assert prediction.fields["passages"] == ["D", "B", "A", "C"]
 
 
-@pytest.mark.parametrize("line", ["1-1 Q0 a 1 2.0", "1-1 Q0 a x 2.0 t", "1-1 Q0 a 1 high t", "1-1 Q0 a 1 nan t"])
-def test_bad_lines_of_runs(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "corpus", "message"),
+    [
+        *(
+            (
+                line,
+                '{"id": "a", "text": "A"}',
+                f"run, line 2: '{line}' is not a line of a TREC run; its columns must be",
+            )
+            for line in ("1-1 Q0 a 1 2.0", "1-1 Q0 a x 2.0 t", "1-1 Q0 a 1 high t", "1-1 Q0 a 1 nan t")
+        ),
+        ("1-1 Q0 b 2 8 t", "", "line 2: the document b is repeated for the query 1-1"),
+        ("1-1 Q0 c 2 8 t", "", "1 documents of .* are not in the corpus: c; give"),
+        ("", '{"docno": "a"}', "corpus, line 2: the field 'text' is missing"),
+        ("", '{"docno": "b", "text": ""}', "corpus, line 2: the document 'b' is repeated"),
+    ],
+)
+def test_broken_runs_and_corpora(tmp_path: Path, line: str, corpus: str, message: str) -> None:
     (tmp_path / "run").write_text(f"1-1 Q0 b 1 9 t\n{line}\n", encoding="utf-8")
-    (tmp_path / "corpus").write_text('{"id": "a", "text": "A"}\n{"docno": "b", "text": "B"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=f"run, line 2: '{line}' is not a line of a TREC run; its columns must be"):
+    (tmp_path / "corpus").write_text(f'{{"docno": "b", "text": "B"}}\n{corpus}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=message):
         read(tmp_path / "run", corpus=tmp_path / "corpus")
-
-
-def test_repeated_documents_of_runs(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("1-1 Q0 b 1 9 t\n1-1 Q0 b 2 8 t\n", encoding="utf-8")
-    (tmp_path / "corpus").write_text('{"docno": "b", "text": "B"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match="line 2: the document b is repeated for the query 1-1"):
-        read(tmp_path / "run", corpus=tmp_path / "corpus")
-
-
-def test_runs_need_their_corpus(tmp_path: Path) -> None:
-    run_file, corpus = tmp_path / "run", tmp_path / "corpus"
-    run_file.write_text("1-1 Q0 a 1 2 t\n", encoding="utf-8")
     with pytest.raises(InputError, match="If it is a TREC run, also give the corpus"):
-        read(run_file)
-    corpus.write_text('{"docno": "b", "text": "B"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"1 documents of .* are not in the corpus: a; give"):
-        read(run_file, corpus=corpus)
-    corpus.write_text('{"docno": "b"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match="corpus, line 1: the field 'text' is missing"):
-        read(run_file, corpus=corpus)
+        read(tmp_path / "run")
 
 
 def test_custom_questions(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -76,10 +75,3 @@ def test_files(tmp_path: Path) -> None:
 def test_wrong_use_is_an_input_error(arguments: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(*arguments)
-
-
-def test_the_real_study_by_chapter(mirror: Path) -> None:
-    report: Any = json.loads(call("--method", "bm25", "--method", "fts", "--json"))
-    assert list(report["chunks"]) == ["1", "2", "4", "8", "9", "10", "13"]
-    assert [method["query"] for method in report["methods"]] == ["question", "keywords"]
-    assert all(len(method["per_question"]) == 191 for method in report["methods"])

@@ -10,9 +10,7 @@ import pytest
 from felm_oracle import Call, Script
 
 from qabench.benchmarks.felm.evaluate import load_responses
-from qabench.benchmarks.felm.method import felm_method
-
-METHODS = ("raw", "cot", "link", "content")
+from qabench.benchmarks.felm.method import FelmMethod, felm_method
 
 
 @pytest.fixture
@@ -20,60 +18,36 @@ def script(mirror: Path) -> Script:
     return Script(mirror, lambda call: "ALL_CORRECT")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def rows(mirror: Path) -> list[Any]:
     return list(load_responses("all").rows)
 
 
-def as_chat(messages: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
-    return [{"role": role, "content": text} for role, text in messages]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_chat(method: str, script: Script, rows: list[Any], compared: Callable[[str], None]) -> None:
-    script.run(rows, "gpt-4", method)
-    ours = felm_method(method, prompt="official", official_quirks=True)
-    calls: list[Call] = [{"model": "gpt-4", "messages": as_chat(ours.messages(row)), **ours.parameters} for row in rows]
-    assert calls == script.calls
-    assert len(calls) == 847
-    compared(f"{method}: {len(calls)} chats")
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_vicuna(method: str, script: Script, rows: list[Any], compared: Callable[[str], None]) -> None:
-    script.run(rows, "vicuna_30B", method)
-    ours = felm_method(method, prompt="official", official_quirks=True, reply_format="vicuna")
-    prompts = []
+def calls_of(method: FelmMethod, rows: list[Any], model: str) -> list[Call]:
+    """Return the calls of a method, as the script makes them."""
+    calls: list[Call] = []
     for row in rows:
-        ((role, text),) = ours.messages(row)
-        assert role == "user"
-        prompts.append({"prompt": text, "max_tokens": ours.parameters["max_tokens"]})
-    assert prompts == script.calls
-    compared(f"{method}: {len(prompts)} prompts")
+        messages = method.messages(row)
+        if model == "vicuna_30B":  # plain text; the script decodes greedily, and passes no temperature
+            ((_, text),) = messages
+            call: Call = {"prompt": text, "max_tokens": method.parameters["max_tokens"]}
+        else:
+            chat = [{"role": role, "content": text} for role, text in messages]
+            call = {"model": model, "messages": chat, **method.parameters}
+        calls += [call] * method.samples
+    return calls
 
 
-def test_cot_cons(script: Script, rows: list[Any], compared: Callable[[str], None]) -> None:
-    science = [row for row in rows if row["domain"] == "science"]
-    script.run(science, "gpt-3.5-turbo", "cot-cons", num_cons=2)
-    ours = felm_method("cot-cons", prompt="official", num_cons=2, domains=["science"])
-    calls = [
-        {"model": "gpt-3.5-turbo", "messages": as_chat(ours.messages(row)), **ours.parameters}
-        for row in science
-        for _ in range(ours.samples)
-    ]
-    assert calls == script.calls
-    compared(f"cot-cons: {len(calls)} chats")
-
-
-def test_cot_cons_of_vicuna(script: Script, rows: list[Any]) -> None:
-    science = [row for row in rows if row["domain"] == "science"]
-    script.run(science, "vicuna_30B", "cot-cons", num_cons=2)
-    ours = felm_method(
-        "cot-cons", prompt="official", num_cons=2, domains=["science"], official_quirks=True, reply_format="vicuna"
-    )
-    assert ours.parameters["temperature"] == 0  # the script decodes greedily
-    asked = [text for row in science for _ in range(ours.samples) for _, text in ours.messages(row)]
-    assert asked == [call["prompt"] for call in script.calls]
+@pytest.mark.parametrize("model", ["gpt-4", "vicuna_30B"])
+@pytest.mark.parametrize("method", ["raw", "cot", "link", "content", "cot-cons"])
+def test_messages(method: str, model: str, script: Script, rows: list[Any], compared: Callable[[str], None]) -> None:
+    sampled = [row for row in rows if row["domain"] == "science"] if method == "cot-cons" else rows
+    script.run(sampled, model, method, num_cons=2)
+    reply_format = "vicuna" if model == "vicuna_30B" else "answer"
+    ours = felm_method(method, prompt="official", num_cons=2, official_quirks=True, reply_format=reply_format)
+    assert calls_of(ours, sampled, model) == script.calls
+    assert model == "gpt-4" or ours.parameters["temperature"] == 0
+    compared(f"{method} of {model}: {len(script.calls)} calls")
 
 
 @pytest.mark.parametrize("domain", ["math", "reasoning", "wk", "writing_rec"])

@@ -106,13 +106,6 @@ def test_other_values(field: str, value: Any, sentence: str) -> None:
     assert sentence in found
 
 
-def test_readable_scores_are_never_official(mirror: Path) -> None:
-    found = said(signatures(asked())["felm_readable"])
-    assert found == [
-        "responses without a readable reply are left out (officially, all their segments count as correct)"
-    ]
-
-
 def test_prompts_are_those_of_the_files(mirror: Path) -> None:
     labels = set()
     for method in ("raw", "cot", "link", "content"):

@@ -95,11 +95,6 @@ def test_replies_without_a_verdict_are_a_problem() -> None:
     assert problems == ["the reply has no verdict", "2 of 3 replies have no verdict", "the file has no prediction"]
 
 
-def test_groups_are_domains() -> None:
-    found = scored(labels_of(ROWS))
-    assert set(found.by_group("domain")) == {row["domain"] for row in ROWS}
-
-
 def test_files_and_custom_questions(tmp_path: Path) -> None:
     path = tmp_path / "mine-3.5.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))

@@ -75,21 +75,16 @@ def test_missing_files_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_our_prompts(domain: str) -> None:
-    raw, cot = (user_message(ours(method), row(domain)) for method in ("raw", "cot"))
+    raw, cot, link, content = (user_message(ours(m), row(domain)) for m in ("raw", "cot", "link", "content"))
+    for text, references in ((link, LINKS), (content, "The Moon is far.")):
+        shown = domain not in ("math", "reasoning")
+        assert (f"<references>\n{references}\n</references>" in text) == shown and (text != raw) == shown
     for text in (raw, cot):
         assert "<question>\nHow far is the {Moon}?\n</question>" in text
         assert "<segments>\n1. It is near.\n2. very near\n3. \n</segments>" in text
         assert '"Answer: ALL_CORRECT"' in text and '"Answer: 2, 5"' in text
         assert ("calculation" in text) == (domain == "math")
     assert "Thought: " in cot and "Thought" not in raw
-
-
-def test_our_prompts_show_references() -> None:
-    assert f"<references>\n{LINKS}\n</references>" in user_message(ours("link"), row())
-    assert "<references>\nThe Moon is far.\n</references>" in user_message(ours("content"), row())
-    assert "<references>" not in user_message(ours("link", official_quirks=True), row())
-    nothing = row(ref=[], ref_contents=[])
-    assert user_message(ours("link"), nothing) == user_message(ours("raw"), nothing)
 
 
 def test_a_users_template(tmp_path: Path) -> None:

@@ -156,14 +156,6 @@ def test_a_log_can_be_scored_again(tmp_path: Path) -> None:
     assert only(vicuna) == only(metrics_of(wanted))
 
 
-def test_the_choice_of_responses(tmp_path: Path) -> None:
-    assert {one.metadata["row"]["domain"] for one in felm_own("sample", domains="math,wk").dataset} == {"math", "wk"}
-    ids = [one.id for one in felm_own("sample").dataset][2:4]
-    assert [one.id for one in felm_own("sample", ids=ids).dataset] == ids
-    (with_types,) = [one for one in felm_own("sample").dataset if len(one.metadata["groups"]["error type"]) > 1][:1]
-    assert "knowledge_error" in with_types.metadata["groups"]["error type"]
-
-
 WRONG = [
     ({"method": "magic"}, "unknown method 'magic'; allowed: raw, cot, cot-cons, link, content"),
     ({"domains": "law"}, "no question is in 'law'; allowed: fooled, .*, wk, writing_rec"),
@@ -204,14 +196,6 @@ def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
     assert "|interface:chat|" in found.signatures["felm"]
     assert "Vicuna was prompted in a chat, not by plain completion" in found.deviations(found.scores()["precision"])
     assert found.records[0].answer == "Answer: 1"
-
-
-def test_cot_cons_of_vicuna_is_read_after_the_answer(mirror: Path, tmp_path: Path) -> None:
-    task = felm("science", "cot-cons", official_quirks=True, reply_format="vicuna", num_cons=3, prompt="official")
-    assert task.config.temperature == 0
-    run_of = read_run(run(task, lambda messages: "Segment 1 is wrong", tmp_path).location)
-    assert all(record.scores["tn"] + record.scores["fn"] == 0 for record in run_of.records)
-    assert "|replies:answer|" in run_of.signatures["felm"] and "sampling_temperature" not in run_of.signatures["felm"]
 
 
 def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
