@@ -99,6 +99,21 @@ def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: 
     assert "scores in the log that differ" in printed
 
 
+@pytest.mark.parametrize("name", TASKS)
+def test_an_edited_number_of_questions_is_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
+    content = read_eval_log(str(logs[name]))
+    content.samples, content.eval.metadata = (
+        (content.samples or [])[:2],
+        {**(content.eval.metadata or {}), "available": 1},
+    )
+    write_eval_log(content, str(tmp_path / "log.eval"))
+    honest, forged = read_run(logs[name]), read_run(tmp_path / "log.eval")
+    score = next(iter(forged.scores().values()))
+    total = len({record.id for record in honest.records})
+    assert any(f"of {total} questions were asked" in sentence for sentence in forged.deviations(score))
+    assert not any("questions were asked" in sentence for sentence in honest.deviations(score))
+
+
 def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai", reason="needs the extra judge")
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))

@@ -70,7 +70,8 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
         for family, line in run.signatures.items()
     }
     recorded = dict.fromkeys(absent, "") | _labeled(scorer, today, run)
-    return replace(run, records=records, signatures=lines, problems=problems, recorded=recorded)
+    fields: dict[str, Any] = {"signatures": lines, "problems": problems, "recorded": recorded}
+    return replace(run, records=records, available=today.available, **fields)
 
 
 def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
