@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
+from loopback import Bytes, RawServer
 
 from qabench.io.http import HttpClient, HttpError, Retry
 
@@ -18,40 +17,13 @@ HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 GZIPPED = HEAD + b"Content-Encoding: gzip\r\n\r\n"
 
 
-class RawServer:
-    """Sends what ``parts`` yields to every connection, until the client closes it."""
-
-    def __init__(self, parts: Callable[[], Iterator[bytes]]) -> None:
-        self.parts = parts
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                connection.recv(65536)
-                for part in self.parts():
-                    connection.sendall(part)
-            except OSError:  # the client has closed the connection
-                pass
-
-
-def drip(data: bytes, first: bytes = b"") -> Callable[[], Iterator[bytes]]:
-    def parts() -> Iterator[bytes]:
+def drip(data: bytes, first: bytes = b"") -> Callable[[bytes], Bytes]:
+    def parts(_: bytes) -> Bytes:
         yield first
         while True:
             for byte in data:
                 yield bytes([byte])
-                time.sleep(0.02)
+                yield 0.02
 
     return parts
 
@@ -65,7 +37,7 @@ def drip(data: bytes, first: bytes = b"") -> Callable[[], Iterator[bytes]]:
     ],
     ids=["headers", "100 Continue", "body"],
 )
-def test_one_deadline_from_the_connection_to_the_last_byte(parts: Callable[[], Iterator[bytes]]) -> None:
+def test_one_deadline_from_the_connection_to_the_last_byte(parts: Callable[[bytes], Bytes]) -> None:
     server = RawServer(parts)
     outcome: list[HttpError] = []
 
@@ -78,16 +50,16 @@ def test_one_deadline_from_the_connection_to_the_last_byte(parts: Callable[[], I
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(30)
-    server.socket.close()
+    server.close()
     assert not thread.is_alive() and outcome[0].reason == "timeout"
 
 
 def answer(body: bytes) -> bytes:
-    server = RawServer(lambda: iter([GZIPPED + body]))
+    server = RawServer(lambda _: iter([GZIPPED + body]))
     try:
         return HttpClient(retry=ONCE, max_bytes=1 << 20).get(server.url).content
     finally:
-        server.socket.close()
+        server.close()
 
 
 def test_gzip_bodies_are_read_to_their_end() -> None:
@@ -102,8 +74,8 @@ def test_gzip_bodies_are_read_to_their_end() -> None:
 
 
 def test_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    proxy = RawServer(lambda: iter([HEAD + b"\r\nof the proxy"]))
-    direct = RawServer(lambda: iter([HEAD + b"\r\ndirect"]))
+    proxy = RawServer(lambda _: iter([HEAD + b"\r\nof the proxy"]))
+    direct = RawServer(lambda _: iter([HEAD + b"\r\ndirect"]))
     monkeypatch.setenv("http_proxy", proxy.url)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert HttpClient(retry=ONCE).get("http://host.invalid/page").text == "of the proxy"

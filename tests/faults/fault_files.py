@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import functools
-import json
 import random
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import xxhash
 from fault_harness import Campaign, damaged
 
 from qabench.errors import InputError
@@ -18,7 +15,6 @@ from qabench.evaluation import Evaluation
 from qabench.llm.cache import ReplyCache
 from qabench.llm.exchange import ChatRequest, Reply
 from qabench.retrieval import BM25Index
-from qabench.retrieval.bm25.storage import START
 from qabench.text.normalize import NormalizedTextCache
 
 FORMS = {f"Text {i} {'x' * (i * 37 % 300)}": f"form {i} {'y' * (i * 31 % 300)}" for i in range(250)}
@@ -83,9 +79,6 @@ def _observed(complete: bool, damaged_entries: int, usable: bool) -> str:
 
 ROWS = [{"text": f"w{i % 7} w{i % 31} w{i % 97} w{i * i % 211} é{i}", "kind": i % 3} for i in range(3000)]
 QUERIES = ["w1 w2 w3", "w96 é17", "w5 w5 w210 é2999 nothing", ""]
-JUNK: list[Any] = [None, True, -1, 0, 1, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), "", "x"]
-JUNK += ["<f8", "<i4", "|O"]
-JUNK += ["\ud800", [], [1], ["x"], {}, {"x": 1}, [[[]]], ["<f8", 10**9, 64, 0], ["<i4", 1, -64, None]]
 
 
 @functools.cache
@@ -113,49 +106,6 @@ def damaged_index(chance: random.Random, folder: Path) -> str:
     if found != expected:
         raise AssertionError("another ranking")
     return "equal"
-
-
-def crafted_index(chance: random.Random, folder: Path) -> str:
-    """A header with another content, and a checksum that matches it."""
-    whole, expected = index_file()
-    end = START + int.from_bytes(whole[START - 8 : START], "little")
-    header = json.loads(whole[START:end])
-    for _ in range(chance.choice((1, 1, 2, 4))):
-        replace(header["arrays"], chance)
-    text = json.dumps(header).encode()
-    if chance.random() < 0.05:
-        text = chance.choice((b"[" * 100_000, b"{}", b"null", b"1" * 5000, b"\xff", b'{"arrays": {}}'))
-    content = len(text).to_bytes(8, "little") + text + whole[end:]
-    path = folder / "index.bm25"
-    path.write_bytes(whole[: START - 16] + xxhash.xxh3_64_intdigest(content).to_bytes(8, "little") + content)
-    try:
-        index = BM25Index.load(path)
-        found = searches(index)
-        if chance.random() < 0.2:
-            index.save(folder / "copy.bm25")
-    except InputError:
-        return "InputError"
-    return "equal" if found == expected else "the crafted content's ranking"
-
-
-def replace(node: Any, chance: random.Random) -> None:
-    """Replaces, removes or adds a random value somewhere in a tree of JSON."""
-    while True:
-        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-        if not keys:
-            return
-        key = chance.choice(keys)
-        if isinstance(node[key], dict | list) and chance.random() < 0.8:
-            node = node[key]
-            continue
-        kind = chance.random()
-        if kind < 0.15:
-            del node[key]
-        elif kind < 0.5 and type(node[key]) is int:
-            node[key] += chance.choice((-64, -1, 1, 8, 64, 1 << 20))
-        else:
-            node[key] = copy.deepcopy(chance.choice(JUNK))
-        return
 
 
 @functools.cache
@@ -199,6 +149,5 @@ CAMPAIGNS = [
     Campaign("text-cache", "damaged cache of normalized texts", "right form or none", damaged_text_cache),
     Campaign("reply-cache", "damaged cache of model replies", "right reply or none", damaged_reply_cache),
     Campaign("index", "damaged BM25 index file", "right ranking or InputError", damaged_index),
-    Campaign("index-crafted", "crafted header of a BM25 index with its checksum", "InputError alone", crafted_index),
     Campaign("log", "damaged log of a run", "same evaluation or InputError", damaged_log),
 ]

@@ -7,8 +7,6 @@ import hashlib
 import json
 import os
 import random
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +15,7 @@ from unittest import mock
 
 from fault_harness import Campaign
 from fault_kills import COMMIT
+from loopback import RESET, Bytes, RawServer
 from openai_server import completion
 
 from qabench.data import download as download_module
@@ -38,66 +37,6 @@ MOST_TAKEN = 16 * LIMIT  # in two tries, each with up to 7 MiB in the buffers of
 TIMEOUT = 1.5  # seconds of a call to a hostile server
 PATIENCE = 20.0  # seconds of a call where the network is lost: a loaded machine is no fault
 MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
-Bytes = Iterator[bytes | float]  # what is sent, and the pauses in between; a negative pause resets the connection
-RESET = -1.0
-
-
-class RawServer:
-    """Answers each connection with the bytes that ``script(request)`` yields. Counts what clients took."""
-
-    def __init__(self, script: Callable[[bytes], Bytes]) -> None:
-        self.script, self.taken, self.requests = script, 0, 0
-        self._closed = False
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        self._closed = True
-        self._socket.close()
-
-    def _accept(self) -> None:
-        while not self._closed:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        try:
-            with connection:
-                connection.settimeout(5)
-                request = _request(connection)
-                self.requests += 1
-                for piece in self.script(request):
-                    if self._closed:
-                        return
-                    if isinstance(piece, float):
-                        if piece < 0:
-                            linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
-                            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                            return
-                        time.sleep(piece)
-                        continue
-                    connection.sendall(piece)
-                    self.taken += len(piece)
-        except OSError:  # the client went away
-            pass
-
-
-def _request(connection: socket.socket) -> bytes:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        if not (more := connection.recv(65536)):
-            return data
-        data += more
-    head, _, body = data.partition(b"\r\n\r\n")
-    for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            while len(body) < int(line.partition(b":")[2]):
-                body += connection.recv(65536)
-    return head + b"\r\n\r\n" + body
 
 
 def head(status: str = "200 OK", length: int | None = None, **headers: str) -> bytes:
@@ -211,7 +150,7 @@ def hostile_chat(chance: random.Random, folder: Path) -> str:
 
 def ask(server: RawServer, folder: Path, retries: int, timeout: float = TIMEOUT):  # type: ignore[no-untyped-def]
     cache = ReplyCache(folder / "replies.sqlite")
-    endpoint = Endpoint(f"http://127.0.0.1:{server.port}/v1", KEY)
+    endpoint = Endpoint(f"{server.url}/v1", KEY)
     client = Caller(endpoint, "m", retries=retries, timeout=timeout).client(cache)
     return run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
 
@@ -225,7 +164,7 @@ QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
 @contextmanager
 def wiki_at(server: RawServer, folder: Path, retry: Retry, timeout: float = TIMEOUT) -> Iterator[MediaWiki]:
     client = HttpClient(retry=retry, seconds=timeout, max_bytes=LIMIT)
-    api = f"http://127.0.0.1:{server.port}/w/api.php"
+    api = f"{server.url}/w/api.php"
     variables = {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0"}
     with mock.patch.dict(os.environ, variables):
         wiki = MediaWiki(api, cache=WikiCache(folder / "pages", []), client=client)
@@ -257,7 +196,7 @@ SOURCE = SourceFile(
 
 @contextmanager
 def downloads(server: RawServer, folder: Path, attempts: int, timeout: float = TIMEOUT) -> Iterator[None]:
-    variables = {"QABENCH_SOURCE_URL": f"http://127.0.0.1:{server.port}", "QABENCH_CACHE": str(folder / "cache")}
+    variables = {"QABENCH_SOURCE_URL": server.url, "QABENCH_CACHE": str(folder / "cache")}
     variables |= {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0", "QABENCH_MIRROR": ""}
     retry = Retry(attempts=attempts, first_wait=0.005, longest_wait=0.05)
     with (

@@ -149,9 +149,7 @@ TARGETS: dict[str, Target] = {
     "normalize": Target(lambda data: after_lemmas(before_lemmas(_text(data))), OWN, [PROSE, "sÃ©e ½".encode()], 2),
     "printable": Target(_printable, OWN, [b"\x1b[31m https://a/b?api-key=x \xc2\x9b"], 5),
     "url": Target(_utf8(clean_url), OWN, [b"http://localhost:8000/v1/", b"hf", b"https://a.b/c?d=e"], 5),
-    "retry-after": Target(
-        lambda data: retry_after(_text(data), _text(data[:5])), (), [b"12", b"Wed, 21 Oct 2015 07:28:00 GMT"]
-    ),
+    "retry-after": Target(lambda data: retry_after(_text(data)), (), [b"12", b"Wed, 21 Oct 2015 07:28:00 GMT"]),
     "limit": Target(_utf8(parse_limit), OWN, [b"5", b"3-9"]),
     "option": Target(lambda data: parse_pairs("-T", [_text(data)]), OWN, [b"a=1", b"b={x: [1]}"], 1),
     "signature": Target(_utf8(parse_signature), (ValueError,), [b"acc|config:dev|n:3"]),

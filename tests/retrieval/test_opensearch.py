@@ -109,14 +109,14 @@ def test_a_failed_search_is_an_error(server: SearchServer, engine: str, status: 
 @pytest.mark.parametrize("part", [{"timed_out": True}, {"_shards": {"total": 2, "successful": 1, "failed": 1}}])
 def test_a_partial_search_is_an_error(server: SearchServer, engine: str, part: dict[str, Any]) -> None:
     index = OpenSearchIndex(client_of(engine, server.url), "passages")
-    server.answer = part
+    server.fields = part
     with pytest.raises(QabenchError, match="did not search all"):
         index.search("sun")
 
 
 def test_texts_that_are_not_stored_are_an_error(server: SearchServer, engine: str) -> None:
     index = OpenSearchIndex(client_of(engine, server.url), "passages")
-    server.answer = {"hits": {"hits": [{"_id": "a", "_score": 1.0}]}}
+    server.fields = {"hits": {"hits": [{"_id": "a", "_score": 1.0}]}}
     with pytest.raises(InputError, match="document 'a' of the index 'passages' has no 'text' in _source"):
         index.search("sun")
 

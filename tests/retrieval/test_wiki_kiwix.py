@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import kiwix_server
 import pytest
 from kiwix_server import BOOK, KiwixServer
+from loopback import Loopback
 from scripted_wiki import BRISK, isolate
 
 from qabench.errors import InputError
@@ -39,35 +38,20 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_OFFLINE", "1")  # a server configured by the user is still used
 
 
-class Scripted:
+class Scripted(Loopback):
     """Serves ``answers`` (path -> (status, body)) and records the requests."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: dict[str, tuple[int, str]] = {}
         self.asked: list[str] = []
 
-    def __enter__(self) -> Scripted:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.append(self.path)
-                status, body = outer.answers.get(urlsplit(self.path).path, (404, "<h1>Not found</h1>"))
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(body.encode())
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        self.base = f"http://127.0.0.1:{self._server.server_port}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.asked.append(request.path)
+        status, body = self.answers.get(urlsplit(request.path).path, (404, "<h1>Not found</h1>"))
+        request.send_response(status)
+        request.end_headers()
+        request.wfile.write(body.encode())
 
 
 @pytest.fixture
@@ -77,7 +61,7 @@ def server() -> Iterator[Scripted]:
 
 
 def kiwix_of(server: Scripted, prefix: str = "") -> Kiwix:
-    return Kiwix(f"{server.base}{prefix}/", "b", client=HttpClient(retry=BRISK))
+    return Kiwix(f"{server.url}{prefix}/", "b", client=HttpClient(retry=BRISK))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +113,7 @@ def test_content_by_title_wherever_the_server_has_it(server: Scripted, place: st
 
 def test_content_by_link_with_a_prefix(server: Scripted) -> None:
     server.answers["/wiki/content/b/Heron"] = (200, "<p>Heron</p>")
-    for link in ("/wiki/content/b/Heron", "/content/b/Heron", f"{server.base}/wiki/content/b/Heron"):
+    for link in ("/wiki/content/b/Heron", "/content/b/Heron", f"{server.url}/wiki/content/b/Heron"):
         assert kiwix_of(server, "/wiki").content(WikiPage("x", url=link)).strip() == "Heron"
     assert server.asked == ["/wiki/content/b/Heron"] * 3
 

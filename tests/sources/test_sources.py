@@ -15,7 +15,7 @@ from pinned_files import COMMIT, CONTENT, blob_sha1, make_source, put
 
 from qabench.data import pinned, sources
 from qabench.data.pinned import SourceFile, SourceTable
-from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
+from qabench.errors import DigestMismatch, InputError, SourceUnavailable
 from qabench.loading_scripts import dataset_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +31,9 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestTable:
-    def load(self, tmp_path: Path, *files: dict[str, Any], **head: Any) -> SourceTable:
+    def load(self, tmp_path: Path, *files: dict[str, Any]) -> SourceTable:
         path = tmp_path / "sources.json"
-        document = {"repo": "owner/repo", "commit": COMMIT, "license": "MIT", "files": list(files)} | head
+        document = {"repo": "owner/repo", "commit": COMMIT, "license": "MIT", "files": list(files)}
         path.write_text(json.dumps(document))
         return pinned.load_table(path, "felm")
 
@@ -42,32 +42,9 @@ class TestTable:
         (file,) = self.load(tmp_path, {"path": "a/b.json", "sha256": sha, "size": 3, "lfs": True})
         assert file == SourceFile("felm", "owner/repo", COMMIT, "a/b.json", "MIT", sha256=sha, size=3, lfs=True)
 
-    @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a//b", "./a", "", "a\\..\\b", "C:/x", "a\nb"])
-    def test_refuses_escaping_path(self, tmp_path: Path, path: object) -> None:
-        with pytest.raises(DataError, match=r"sources\.json: the source table cannot be read: path is"):
-            self.load(tmp_path, {"path": path, "sha256": "a" * 64})
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"sha256": None}, "no digest"),
-            ({"sha256": "A" * 64}, "sha256 is 'A"),
-            ({"git_blob_sha1": "a" * 64}, "git_blob_sha1 is 'a"),
-            ({"sise": 3}, "sise"),
-            ({"repo": "../x"}, "repo is"),
-            ({"repo": "a/.."}, "repo is"),
-            ({"commit": "main"}, "commit is 'main'"),
-        ],
-    )
-    def test_refuses_malformed_entry(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
-        with pytest.raises(DataError, match=message):
-            self.load(tmp_path, {"path": "a", "sha256": "a" * 64} | change)
-
-    def test_unreadable_table_is_named(self, tmp_path: Path) -> None:
-        (tmp_path / "x.json").write_text("{")
-        for name in ("x.json", "absent.json"):
-            with pytest.raises(DataError, match=name):
-                pinned.load_table(tmp_path / name, "felm")
+    def test_refuses_an_entry_without_a_digest(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="a: no digest"):
+            self.load(tmp_path, {"path": "a"})
 
     def test_lookup_lists_near_matches(self) -> None:
         table = SourceTable("felm", (make_source(path="data/dev.json"), make_source(path="data/test.json")))
@@ -129,14 +106,9 @@ class TestLocalPath:
         cached.write_bytes(CONTENT)
         assert (sources.available(source), sources.local_path(source)) == ("cache", cached)
         mirrored = put(tmp_path / "two", source)
-        monkeypatch.setenv("QABENCH_MIRROR", os.pathsep.join([str(tmp_path / "one"), str(tmp_path / "two")]))
-        assert (sources.available(source), sources.local_path(source)) == ("mirror", mirrored)
-
-    def test_relative_mirror_gives_an_absolute_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        put(tmp_path / "m", make_source())
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("QABENCH_MIRROR", "m")
-        assert sources.local_path(make_source()).is_absolute()
+        monkeypatch.setenv("QABENCH_MIRROR", os.pathsep.join([str(tmp_path / "one"), "two"]))
+        assert (sources.available(source), sources.local_path(source)) == ("mirror", mirrored)
 
     def test_damaged_mirror_is_never_skipped(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         source = make_source()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote
+
+from loopback import Loopback
 
 
 @dataclass
@@ -43,46 +43,24 @@ class Request:
     sent: int = 0
 
 
-class FaultServer:
+class FaultServer(Loopback):
     """Serves ``files`` (path without leading slash -> content); each request takes the next of ``faults``, if any.
 
     ``always`` holds for each request once ``faults`` is used up.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.files: dict[str, bytes] = {}
         self.faults: deque[Fault] = deque()
         self.always = Fault()
         self.requests: list[Request] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> FaultServer:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                fault = outer.faults.popleft() if outer.faults else outer.always
-                seen = Request(unquote(self.path[1:]), self.headers.get("Range"), self.headers.get("User-Agent"))
-                outer.requests.append(seen)
-                _answer(self, outer.files.get(seen.path), fault, seen)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        fault = self.faults.popleft() if self.faults else self.always
+        seen = Request(unquote(request.path[1:]), request.headers.get("Range"), request.headers.get("User-Agent"))
+        self.requests.append(seen)
+        _answer(request, self.files.get(seen.path), fault, seen)
 
 
 def _answer(handler: BaseHTTPRequestHandler, content: bytes | None, fault: Fault, seen: Request) -> None:
@@ -109,12 +87,9 @@ def _answer(handler: BaseHTTPRequestHandler, content: bytes | None, fault: Fault
         handler.send_header(name, value)
     handler.end_headers()
     handler.close_connection = True
-    try:
-        for at in range(0, len(body[: fault.drop_after]), fault.chunk):
-            piece = body[: fault.drop_after][at : at + fault.chunk]
-            handler.wfile.write(piece)
-            handler.wfile.flush()
-            seen.sent += len(piece)
-            time.sleep(fault.pause)
-    except OSError:  # the client went away
-        pass
+    for at in range(0, len(body[: fault.drop_after]), fault.chunk):
+        piece = body[: fault.drop_after][at : at + fault.chunk]
+        handler.wfile.write(piece)
+        handler.wfile.flush()
+        seen.sent += len(piece)
+        time.sleep(fault.pause)

@@ -10,8 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import Loopback
 
 
 @dataclass
@@ -49,13 +51,16 @@ class Seen:
         return str(self.body["messages"][-1]["content"])
 
 
-class OpenAIServer:
+class OpenAIServer(Loopback):
     """Answers calls with ``reply(body)``, the text of the message; ``fault(number, body)`` may say otherwise.
 
     Calls are numbered from 0. ``max_in_flight`` is the most that were open at once.
     """
 
+    protocol = "HTTP/1.1"
+
     def __init__(self) -> None:
+        super().__init__()
         self.reply: Callable[[dict[str, Any]], str] = lambda body: "They agree in all.\nC"
         self.fault: Callable[[int, dict[str, Any]], Fault | None] = lambda number, body: None
         self.models = Fault(404, body={})  # the answer to GET, not counted as a call
@@ -63,11 +68,10 @@ class OpenAIServer:
         self.calls: list[Seen] = []
         self.in_flight = self.max_in_flight = self.bytes_sent = 0
         self.lock = threading.Condition()
-        self._server = _Server(("127.0.0.1", 0), self._handler())
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{self.url}/v1"
 
     @property
     def paid(self) -> Counter[str]:
@@ -79,55 +83,22 @@ class OpenAIServer:
         with self.lock:
             assert self.lock.wait_for(lambda: len(self.calls) >= count, 300), f"{len(self.calls)} calls of {count}"
 
-    def __enter__(self) -> OpenAIServer:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                try:
-                    _answer(self, Seen({}, {}, 0.0), outer.models, outer)
-                except OSError:  # the client went away
-                    self.close_connection = True
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with outer.lock:
-                    seen = Seen(body, {k.lower(): v for k, v in self.headers.items()}, time.monotonic())
-                    fault = outer.fault(len(outer.calls), body) or Fault(delay=outer.delay)
-                    outer.calls.append(seen)
-                    outer.lock.notify_all()
-                    outer.in_flight += 1
-                    outer.max_in_flight = max(outer.max_in_flight, outer.in_flight)
-                try:
-                    _answer(self, seen, fault, outer)
-                except OSError:  # the client went away
-                    self.close_connection = True
-                finally:
-                    with outer.lock:
-                        outer.in_flight -= 1
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, *_: Any) -> None:
-        pass
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        if request.command == "GET":
+            return _answer(request, Seen({}, {}, 0.0), self.models, self)
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        with self.lock:
+            seen = Seen(body, {name.lower(): value for name, value in request.headers.items()}, time.monotonic())
+            fault = self.fault(len(self.calls), body) or Fault(delay=self.delay)
+            self.calls.append(seen)
+            self.lock.notify_all()
+            self.in_flight += 1
+            self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        try:
+            _answer(request, seen, fault, self)
+        finally:
+            with self.lock:
+                self.in_flight -= 1
 
 
 def completion(text: str | None, model: str = "m", **message: Any) -> dict[str, Any]:
@@ -157,9 +128,11 @@ def _answer(handler: BaseHTTPRequestHandler, seen: Seen, fault: Fault, outer: Op
     for name, value in fault.headers.items():
         handler.send_header(name, value)
     handler.end_headers()
+    handler.wfile.flush()
     if fault.drip:
         for i in range(len(data)):
             handler.wfile.write(data[i : i + 1])
+            handler.wfile.flush()
             time.sleep(fault.drip)
     elif fault.truncate is not None:
         handler.wfile.write(data[: fault.truncate])

@@ -7,12 +7,13 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from loopback import Loopback
 
 from qabench.io.http import HttpClient, Retry
 from qabench.retrieval.wiki.cache import WikiCache
@@ -37,13 +38,14 @@ def api_error(code: str, **headers: str) -> Fault:
     return Fault(body=json.dumps({"error": {"code": code, "info": f"about {code}"}}).encode(), headers=headers)
 
 
-class ScriptedWiki:
+class ScriptedWiki(Loopback):
     """Serves ``pages`` (title -> (page id, revision id, HTML)); each request takes the next of ``faults``, if any.
 
     ``delay`` is the seconds that every request takes, ``busiest`` the most requests that were under way at once.
     """
 
     def __init__(self, count: int = 0) -> None:
+        super().__init__()
         self.pages = {f"Page {n}": (n, 1000 + n, f"<p>Text of page {n}.</p>") for n in range(1, count + 1)}
         self.faults: deque[Fault] = deque()
         self.requests: list[dict[str, str]] = []
@@ -52,61 +54,38 @@ class ScriptedWiki:
         self.delay = 0.0
         self.busy = self.busiest = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
 
     @property
     def api(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/w/api.php"
+        return f"{self.url}/w/api.php"
 
     @property
     def parsed(self) -> list[int]:
         """The revisions whose text was requested, in order."""
         return [int(request["oldid"]) for request in self.requests if request["action"] == "parse"]
 
-    def __enter__(self) -> ScriptedWiki:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
     def row(self, number: int) -> dict[str, Any]:
         """The evidence that names a page."""
         return {"title": f"Page {number}", "pageid": number, "revid": 1000 + number, "url": ""}
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                request = dict(parse_qsl(urlsplit(self.path).query))
-                with outer._lock:
-                    outer.requests.append(request)
-                    outer.times.append(time.monotonic())
-                    outer.agents.add(self.headers.get("User-Agent"))
-                    outer.busy += 1
-                    outer.busiest = max(outer.busy, outer.busiest)
-                    fault = outer.faults.popleft() if outer.faults else Fault()
-                time.sleep(outer.delay + fault.delay)
-                body = json.dumps(outer._answer(request)).encode() if fault.body is None else fault.body
-                with outer._lock:
-                    outer.busy -= 1
-                try:
-                    self.send_response(fault.status)
-                    for name, value in {**fault.headers, "Content-Length": str(len(body))}.items():
-                        self.send_header(name.replace("_", "-"), value)
-                    self.end_headers()
-                    self.wfile.write(body[: fault.drop_after])
-                except OSError:  # the client went away
-                    pass
-                self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        parameters = dict(parse_qsl(urlsplit(request.path).query))
+        with self._lock:
+            self.requests.append(parameters)
+            self.times.append(time.monotonic())
+            self.agents.add(request.headers.get("User-Agent"))
+            self.busy += 1
+            self.busiest = max(self.busy, self.busiest)
+            fault = self.faults.popleft() if self.faults else Fault()
+        time.sleep(self.delay + fault.delay)
+        body = json.dumps(self._answer(parameters)).encode() if fault.body is None else fault.body
+        with self._lock:
+            self.busy -= 1
+        request.send_response(fault.status)
+        for name, value in {**fault.headers, "Content-Length": str(len(body))}.items():
+            request.send_header(name.replace("_", "-"), value)
+        request.end_headers()
+        request.wfile.write(body[: fault.drop_after])
 
     def _answer(self, request: dict[str, str]) -> dict[str, Any]:
         if request["action"] == "parse":

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import urlsplit
+
+from loopback import Loopback
 
 from qabench.retrieval import BM25Index
 
@@ -22,7 +23,7 @@ ELASTIC_TYPE = "application/vnd.elasticsearch+json;compatible-with=9"
 Reply = tuple[int, Any]
 
 
-class SearchServer:
+class SearchServer(Loopback):
     """One index, "passages", of documents {"_id", fields...}; ``status`` makes every answer an error.
 
     Attributes:
@@ -30,30 +31,47 @@ class SearchServer:
         calls: (method, path with query, body) of each request.
         logins: the values of the header Authorization; None: a request without it.
         login: (user, password) that is required; None: everybody may read.
-        answer: replaces some fields of the response to a search.
+        fields: replaces some fields of the response to a search.
         replacement: replaces every response, as JSON or bytes; the server itself: none.
     """
 
+    protocol = "HTTP/1.1"
+
     def __init__(self, documents: Sequence[Mapping[str, Any]], text_field: str = "text") -> None:
+        super().__init__()
         self.documents = documents
         self.text_field = text_field
         self.calls: list[tuple[str, str, Any]] = []
         self.logins: set[str | None] = set()
         self.login: tuple[str, str] | None = None
         self.status = 200
-        self.answer: dict[str, Any] = {}
+        self.fields: dict[str, Any] = {}
         self.replacement: Any = self
         self._ranked = BM25Index([row[text_field] for row in documents], method="lucene", k1=1.2, b=0.75)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
 
-    def __enter__(self) -> SearchServer:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        size = int(request.headers.get("Content-Length") or 0)
+        body = json.loads(request.rfile.read(size)) if size else None
+        self.calls.append((request.command, request.path, body))
+        login = request.headers.get("Authorization")
+        self.logins.add(login)
+        elastic = "elasticsearch" in request.headers.get("Accept", "")
+        expected = self.login and f"Basic {base64.b64encode(':'.join(self.login).encode()).decode()}"
+        if expected and login != expected:
+            status, document = 401, _error(401, "security_exception", "missing authentication credentials")
+        else:
+            status, document = self.reply(urlsplit(request.path).path, body)
+            document = document if self.replacement is self else self.replacement
+        data = document if isinstance(document, bytes) else json.dumps(document).encode()
+        request.send_response(status)
+        request.send_header("Content-Type", ELASTIC_TYPE if elastic else "application/json; charset=UTF-8")
+        request.send_header("Content-Length", str(len(data)))
+        if elastic:
+            request.send_header("X-Elastic-Product", "Elasticsearch")
+        if status == 401:
+            request.send_header("WWW-Authenticate", 'Basic realm="security"')
+        request.end_headers()
+        request.wfile.write(data)
 
     def reply(self, path: str, body: Any) -> Reply:
         """The status and the JSON document for a request."""
@@ -71,7 +89,7 @@ class SearchServer:
             names = {name for row in self.documents for name in row}
             caps = {name: {"text": {"type": "text", "searchable": True, "aggregatable": False}} for name in names}
             return 200, {"indices": ["passages"], "fields": caps}
-        return 200, self._found(body) | self.answer
+        return 200, self._found(body) | self.fields
 
     def _found(self, body: Mapping[str, Any]) -> dict[str, Any]:
         asked = body["query"].get("bool") or {"must": body["query"], "filter": []}
@@ -111,46 +129,3 @@ _ROOT = {
 def _error(status: int, type: str, reason: str, **more: str) -> dict[str, Any]:
     cause = {"type": type, "reason": reason, **more}
     return {"error": {"root_cause": [cause], **cause}, "status": status}
-
-
-def _handler(outer: SearchServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1  # one packet per reply: two would wait 40 ms for an acknowledgment
-
-        def do_GET(self) -> None:
-            size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
-            outer.calls.append((self.command, self.path, body))
-            outer.logins.add(self.headers.get("Authorization"))
-            elastic = "elasticsearch" in self.headers.get("Accept", "")
-            if self._refused():
-                self._send(401, _error(401, "security_exception", "missing authentication credentials"), elastic)
-            else:
-                status, document = outer.reply(urlsplit(self.path).path, body)
-                self._send(status, document if outer.replacement is outer else outer.replacement, elastic)
-
-        do_POST = do_GET
-
-        def _refused(self) -> bool:
-            if outer.login is None:
-                return False
-            expected = base64.b64encode(":".join(outer.login).encode()).decode()
-            return self.headers.get("Authorization") != f"Basic {expected}"
-
-        def _send(self, status: int, document: Any, elastic: bool) -> None:
-            data = document if isinstance(document, bytes) else json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", ELASTIC_TYPE if elastic else "application/json; charset=UTF-8")
-            self.send_header("Content-Length", str(len(data)))
-            if elastic:
-                self.send_header("X-Elastic-Product", "Elasticsearch")
-            if status == 401:
-                self.send_header("WWW-Authenticate", 'Basic realm="security"')
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    return Handler

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from loopback import Loopback
 
 HTML = "text/html; charset=utf-8"
 
@@ -34,7 +35,7 @@ def page(title: str, *paragraphs: str) -> Reply:
     )
 
 
-class WebServer:
+class WebServer(Loopback):
     """Serves ``pages`` (path -> reply) and /search, whose results are ``found`` (query -> paths or URLs).
 
     ``posted`` (body -> reply) answers every POST; by default, as the page of its path.
@@ -44,30 +45,17 @@ class WebServer:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.pages: dict[str, Reply] = {}
         self.found: Callable[[str], list[str]] = lambda query: []
         self.failing: Callable[[str], bool] = lambda query: False  # a search for it has the status 403
         self.engines: list[Any] = []
         self.posted: Callable[[str], Reply] | None = None
         self.requests: list[tuple[str, dict[str, str]]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def paths(self) -> list[str]:
         """The paths of the requests, without queries."""
         return [path.partition("?")[0] for path, _ in self.requests]
-
-    def __enter__(self) -> WebServer:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def _search(self, query: str) -> Reply:
         urls = [path if "://" in path else self.url + path for path in self.found(query)]
@@ -84,39 +72,23 @@ class WebServer:
             return Reply(status=403) if self.failing(query) else self._search(query)
         return Reply(b"<p>not here</p>", 404)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.requests.append((self.path, dict(self.headers)))
-                reply = outer._reply(self.path)
-                self.send_response(reply.status)
-                if reply.kind:
-                    self.send_header("Content-Type", reply.kind)
-                for name, value in reply.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                try:
-                    for part in reply.parts or [reply.body]:
-                        if callable(part):
-                            part()
-                        else:
-                            self.wfile.write(part)
-                            self.wfile.flush()
-                except (BrokenPipeError, ConnectionResetError):
-                    pass  # the client has read enough
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                outer.requests.append((f"{self.path} {body}", dict(self.headers)))
-                reply = outer.posted(body) if outer.posted else outer._reply(self.path)
-                self.send_response(reply.status)
-                self.send_header("Content-Type", "application/json")
-                self.end_headers()
-                self.wfile.write(reply.body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        if request.command == "POST":
+            body = request.rfile.read(int(request.headers["Content-Length"])).decode()
+            self.requests.append((f"{request.path} {body}", dict(request.headers)))
+            reply = self.posted(body) if self.posted else self._reply(request.path)
+        else:
+            self.requests.append((request.path, dict(request.headers)))
+            reply = self._reply(request.path)
+        request.send_response(reply.status)
+        if kind := "application/json" if request.command == "POST" else reply.kind:
+            request.send_header("Content-Type", kind)
+        for name, value in reply.headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        for part in reply.parts or [reply.body]:
+            if callable(part):
+                part()
+            else:
+                request.wfile.write(part)
+                request.wfile.flush()

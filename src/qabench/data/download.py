@@ -40,13 +40,8 @@ def request_url(source: SourceFile) -> str:
 def download(source: SourceFile, destination: Path, *, progress: Progress | None = None) -> None:
     """Download ``source`` to ``destination``. The file appears there only after its content was verified.
 
-    The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume the download. The
-    caller must hold the lock of the destination.
-
-    Raises:
-        DownloadFailed: no network, refused by the server, or too many failed attempts.
-        DigestMismatch: the server has different content.
-        SourceError: the disk is full or not writable; the part that was downloaded is kept.
+    The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume the download, also
+    after an error (``DownloadFailed``, or SourceError for a full disk). The caller must hold the destination's lock.
     """
     part = destination.with_name(destination.name + ".incomplete")
     transfer = _Transfer(source, part, progress)

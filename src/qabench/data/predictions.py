@@ -109,14 +109,10 @@ class Joined:
 
 
 def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Sequence[str] = ()) -> Predictions:
-    """Return the predictions of a file, of standard input, or of a list in memory.
+    """Return the predictions of a file, of standard input ("-"), or of a list in memory.
 
-    Args:
-        source: a path (``.jsonl``, a JSON list, either with ``.gz``), "-" for standard input, or a list of objects.
-        needs: a line must have at least one of these fields, such as ("answer",); () if no field is required.
-
-    Raises:
-        InputError: the file does not exist, cannot be read, or has no predictions.
+    A line must have at least one of the fields in ``needs``, if there are any. Raises InputError: the file cannot be
+    read, or has no predictions.
     """
     if not isinstance(source, str | Path):
         return _collected("the predictions given", enumerate(source, 1), needs)
@@ -138,11 +134,7 @@ def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Pred
 
 
 def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
-    """Join predictions to their questions, in the order of the questions.
-
-    Raises:
-        InputError: no prediction belongs to a question, so the file is for another config or benchmark.
-    """
+    """Join predictions to their questions, in the order of the questions. InputError if none belongs to a question."""
     expected_ids = set(question_ids)
     last = {row.id: row for row in predictions.rows}
     unknown = tuple(row for row in predictions.rows if row.id not in expected_ids)
@@ -169,11 +161,7 @@ def some(items: Iterable[str]) -> str:
 
 
 def read_bytes(source: str | Path) -> bytes:
-    """Return the content of a file or of standard input, decompressed, without a byte order mark.
-
-    Raises:
-        InputError: it cannot be read, or is larger than ``MOST_BYTES``.
-    """
+    """Return the content of a file or of standard input, decompressed, without a byte order mark. Or InputError."""
     try:
         with nullcontext(sys.stdin.buffer) if str(source) == STDIN else Path(source).open("rb") as file:
             data = file.read(MOST_BYTES + 1)

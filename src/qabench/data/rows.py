@@ -72,11 +72,7 @@ class Row:
 
 
 def read_json_list(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file with a JSON list of objects, in order; ``where`` counts them from 0.
-
-    Raises:
-        DataError: the file is not UTF-8, not JSON (with line and column), or not a list of objects.
-    """
+    """Yield the rows of a file with a JSON list of objects; ``where`` counts them from 0. DataError if it is not."""
     data = read_json(path)
     if not isinstance(data, list):
         raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
@@ -85,11 +81,7 @@ def read_json_list(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file, with or without a byte order mark.
-
-    Raises:
-        DataError: the file is not UTF-8, or not JSON (with line and column).
-    """
+    """Return the content of a JSON file. Raises DataError: it is not UTF-8, or not JSON (with line and column)."""
     return _parse(path.read_bytes(), "utf-8-sig", str(path))
 
 
@@ -100,14 +92,9 @@ def read_json_lines(path: Path) -> Iterator[Row]:
 
 
 def json_rows(lines: Iterable[bytes], name: str) -> Iterator[Row]:
-    """Yield the rows of JSONL, one object per line, in order.
-
-    ``where`` counts lines from 1. Blank lines are skipped.
+    """Yield the rows of JSONL; ``where`` counts lines from 1. DataError for a line that is not a JSON object.
 
     NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is allowed.
-
-    Raises:
-        DataError: a line is not UTF-8, not JSON, or not an object.
     """
     for number, line in enumerate(lines, 1):
         if line.strip():

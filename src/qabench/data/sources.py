@@ -65,10 +65,10 @@ def damage_advice(source: SourceFile, where: Where) -> str:
 
 
 def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None) -> Path:
-    """Return the absolute path of a local file with the pinned content of ``source``.
+    """Return the absolute path of a local file with the pinned content of ``source``, which is verified.
 
     The file is searched in the folders of QABENCH_MIRROR (except ``ignore_mirror``) and in the cache, and otherwise
-    downloaded to the cache (not with QABENCH_OFFLINE or HF_HUB_OFFLINE). It is verified in all cases.
+    downloaded to the cache (not with QABENCH_OFFLINE or HF_HUB_OFFLINE).
 
     Raises:
         SourceUnavailable: the file is not available and cannot be downloaded.
@@ -139,13 +139,10 @@ State = Literal["ok", "missing", "damaged", "failed"]
 
 @dataclass(frozen=True)
 class FileResult:
-    """The result for one file.
+    """The result for one file: its state, the local file if there is one, and a note or the error.
 
-    Attributes:
-        state: "ok" (available and verified), "missing" (not available and not downloadable), "damaged" (the content is
-            not the pinned one) or "failed" (the file could not be read or written).
-        where, path: the local file, if there is one.
-        detail: a note, the reason why a file is missing, or the error message.
+    It is "missing" if it is not available and not downloadable, "damaged" if its content is not the pinned one, and
+    "failed" if it could not be read or written.
     """
 
     source: SourceFile
@@ -181,11 +178,7 @@ def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) ->
 def write_mirror(
     sources: Iterable[SourceFile], directory: Path, *, progress: Progress | None = None
 ) -> list[FileResult]:
-    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, atomically. Files that are correct there are kept.
-
-    Returns one result per file, in order; failures do not stop the others. Temporary files of killed processes are
-    deleted.
-    """
+    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, and continue after failures. One result per file."""
     return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
 
 

@@ -59,11 +59,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written, before the work that produces its content.
-
-    Raises:
-        QabenchError: the path is a folder, or its folder is not writable.
-    """
+    """Check that a file can be written, before the work that produces its content. Raises QabenchError."""
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
     if _is_special(path):
@@ -82,12 +78,7 @@ def _is_special(path: Path) -> bool:
 
 
 def sweep(folder: Path, pattern: str) -> int:
-    """Delete the temporary files of killed processes in a folder, and return their number.
-
-    Args:
-        folder: the folder; it need not exist.
-        pattern: the pattern of the files that were being written, such as ``*.json``.
-    """
+    """Delete the temporary files of killed processes that wrote files such as ``*.json``, and return their number."""
     count = 0
     for path in folder.glob(f".{pattern}.*"):
         with suppress(OSError):  # another process deleted it first, or it belongs to another user

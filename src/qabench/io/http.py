@@ -73,17 +73,11 @@ class HttpError(QabenchError):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often transient failures are retried, and after how many seconds.
+    """How often transient failures are retried, and after how many seconds."""
 
-    Attributes:
-        attempts: attempts in a row without progress.
-        first_wait: seconds before the second attempt, doubled for each further one; a random part is subtracted.
-        longest_wait: the longest wait; a request fails at once if the server asks for a longer one.
-    """
-
-    attempts: int = 5
-    first_wait: float = 0.5
-    longest_wait: float = 60.0
+    attempts: int = 5  # in a row without progress
+    first_wait: float = 0.5  # doubled for each further one; a random part is subtracted
+    longest_wait: float = 60.0  # a request fails at once if the server asks for a longer one
 
     def wait(self, failures: int, wait: float | None) -> float:
         """Return the seconds before the next attempt: the server's value, or exponential backoff."""
@@ -157,16 +151,9 @@ class HttpClient:
         *,
         json: Any = None,
     ) -> T:
-        """Return ``read(response)`` of a response with status 200, after retries.
+        """Return ``read(response)`` of a response with status 200, after retries. HttpError if there is none.
 
-        Args:
-            url: the address.
-            params: parameters of the query.
-            read: reads the response; it can raise a transient ``HttpError`` to reject it.
-            json: a document to post; None sends a GET request.
-
-        Raises:
-            HttpError: no usable response after all attempts; the message names the URL without its query.
+        ``read`` can raise a transient ``HttpError`` to reject a response. A document (``json``) is posted.
         """
 
         def attempt() -> T:
@@ -202,11 +189,7 @@ class HttpClient:
         json: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[httpx2.Response]:
-        """Send one request, and yield its response, whose body must be read inside the block.
-
-        Raises:
-            HttpError: no response, or a body that is not complete within ``seconds``.
-        """
+        """Send one request, and yield its response, whose body must be read inside the block. HttpError without one."""
         import httpcore2
         import httpx2
 
@@ -235,12 +218,7 @@ class HttpClient:
     def retrying(self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False) -> T:
         """Call a function until it raises no transient ``HttpError``, and return its result.
 
-        Args:
-            attempt: sends one request.
-            progressed: whether the last attempt got further than those before; failures are then counted anew.
-
-        Raises:
-            HttpError: the last one.
+        If the last attempt ``progressed``, so that it got further than those before, failures are counted anew.
         """
         failures = 0
         while True:
@@ -368,15 +346,8 @@ def check_status(status: int, headers: Mapping[str, str]) -> None:
         raise HttpError(f"status {status}", detail, transient=transient, wait=wait, status=status)
 
 
-def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
-    """Return the seconds, at least 0, that a server asks clients to wait; None if neither header can be parsed.
-
-    Args:
-        value: the header Retry-After: a number of seconds or a date.
-        milliseconds: the header retry-after-ms, which takes precedence.
-    """
-    if (number := _number(milliseconds)) is not None:
-        return number / 1000
+def retry_after(value: str | None) -> float | None:
+    """Return the seconds, at least 0, of a header Retry-After (a number or a date); None if it cannot be parsed."""
     if (number := _number(value)) is not None:
         return number
     try:
@@ -396,12 +367,9 @@ def decoded(data: bytes, charset: str | None) -> str | None:
 
 
 def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
-    """Return the IP addresses of a host, in the order in which to try them.
+    """Return the IP addresses of a host, in the order in which to try them, or raise HttpError.
 
     Addresses that are not public are allowed only with ``private``, link-local ones never.
-
-    Raises:
-        HttpError: one of the host's addresses is not allowed, or it has none.
     """
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -25,17 +25,9 @@ class TooLarge(ValueError):
 
 
 def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) -> Any:
-    """Return the value of a JSON document.
+    """Return the value of a JSON document of at most ``longest`` characters, or raise a ValueError.
 
-    Args:
-        data: the document; bytes must be UTF-8.
-        longest: the maximum number of characters or bytes.
-        **options: passed to ``json.loads``.
-
-    Raises:
-        json.JSONDecodeError, UnicodeDecodeError: not JSON, or not UTF-8.
-        TooLarge: longer than ``longest`` or nested deeper than ``MAX_DEPTH``.
-        ValueError: an integer of more than 4,300 digits. (The other exceptions are ValueErrors, too.)
+    ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``; an integer has at most 4,300 digits.
     """
     _check_length(data, longest)
     text = data.decode("utf-8") if isinstance(data, bytes) else data

@@ -16,16 +16,9 @@ DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError,
 
 
 def open_database(path: Path | None, schema: str, timeout: float, **options: Any) -> sqlite3.Connection:
-    """Open a database file with a schema. Text columns are returned as bytes.
+    """Open a database file (None: in memory) with a schema that is run each time. Text columns are returned as bytes.
 
-    Args:
-        path: the file, created with its folder if it does not exist; None for a database in memory.
-        schema: statements that create the tables; they must have no effect when they are run again.
-        timeout: the number of seconds to wait for other processes.
-        **options: passed to ``sqlite3.connect``.
-
-    Raises:
-        sqlite3.Error, OSError: the file cannot be used, or is still locked after ``timeout``.
+    Raises sqlite3.Error or OSError: the file cannot be used, or other processes lock it for ``timeout`` seconds.
     """
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,11 +46,7 @@ def entry_checksum(key: bytes, value: bytes) -> bytes:
 
 
 class EntryCheck:
-    """Compares entries of one cache file with their checksums, counts the damaged ones and warns about the first.
-
-    Attributes:
-        damaged: the number of entries that did not match their checksum.
-    """
+    """Compares entries of one cache file with their checksums, counts the damaged ones and warns about the first."""
 
     def __init__(self, what: str, path: Path, consequence: str) -> None:
         self.damaged = 0

@@ -28,13 +28,8 @@ def most_workers() -> int:
 def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers: int) -> Iterator[Out]:
     """Yield ``function(item)`` for each item as soon as it is there, in order, computed in forked processes.
 
-    Args:
-        function: any function; the processes inherit it by forking, so it need not be picklable.
-        items: picklable, and so are the results.
-        workers: processes; with one, or if forking is not safe, everything is computed in this process.
-
-    Raises:
-        BrokenProcessPool: a process was killed.
+    The processes inherit the function, so it need not be picklable. With one worker, or if forking is not safe, all is
+    computed in this process. Raises BrokenProcessPool if a process was killed.
     """
     if min(workers, len(items)) <= 1 or not _can_fork():
         yield from map(function, items)
@@ -94,12 +89,7 @@ _Job = tuple[Future[Any], Callable[[], Any]]
 
 
 class DaemonPool:
-    """A pool of daemon threads. What they do must be safe to abandon at any point, such as requests.
-
-    Args:
-        threads: their number.
-        name: the prefix of their names.
-    """
+    """A pool of daemon threads. What they do must be safe to abandon at any point, such as requests."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -142,12 +132,7 @@ Load = Callable[[], Callable[[In], Out]]
 
 
 class Workers(Protocol):
-    """Processes on one or several machines.
-
-    Attributes:
-        workers: the number of processes for work without a GPU.
-        num_gpus: the GPUs of each process that runs a network; 0 for none, below 1 to share one.
-    """
+    """Processes on one or several machines; see ``qabench.scale.Cluster``."""
 
     workers: int
     num_gpus: float
@@ -178,13 +163,8 @@ def using(workers: Workers) -> Iterator[None]:
 def map_loaded(load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
     """Return the results of a function for each input, in order.
 
-    Args:
-        load: returns the function. Called once in this process, or once in each process of the cluster in use.
-        inputs: each is work for a second or more, because it is sent to a process separately.
-        gpu: whether the function runs on a GPU, if the workers have one.
-
-    Raises:
-        QabenchError: raised by the function, or processes were killed repeatedly.
+    ``load`` returns the function, once in this process or in each process of the cluster in use. Each input should be
+    work for a second or more, because it is sent to a process separately. With ``gpu``, the workers' GPUs are used.
     """
     if _in_use is None:
         return map(load(), inputs)

@@ -127,10 +127,7 @@ class ReplyCache:
 
 @dataclass(frozen=True, slots=True)
 class StoredReplies:
-    """The stored replies of one model: their number, the length of their texts, and when the first and last came.
-
-    The model's name is with its provider for runs; the times are in ISO format.
-    """
+    """The stored replies of one model: their number, the length of their texts, and when the first and last came."""
 
     model: str
     replies: int
@@ -156,15 +153,7 @@ def stored_replies() -> list[StoredReplies]:
 
 
 def clear(model: str | None = None, older_than: float | None = None) -> int:
-    """Delete replies and return their number.
-
-    Args:
-        model: only replies of this model; None means all.
-        older_than: only replies at least this many seconds old; None means all.
-
-    Raises:
-        QabenchError: the replies cannot be deleted.
-    """
+    """Delete the replies of a model (None: all) that are at least ``older_than`` seconds old; return their number."""
     path = replies_path()
     if not path.is_file():
         return 0

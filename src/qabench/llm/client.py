@@ -100,13 +100,10 @@ class Caller:
     """A model at an endpoint, and the limits of calls to it.
 
     Attributes:
-        concurrency: the maximum number of calls in flight.
-        retries: the maximum number of retries of a call that fails for a transient reason.
+        concurrency: calls in flight.
+        retries: of a call that fails for a transient reason.
         timeout: seconds for one call, from sending to the last byte.
-        max_calls: the maximum number of calls of a client, including retries.
-
-    Raises:
-        InputError: a limit is out of range.
+        max_calls: calls of a client, including retries.
     """
 
     endpoint: Endpoint
@@ -130,15 +127,9 @@ class Caller:
 
 
 def caller_for(model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any) -> Caller:
-    """Return the caller of a model.
+    """Return the caller of a model at an endpoint (see ``resolve_endpoint``), with other fields; None is the default.
 
-    Args:
-        model: the model's name at the endpoint.
-        base_url: see ``resolve_endpoint``; also for ``api_key``.
-        **limits: the other fields of ``Caller``; None means the default.
-
-    Raises:
-        InputError: no model is given, a limit is unknown or out of range, or the base URL is invalid.
+    Raises InputError: no model is given, a limit is unknown or out of range, or the base URL is invalid.
     """
     names = list(Caller.__dataclass_fields__)[2:]
     if unknown := set(limits) - set(names):
@@ -193,16 +184,12 @@ class ChatClient:
     """Sends requests to a model concurrently, and stores every reply in a cache.
 
     While this process calls a model of an endpoint, other processes wait, and then use its replies.
-
-    Attributes:
-        calls: the number of calls made, including ``retried`` ones.
-        prompt_tokens: tokens of the prompts of successful calls, as counted by the server, or else estimated;
-            ``completion_tokens`` are those of their replies.
     """
 
     def __init__(self, caller: Caller, cache: ReplyCache) -> None:
         self.caller, self.endpoint, self.cache = caller, caller.endpoint, cache
         self.max_bytes = max_reply_bytes()
+        # Calls include retries. Tokens are those of successful calls, as counted by the server, or else estimated.
         self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
         self.fatal: str | None = None  # why no further call can succeed
         self.reached = False  # the server has answered a call, possibly with an error
@@ -420,16 +407,10 @@ def reply_tokens(request: ChatRequest) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a call failed.
-
-    Attributes:
-        cause: one line, the same for equal failures, so that they can be grouped.
-        permanent: whether all further calls would fail in the same way.
-        url: the address that was called, where the cause is the connection.
-    """
+    """Why a call failed: one line, the same for equal failures, and the address where the cause is the connection."""
 
     cause: str
-    permanent: bool = False
+    permanent: bool = False  # all further calls would fail in the same way
     url: str | None = None
 
     @property

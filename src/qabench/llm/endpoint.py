@@ -19,13 +19,12 @@ NO_KEY = "no-key"  # sent to servers that need no key, because the openai packag
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's base URL and its API key; the key is never printed or stored.
+    """A server's base URL (before "/chat/completions") and its API key, which is never printed or stored.
 
     Attributes:
-        base_url: the URL before "/chat/completions", without a trailing slash.
-        why_unusable: why no call can be made, if a required key is missing; None if calls can be made.
-        withheld: how to send the environment's key to this server, if it was not sent because it belongs to another
-            host; None otherwise. Shown if the server asks for a key.
+        why_unusable: why no call can be made, if a required key is missing.
+        withheld: how to send the environment's key to this server, if it belongs to another host. Shown if the server
+            asks for a key.
     """
 
     base_url: str
@@ -59,11 +58,8 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
         base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging Face's router; None
             for FANOUTQA_OPENAI_API_BASE, else OpenAI.
         api_key: the key for this server; None for the one in the environment that is bound to its host. The router's
-            is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub ("hf_..."), else the token that
-            ``huggingface_hub`` finds (HF_TOKEN, ``hf auth login``).
-
-    Raises:
-        InputError: the base URL is not an http(s) URL, or the key contains characters not allowed in a header.
+            is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub ("hf_..."), else HF_TOKEN or that of
+            ``hf auth login``.
     """
     default = clean_url(os.environ.get(JUDGE_BASE_URL) or OPENAI)
     url = clean_url(base_url) if base_url else default

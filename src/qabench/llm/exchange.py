@@ -30,12 +30,9 @@ class UnreadableReply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question to a chat model.
+    """One question to a chat model: (role, text) in order, and other fields of the request such as temperature.
 
     Attributes:
-        model: the model's name at the endpoint.
-        messages: (role, text) in order.
-        parameters: other fields of the request's body, such as temperature and seed.
         sample: 0 for the first reply to this question, 1 for the second, and so on; each is cached separately.
         namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a name for the system
             under test).
@@ -61,18 +58,10 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply, with what the server reports about it; None for what it does not report.
-
-    Attributes:
-        text: the message; "" if there is none.
-        finish_reason: why it ended: "stop"; "length" if it was truncated; "content_filter".
-        refusal: the text of a refusal.
-        model: the model that replied.
-        fingerprint: its ``system_fingerprint``.
-    """
+    """A model's reply ("" if there is none), and what the server reports about it; None for what it does not report."""
 
     text: str
-    finish_reason: str | None = None
+    finish_reason: str | None = None  # "stop"; "length" if it was truncated; "content_filter"
     refusal: str | None = None
     model: str | None = None
     fingerprint: str | None = None

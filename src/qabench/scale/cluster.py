@@ -15,7 +15,7 @@ import socket
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
@@ -66,7 +66,8 @@ class Cluster:
         self._closing = ExitStack()
 
     def __enter__(self) -> Cluster:
-        import ray
+        import ray.data
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         with ExitStack() as closing:
             if not ray.is_initialized():
@@ -75,9 +76,12 @@ class Cluster:
             workers, num_gpus = self._given
             self.workers = workers or max(1, int(self._resources.get("CPU", 1)))
             self.num_gpus = float(self._resources.get("GPU", 0) >= 1) if num_gpus is None else num_gpus
-            self._attempts = _start_attempts()
+            # On the machine of the command, which the job needs anyway.
+            here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+            self._attempts = ray.remote(Attempts).options(num_cpus=0, scheduling_strategy=here).remote()
             closing.callback(ray.kill, self._attempts)
-            _quiet()
+            ray.data.DataContext.get_current().enable_progress_bars = False  # qabench shows progress itself
+            logging.getLogger("ray.data").setLevel(logging.ERROR)
             closing.enter_context(using(self))
             self._closing = closing.pop_all()
         return self
@@ -88,14 +92,9 @@ class Cluster:
     def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
         """Map like ``qabench.io.workers.map_loaded``: the results in the order of the inputs, each once.
 
-        Args:
-            load: a picklable function that returns the function to apply; called once in each process.
-            inputs: picklable.
-            gpu: whether each process needs ``num_gpus`` GPUs.
-
         Raises:
-            QabenchError: raised by the function; processes were killed repeatedly; or a machine of the cluster has
-                other versions of packages.
+            QabenchError: raised by the function, processes were killed repeatedly, the cluster was lost, or one of its
+                machines has other versions of packages.
         """
         items = list(inputs)
         early: dict[int, Out] = {}
@@ -224,24 +223,6 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
         pool.close()
 
 
-def _start_attempts() -> Any:
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    # On the machine of the command, which the job needs anyway.
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(Attempts).options(num_cpus=0, scheduling_strategy=here).remote()
-
-
-def _quiet() -> None:
-    """Turn off the messages of Ray Data that are not warnings; qabench shows progress itself."""
-    import ray.data
-
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-
-
 # Packages that results depend on: they must have the same version on all machines.
 PACKAGES = (
     *("qabench", "ftfy", "numpy", "rouge-score", "rouge-score-rs", "sentencepiece", "simplemma", "spacy", "thinc"),
@@ -259,15 +240,15 @@ class Worker:
     """An actor of Ray Data. Errors are results: Ray would add its traceback to them."""
 
     def __init__(self, load: bytes, expected: dict[str, str], folder: str, attempts: tuple[Any, int, int]) -> None:
-        self.function: Callable[[Any], Any]
         self.attempts, self.job, self.most = attempts
+        self.error: QabenchError | None = None
         with suppress(OSError):  # paths may be relative to the folder of the command
             os.chdir(folder)
         try:
             _check_versions(expected)
             self.function = pickle.loads(load)()
         except QabenchError as error:
-            self.function = _raiser(error)
+            self.error = error
 
     def __call__(self, table: Any) -> Any:
         import pyarrow
@@ -284,6 +265,8 @@ class Worker:
                 f"part {number} of the job was started {self.most} times; its process or machine was lost each time "
                 "(out of memory?)"
             )
+        if self.error:
+            return True, self.error
         try:
             return False, self.function(pickle.loads(data))
         except QabenchError as error:
@@ -299,13 +282,6 @@ class Attempts:
     def next(self, key: tuple[int, int]) -> int:
         self.counts[key] += 1
         return self.counts[key]
-
-
-def _raiser(error: Exception) -> Callable[[Any], Any]:
-    def fail(_: Any) -> Any:
-        raise error
-
-    return fail
 
 
 def _check_versions(expected: dict[str, str]) -> None:

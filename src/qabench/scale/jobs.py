@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,7 @@ FAMILIES = {
     "bleurt": {"bleurt": "double"},
 }
 
-Formula = Callable[[list[Any], list[Any]], Columns]
-"""From references and predictions to columns of scores."""
+Formula = Callable[[list[Any], list[Any]], Columns]  # of references and predictions
 
 
 def normalize(
@@ -115,51 +113,46 @@ def score(
     opened = open_source(source, [prediction, reference])
     job: dict[str, Any] = {"job": "score", "families": list(families), "references_format": references_format}
     job |= {"prediction": prediction, "reference": reference}
-    resolved = key = model = None
+    load = partial(_load_scorer, prediction, reference, references_format == "json")
+    model = None
     if "acc" in families:
         normalizer = Normalizer(lemmatizer)
-        resolved, key = normalizer.lemmatizer, normalizer.lemmatizer.key
+        load = partial(load, lemmatizer=normalizer.lemmatizer, key=normalizer.lemmatizer.key)
         job |= normalizer.signature()
     if "rouge" in families:
         package = BACKENDS[resolve_backend("auto")]
+        load = partial(load, rouge_scores=True)
         job["rouge"] = f"{package}-{package_version(package)}"
     if "bleurt" in families:
         model = locate(bleurt_model or os.environ.get(bleurt.MODEL_VARIABLE) or bleurt.MODEL)
+        load = partial(load, model=model)
         job["bleurt"] = str(model)
-    scorer = _Scorer(prediction, reference, references_format == "json", tuple(families), resolved, key, model)
     types = {name: kind for family in families for name, kind in FAMILIES[family].items()}
-    return run(opened, output, scorer.load, types, job, rows_per_part, progress, gpu=model is not None)
+    return run(opened, output, load, types, job, rows_per_part, progress, gpu=model is not None)
 
 
-@dataclass(frozen=True)
-class _Scorer:
-    """Picklable settings of every process, which loads the models itself."""
+def _load_scorer(
+    prediction: str,
+    reference: str,
+    json: bool,
+    lemmatizer: Lemmatizer | None = None,
+    key: str = "",
+    rouge_scores: bool = False,
+    model: ModelSource | None = None,
+) -> Callable[[Rows], Columns]:
+    formulas: list[Formula] = [_rouge] if rouge_scores else []
+    if lemmatizer:
+        check_key(lemmatizer, key)
+        formulas.append(partial(_accuracy, Normalizer(lemmatizer)))
+    if model:
+        formulas.append(partial(_bleurt, bleurt.load_bleurt("torch", model.name, model.commit, device=model.device)))
 
-    prediction: str
-    reference: str
-    json: bool
-    families: tuple[str, ...]
-    lemmatizer: Lemmatizer | None
-    key: str | None
-    model: ModelSource | None
-
-    def load(self) -> Callable[[Rows], Columns]:
-        """Return the function from rows to scores."""
-        formulas: list[Formula] = []
-        if self.lemmatizer and self.key:
-            check_key(self.lemmatizer, self.key)
-            formulas.append(partial(_accuracy, Normalizer(self.lemmatizer)))
-        if "rouge" in self.families:
-            formulas.append(_rouge)
-        if self.model:
-            scorer = bleurt.load_bleurt("torch", self.model.name, self.model.commit, device=self.model.device)
-            formulas.append(partial(_bleurt, scorer))
-        return partial(self._scores, formulas)
-
-    def _scores(self, formulas: list[Formula], rows: Rows) -> Columns:
-        references = list(map(loads, cells(rows, self.reference)) if self.json else cells(rows, self.reference))
-        predictions = [UNANSWERED if cell is None else cell for cell in cells(rows, self.prediction)]
+    def scores(rows: Rows) -> Columns:
+        references = list(map(loads, cells(rows, reference)) if json else cells(rows, reference))
+        predictions = [UNANSWERED if cell is None else cell for cell in cells(rows, prediction)]
         return {name: values for formula in formulas for name, values in formula(references, predictions).items()}
+
+    return scores
 
 
 def _accuracy(normalizer: Normalizer, references: list[Any], predictions: list[Any]) -> Columns:

@@ -7,7 +7,7 @@ changes nothing, and an interrupted job continues with the missing parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.io.files import replacing, sweep, write_json
 from qabench.io.limits import json_of
-from qabench.io.workers import map_loaded
+from qabench.io.workers import Load, map_loaded
 from qabench.retrieval.corpus_file import CorpusFile
 
 ROWS_PER_PART = 1000
@@ -25,6 +25,7 @@ JOB = "job.json"
 Rows = list[dict[str, Any]]
 Columns = Mapping[str, Sequence[Any]]
 Progress = Callable[[int, int], None]
+Task = tuple[Path, int, int]  # the file of a part, and its first row and the one after its last
 
 
 @dataclass(frozen=True)
@@ -41,24 +42,20 @@ class Source:
     name: str
     size: int
     stamp: str
-    read: Callable[[int, int], Rows]
+    read: Callable[[int, int], Iterable[dict[str, Any]]]
 
 
 def open_source(source: Any, columns: Sequence[str]) -> Source:
-    """Return the rows of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
+    """Return the columns of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
 
-    Args:
-        source: the dataset or the path. On a cluster, all machines must see the file, or the dataset's Arrow files, at
-            the same path.
-        columns: the columns that are needed.
-
-    Raises:
-        InputError: the file cannot be read, has another format or no rows, or lacks a column.
+    On a cluster, all machines must see the file, or the dataset's Arrow files, at the same path. Raises InputError: the
+    file cannot be read, has another format or no rows, or lacks a column.
     """
     if isinstance(source, str | Path):
         path = Path(source).absolute()
         file = CorpusFile.open(path, columns[0])
-        return Source(str(path), file.size, "-".join(map(str, file.stamp)), partial(_read_file, file, tuple(columns)))
+        stamp, read = "-".join(map(str, file.stamp)), partial(file.rows, columns=tuple(columns))
+        return Source(str(path), file.size, stamp, read)
     if missing := [name for name in columns if name not in source.column_names]:
         raise InputError(f"the dataset has no column {missing[0]!r}; the columns are {', '.join(source.column_names)}")
     if not len(source):
@@ -70,7 +67,7 @@ def open_source(source: Any, columns: Sequence[str]) -> Source:
 def run(
     source: Source,
     output: str | Path,
-    load: Callable[[], Callable[[Rows], Columns]],
+    load: Load[Rows, Columns],
     types: Mapping[str, str],
     job: Mapping[str, Any],
     rows_per_part: int = ROWS_PER_PART,
@@ -81,17 +78,13 @@ def run(
 
     Args:
         source: the rows.
-        output: the folder of the files; created if it does not exist. A job that was interrupted continues.
+        output: the folder of the files. A job that was interrupted continues.
         load: returns the function from a part's rows to its columns; called once in each process.
         types: column -> its Arrow type, such as "string".
         job: everything that the columns depend on except the rows.
         rows_per_part: the rows of one file.
         progress: called with the number of rows processed and of all rows.
         gpu: whether the function runs on a GPU, if the cluster has one.
-
-    Raises:
-        InputError: the folder has the results of another job.
-        QabenchError: raised by the function, or a file cannot be written.
     """
     folder = Path(output).absolute()
     identity = {"source": source.name, "stamp": source.stamp, "rows": source.size, "rows_per_part": rows_per_part}
@@ -101,7 +94,7 @@ def run(
     left = [bound for bound in bounds if not paths[bound].exists()]
     done = source.size - sum(end - start for start, end in left)
     tasks = ((paths[bound], *bound) for bound in left)
-    for rows in map_loaded(partial(_load, source, load, dict(types)), tasks, gpu):
+    for rows in map_loaded(partial(_loaded, source, load, dict(types)), tasks, gpu):
         done += rows
         if progress:
             progress(done, source.size)
@@ -125,21 +118,17 @@ def _begin(folder: Path, job: Mapping[str, Any]) -> None:
     sweep(folder, "*.parquet")
 
 
-def _load(
-    source: Source, load: Callable[[], Callable[[Rows], Columns]], types: dict[str, str]
-) -> Callable[[tuple[Path, int, int]], int]:
+def _loaded(source: Source, load: Load[Rows, Columns], types: Mapping[str, str]) -> Callable[[Task], int]:
     return partial(_compute, source, load(), types)
 
 
-def _compute(
-    source: Source, function: Callable[[Rows], Columns], types: Mapping[str, str], task: tuple[Path, int, int]
-) -> int:
+def _compute(source: Source, function: Callable[[Rows], Columns], types: Mapping[str, str], task: Task) -> int:
     """Write the file of a part, and return the number of rows."""
     import pyarrow
     import pyarrow.parquet
 
     path, start, end = task
-    columns = function(source.read(start, end))
+    columns = function(list(source.read(start, end)))
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
     table = pyarrow.table({name: list(columns[name]) for name in types}, schema=schema)
     with replacing(path) as file:
@@ -155,9 +144,6 @@ def cells(rows: Rows, column: str) -> Iterator[Any]:
         yield row[column]
 
 
-def _read_file(file: CorpusFile, columns: tuple[str, ...], start: int, end: int) -> Rows:
-    return list(file.rows(start, end, columns))
-
-
-def _read_dataset(dataset: Any, start: int, end: int) -> Rows:
-    return list(dataset.select(range(start, end)))
+def _read_dataset(dataset: Any, start: int, end: int) -> Iterable[dict[str, Any]]:
+    selected: Iterable[dict[str, Any]] = dataset.select(range(start, end))
+    return selected
