@@ -49,6 +49,14 @@ def test_the_sample_systems_compare() -> None:
     assert report("fanoutqa", *ANSWERS, *SAMPLE) == compared
 
 
+def test_a_score_that_no_system_has(tmp_path: Path) -> None:
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for file in files:
+        file.write_text('{"id": "0", "answer": "ALL_CORRECT"}\n')
+    with pytest.raises(InputError, match=r"no system has the score f1, .*; choose another with --metric: .*recall"):
+        run("compare", "felm", *files, "--config", "sample")
+
+
 def test_the_tables_and_notes() -> None:
     text = run("compare", "fanoutqa", *ANSWERS, *SAMPLE, "--correction", "bh").stdout
     parts = ("Loose accuracy", "careful - rambling", "corrected p", "no significant difference", "randomization test")

@@ -178,5 +178,5 @@ def test_a_suite_whose_calls_are_rejected_names_the_cause(tmp_path: Path, monkey
         "models: [m]\nbase_url: http://127.0.0.1:9/v1\nbenchmarks:\n"
         "  - {benchmark: felm, config: sample, options: {prompt: qabench}}\n"
     )
-    with pytest.raises(QabenchError, match=r"the suite was stopped: every call is rejected: .*; .*repeat the command"):
+    with pytest.raises(QabenchError, match=r"the run was stopped: every call is rejected: .*; .*repeat the command"):
         suite.run_suite(suite.read_suite(file), tmp_path / "logs", max_retries=0)

@@ -102,6 +102,8 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     assert said.endswith("in loose accuracy; the other systems do not differ significantly.")
     two = {name: scored(name, list(runs[name])) for name in "bc"}
     assert "does not differ significantly: the difference is" in finding(compare(two, metric))
+    equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
+    assert finding(compare(equal, metric)) == "a and b have the same loose accuracy (n = 2)."
 
 
 def test_a_leader_without_a_significant_lead() -> None:

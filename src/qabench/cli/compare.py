@@ -91,6 +91,12 @@ def _compare(
         raise InputError(f"none of the files has a score of {scorer.title}")
     systems = dict(zip(labels(evaluations), evaluations, strict=True))
     comparison = compare_evaluations(systems, chosen, test=test, correction=correction, resamples=resamples, seed=seed)
+    if not comparison.systems:
+        available = {name: None for evaluation in evaluations for name in evaluation.scores()}
+        raise InputError(
+            f"no system has the score {chosen.name}, which is undefined for these answers; choose another with "
+            f"--metric: {', '.join(available)}"
+        )
     unscored = [label for label in systems if label not in comparison.systems]
     notes = [*sources.notes, *(f"{label} has no score {chosen.name}" for label in unscored)]
     document = {"benchmark": scorer.name, "config": evaluations[0].config, **comparison.as_dict(), "notes": notes}

@@ -48,10 +48,9 @@ def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
     from qabench.io.environment import folder_size
     from qabench.io.files import cache_dir, run_replies_dir
     from qabench.llm.cache import replies_path, stored_replies
-    from qabench.runs.stored_replies import stored_run_replies
 
     output_format = checked_format(format, as_json)
-    replies = stored_replies() + stored_run_replies()
+    replies = stored_replies()
     sizes = {str(path): folder_size(path) if path.is_dir() else path.stat().st_size for path in _cache_paths()}
     if output_format == "json":
         print_json({"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))})
@@ -77,14 +76,13 @@ def clear_caches(
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     from qabench.llm.cache import clear, stored_replies
-    from qabench.runs.stored_replies import clear_run_replies, stored_run_replies
 
     seconds = _seconds(older_than) if older_than else None
-    names = {row.model for row in stored_replies() + stored_run_replies()}
+    names = {row.model for row in stored_replies()}
     if model and not any(name == model or name.endswith(f"/{model}") for name in names):
         models = ", ".join(sorted(names)) or "none"
         raise InputError(f"the cache has no replies of the model {model!r}; it has: {models}")
-    count = clear(model, seconds) + clear_run_replies(model, seconds)
+    count = clear(model, seconds)
     if as_json:
         print_json({"deleted": count})
     else:

@@ -9,7 +9,7 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from qabench.errors import QabenchError
-from qabench.io.files import cache_dir
+from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
 from qabench.llm.exchange import ChatRequest, Reply
 
@@ -142,30 +142,49 @@ def replies_path() -> Path:
 
 
 def stored_replies() -> list[StoredReplies]:
-    """Return all stored replies by model; [] if there are none, or the file cannot be read."""
+    """Return all stored replies by model, of judges, then of runs; [] if there are none that can be read."""
     query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
     try:
         with closing(sqlite3.connect(f"file:{replies_path()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(f"{query} ORDER BY model").fetchall()
     except sqlite3.Error:  # missing, damaged, or of an older version
-        return []
+        rows = []
+    for model, files in _run_replies():
+        states = [file.stat() for file in files]
+        times = [state.st_mtime for state in states]
+        rows.append((model, len(files), sum(state.st_size for state in states), min(times), max(times)))
     return [StoredReplies(model, n, size, _date(oldest), _date(newest)) for model, n, size, oldest, newest in rows]
 
 
 def clear(model: str | None = None, older_than: float | None = None) -> int:
-    """Delete the replies of a model (None: all) that are at least ``older_than`` seconds old; return their number."""
-    path = replies_path()
-    if not path.is_file():
-        return 0
+    """Delete replies of judges and runs that are at least ``older_than`` seconds old, and return their number.
+
+    The model's name may be with or without its provider; None means all.
+    """
+    path, latest, count = replies_path(), time.time() - (older_than or 0.0), 0
     try:
-        with closing(sqlite3.connect(path)) as connection:
-            statement = f"DELETE FROM {TABLE} WHERE made <= ?2 AND {_OF_MODEL}"
-            count = connection.execute(statement, (model, time.time() - (older_than or 0.0))).rowcount
-            connection.commit()
-            connection.execute("VACUUM")  # else the file keeps its size
-    except sqlite3.Error as error:
+        if path.is_file():
+            with closing(sqlite3.connect(path)) as connection:
+                statement = f"DELETE FROM {TABLE} WHERE made <= ?2 AND {_OF_MODEL}"
+                count = connection.execute(statement, (model, latest)).rowcount
+                connection.commit()
+                connection.execute("VACUUM")  # else the file keeps its size
+        for name, files in _run_replies():
+            for path in files if model is None or f"/{name}".endswith(f"/{model}") else []:
+                if path.stat().st_mtime <= latest:
+                    path.unlink()
+                    count += 1
+    except (sqlite3.Error, OSError) as error:
         raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error
     return count
+
+
+def _run_replies() -> Iterator[tuple[str, list[Path]]]:
+    """Yield the models of runs with the files in Inspect's cache: a folder for each model, a file for each reply."""
+    root = run_replies_dir() / "generate"
+    for folder in sorted(path for path in root.rglob("*") if path.is_dir()):
+        if files := [path for path in folder.iterdir() if path.is_file()]:
+            yield folder.relative_to(root).as_posix(), files
 
 
 def _date(seconds: float) -> str:

@@ -356,7 +356,10 @@ def _leads(leader: str, rivals: Sequence[str], second: Pair, comparison: Compari
 def _does_not_lead(
     leader: str, rivals: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
 ) -> str:
-    best = f"{leader} has the best {_lowered(comparison.metric.title)}"
+    title = _lowered(comparison.metric.title)
+    best = f"{leader} has the best {title}"
+    if len(rivals) == 1 and second.difference.interval.mean == 0:
+        return f"{leader} and {rivals[0]} have the same {title} (n = {second.n:,})."
     if len(rivals) == 1:
         return f"{best}, but {rivals[0]} does not differ significantly: the difference is {_test(second, comparison)}."
     who = "no other system differs" if len(tied) == len(rivals) else f"{_named(tied)} do not differ"

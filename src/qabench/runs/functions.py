@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
@@ -66,14 +66,21 @@ def run(
     if answer is None:
         if output is not None:
             raise InputError("output is for the answers of a function; a model's are in its log: give log_dir")
-        return _run_model(name, str(model), config, concurrency, limit, progress, options)
+        from qabench.runs.running import Watch, start
+
+        log_dir = Path(options.pop("log_dir", "logs"))
+        options["task_args"] = {**options.get("task_args", {}), **({"config": config} if config else {})}
+        options |= {"log_dir": log_dir, "watch": Watch(log_dir, on_progress=progress or _ignore), "limit": limit}
+        log = start(name, options.pop("setting", None), str(model), max_connections=concurrency, **options)
+        return read_run(log)
     scorer = benchmark(name)
     questions = scorer.questions(config)
     asked = dict(list(questions.items())[:limit])
     path = None if output is None else Path(output)
     before = _answered_before(path, questions) if path else {}
     predictions = {id: before[id] for id in asked if id in before}
-    run_sync(_ask(scorer, answer, asked, predictions, path, concurrency, progress or (lambda done, total: None)))
+    field = "answer" if "answer" in scorer.prediction_fields else scorer.prediction_fields[0]
+    run_sync(_ask(answer, field, asked, predictions, path, concurrency, progress or _ignore))
     errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
     if len(errors) == len(asked):
         raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'no question was asked')}")
@@ -98,27 +105,13 @@ def run(
     return with_solver(evaluation, solver)
 
 
-def _run_model(
-    name: str,
-    model: str,
-    config: str | None,
-    concurrency: int,
-    limit: int | None,
-    progress: Callable[[int, int], None] | None,
-    options: dict[str, Any],
-) -> Evaluation:
-    from qabench.runs.running import Watch, start
-
-    log_dir = Path(options.pop("log_dir", "logs"))
-    watch = Watch(log_dir, on_progress=progress) if progress else Watch(log_dir)
-    options["task_args"] = {**options.get("task_args", {}), **({"config": config} if config else {})}
-    options |= {"log_dir": log_dir, "watch": watch, "limit": limit, "max_connections": concurrency}
-    return read_run(start(name, options.pop("setting", None), model, **options))
+def _ignore(done: int, total: int) -> None:
+    pass
 
 
 async def _ask(
-    scorer: Benchmark,
     answer: Answer,
+    field: str,
     questions: Mapping[str, tuple[str, Row]],
     predictions: dict[str, dict[str, Any]],
     path: Path | None,
@@ -126,7 +119,6 @@ async def _ask(
     progress: Callable[[int, int], None],
 ) -> None:
     """Add the missing predictions, and write each to the file when it is there."""
-    field = "answer" if "answer" in scorer.prediction_fields else scorer.prediction_fields[0]
     limit, loop = asyncio.Semaphore(concurrency), asyncio.get_running_loop()
 
     async def ask(id: str, question: str, row: Row) -> None:

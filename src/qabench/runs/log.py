@@ -37,14 +37,8 @@ NEEDS_RUN = 'pip install "qabench[run]"'
 def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
     """Return the run in a log, with its answers scored again; for a killed run, those that ``resume`` keeps.
 
-    Args:
-        path: a file that ``qabench run`` or ``inspect eval`` wrote (.eval or .json).
-        questions: see ``qabench.runs.rescoring.rescored``, as for the options.
-        **options: options of the benchmark.
-
-    Raises:
-        InputError: the file does not exist, is not a log of Inspect, is damaged, or is the log of another task.
-        MissingExtra: inspect_ai is not installed (extra ``run``).
+    For ``questions`` and ``options`` see ``rescored``. Raises InputError if the file does not exist, is not a log of
+    Inspect (.eval or .json), is damaged, or is the log of another task.
     """
     log = read_header(path)
     check_archive(Path(path))
@@ -100,14 +94,10 @@ def whole_log(path: str | Path) -> Any:
 
 
 def check_archive(path: Path) -> None:
-    """Compare each member of a ``.eval`` log with its checksum in the archive.
+    """Compare each member of a ``.eval`` log with its checksum, and name a damaged one in the InputError.
 
     Inspect's reader does not compare them, so a flipped bit could change an answer or a score. Logs in other formats
     have no checksums.
-
-    Raises:
-        InputError: the file cannot be read, or is damaged; the message names the member.
-        MissingExtra: the decompressor is not installed (extra ``run``).
     """
     if path.suffix != ".eval":
         return

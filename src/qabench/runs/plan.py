@@ -83,18 +83,8 @@ def plan_run(
 ) -> Plan:
     """Estimate the calls and tokens of a run: the task runs with a model that only counts its prompts.
 
-    In settings with tools, further calls are made that are not in the plan.
-
-    Args:
-        name: the benchmark.
-        setting: one of its settings; None for the first.
-        model: the model that would run, for its context window.
-        task_args: arguments of the task.
-        prices: prices per million tokens.
-        **options: options of ``inspect_ai.eval`` that select questions: limit, epochs.
-
-    Raises:
-        InputError: as for a run.
+    In settings with tools, further calls are made that are not in the plan. ``options`` are those of
+    ``inspect_ai.eval`` that select questions: limit, epochs. Raises InputError as for a run.
     """
     import inspect_ai
     from inspect_ai.model import get_model, get_model_info

@@ -47,19 +47,9 @@ def probe(
 ) -> Any:
     """Make sure that a model answers, with a short call that has the parameters of the run, and return it for Inspect.
 
-    It is the name, or the model itself if its weights are loaded in this process, so that this is done once.
-
-    Args:
-        model: Inspect's name of the model.
-        base_url: the server's address, if it was given.
-        model_args: arguments of the provider.
-        model_config: the ``GenerateConfig`` of the run, with which Inspect makes the model.
-        task_config: the ``GenerateConfig`` of the task, which that of the run overrides.
-
-    Raises:
-        InputError: the address is not a URL, or an argument of the provider is wrong.
-        MissingExtra: the provider's package is not installed.
-        QabenchError: the model does not answer, with the cause, the address, and the models at the server.
+    It is the name, or the model itself if its weights are loaded in this process, so that this is done once. Of the
+    two ``GenerateConfig``, that of the run overrides the task's. Raises QabenchError with the cause, the address, and
+    the models at the server.
     """
     from inspect_ai.model import GenerateConfig
 
@@ -167,11 +157,7 @@ def plain(error: object) -> str:
 
 
 def models_at(url: str) -> list[str]:
-    """Return the models that a server lists; [] if it lists none.
-
-    Raises:
-        QabenchError: nothing answers at the address, or the key is rejected.
-    """
+    """Return the models that a server lists. Raises QabenchError if it does not answer, or rejects the key."""
     import httpx2
 
     key = os.environ.get(KEY_VARIABLE, NO_KEY)

@@ -23,12 +23,8 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
 
     Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed again are those of
     the log, and ``Evaluation.recorded`` says so, which is a deviation. The fields of a signature that describe how the
-    model was asked are those of the log.
-
-    Args:
-        run: the evaluation as recorded.
-        questions: the file of questions of a run with custom questions.
-        **options: options of the benchmark, which replace those of the run.
+    model was asked are those of the log. ``questions`` is the file of questions of a run with custom questions;
+    ``options`` of the benchmark replace those of the run.
     """
     scorer = benchmark(run.benchmark)
     families = [family for family in run.signatures if family in {metric.family for metric in scorer.metrics}]

@@ -16,7 +16,7 @@ from inspect_ai.hooks import Hooks, ModelUsageData, SampleEnd, TaskStart, hooks
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import SolverSpec
 
-from qabench.benchmarks import Benchmark, Setting, benchmark
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable
 from qabench.llm.endpoint import clean_url
@@ -41,7 +41,7 @@ class Interrupted(QabenchError):
 
 @dataclass
 class Watch:
-    """Receives the events of a run.
+    """Receives the events of a run, and says how it ended.
 
     Attributes:
         log_dir: the folder of the log.
@@ -49,11 +49,13 @@ class Watch:
         on_progress: called with the number of answered questions and of all questions.
         max_calls: the maximum number of replies from servers; None for no limit.
         token_budget: the maximum number of tokens of prompts and replies together; None for no limit.
+        repeat: how to continue after an interruption; None for the command that resumes the last log.
         replies: the number of replies from servers so far.
         tokens: the number of their tokens.
         done: the number of answered questions.
         total: the number of all questions.
         stopped: why the run was stopped before its end, or None.
+        number: the signal that ended the run.
         logs: the logs of the run.
     """
 
@@ -62,11 +64,13 @@ class Watch:
     on_progress: Callable[[int, int], None] = lambda done, total: None
     max_calls: int | None = None
     token_budget: int | None = None
+    repeat: str | None = None
     replies: int = 0
     tokens: int = 0
     done: int = 0
     total: int = 0
     stopped: str | None = None
+    number: int = signal.SIGINT
     logs: list[Path] = field(default_factory=list)
 
     def stop(self, why: str) -> None:
@@ -74,6 +78,32 @@ class Watch:
         if self.stopped is None and self.done < self.total:
             self.stopped = why
             os.kill(os.getpid(), signal.SIGINT)
+
+    def terminate(self, *_: object) -> None:
+        """Handle SIGTERM as Ctrl-C: Inspect writes the log and ends."""
+        self.number = signal.SIGTERM
+        signal.raise_signal(signal.SIGINT)
+
+    def hint(self) -> str:
+        """Return how to continue the run."""
+        if not self.logs:
+            return "no question was asked"
+        return f"the answers are kept; {self.repeat or f'resume with: {resume_command(self.logs[-1])}'}"
+
+    def interrupted(self) -> QabenchError:
+        """Return the exception for a run that was stopped, by a limit or by a signal."""
+        if self.stopped:
+            return QabenchError(f"the run was stopped: {self.stopped}; {self.hint()}")
+        return Interrupted(f"interrupted; {self.hint()}", self.number)
+
+    def path_of(self, logs: Sequence[Any]) -> Path:
+        """Return the path of the log. Raises Interrupted or QabenchError if the run did not finish."""
+        if not logs or logs[0].status == "cancelled" or self.stopped:
+            raise self.interrupted()
+        if logs[0].status != "success":
+            why = f": {plain(logs[0].error)}" if logs[0].error else ""
+            raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
+        return Path(logs[0].location.removeprefix("file://"))
 
 
 _WATCH: list[Watch] = []  # the run's; Inspect makes the object with the hooks itself
@@ -163,27 +193,23 @@ def start(
     if solver:
         options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
     model_config = GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
-    with watching(watch or Watch(Path(log_dir)), cache, task_args) as end:
-        try:
-            # First what takes no model: loading weights takes long.
-            task_config = _task_config(scorer, chosen, arguments)
-            probe(model, base_url, model_args, model_config, task_config)
-            logs = inspect_ai.eval(
-                f"qabench/{chosen.task}",
-                model=model,
-                model_base_url=base_url,
-                model_args=dict(model_args or {}),
-                task_args=arguments,
-                log_dir=str(log_dir),
-                log_format="eval",
-                **options,
-                **QUIET,
-            )
-        except (QabenchError, KeyboardInterrupt, PermissionError):
-            raise
-        except Exception as error:  # an invalid argument, missing data; Inspect's message says which
-            raise InputError(f"{scorer.title}, {chosen.name}, with {model} could not start: {plain(error)}") from error
-        return end.path_of(logs)
+    watch = watch or Watch(Path(log_dir))
+    with watching(watch, cache, f"{scorer.title}, {chosen.name}, with {model} could not start", task_args):
+        # First what takes no model: loading weights takes long.
+        task_config = scorer.task_function(chosen)(**arguments).config
+        probe(model, base_url, model_args, model_config, task_config)
+        logs = inspect_ai.eval(
+            f"qabench/{chosen.task}",
+            model=model,
+            model_base_url=base_url,
+            model_args=dict(model_args or {}),
+            task_args=arguments,
+            log_dir=str(log_dir),
+            log_format="eval",
+            **options,
+            **QUIET,
+        )
+        return watch.path_of(logs)
 
 
 def resume(
@@ -207,49 +233,30 @@ def resume(
         base_url: the address of the server, if the run was started with one.
         model_args: arguments of the model's provider; those of the log are not used.
         task_args: the arguments of the task that are not read from the log, with the values of the log.
-        log_dir: the folder of the new log; None for that of the old one.
+        log_dir: the folder of the new log, which contains the whole run; None for that of the old one.
         solver: the solver of the run, if it was started with one; its file must be the same.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
-    Returns:
-        The path of the new log, which contains the whole run.
-
     Raises:
-        InputError: see ``start``; also if the log names another server, or another process resumes it.
-        MissingExtra: see ``start``.
-        QabenchError: see ``start``.
-        Interrupted: see ``start``.
+        InputError: see ``start``, as for the others; also if another process resumes the log.
     """
     trusted = checked_log(log, base_url, model_args, task_args, solver)
     spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")
     options = {option: value for option, value in options.items() if value is not None}
-    with _locked(Path(log)), watching(watch or Watch(folder), trusted.plan.config.cache, task_args) as end:
+    watch = watch or Watch(folder)
+    failure = f"the run of {log} cannot be resumed"
+    with _locked(Path(log)), watching(watch, trusted.plan.config.cache, failure, task_args):
+        scorer, setting = task_of(spec.task, spec.task_args_passed, log)
+        task_config = scorer.task_function(setting)(**spec.task_args_passed).config.merge(trusted.plan.config)
+        probe(spec.model, spec.model_base_url, model_args, spec.model_generate_config, task_config)
         try:
-            task_config = _task_config(*task_of(spec.task, spec.task_args_passed, log), spec.task_args_passed)
-            probe(
-                spec.model,
-                spec.model_base_url,
-                model_args,
-                spec.model_generate_config,
-                task_config.merge(trusted.plan.config),
-            )
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
-        except (QabenchError, KeyboardInterrupt, PermissionError):
-            raise
         except IndexError:  # Inspect takes the first log of an interrupted run, of which it has none
-            raise end.interrupted() from None
-        except Exception as error:
-            raise InputError(f"the run of {log} cannot be resumed: {plain(error)}") from error
-        return end.path_of(logs)
-
-
-def _task_config(scorer: Benchmark, setting: Setting, arguments: Mapping[str, Any]) -> GenerateConfig:
-    """Return the generation options of a task; raises whatever keeps the task from being created."""
-    config: GenerateConfig = scorer.task_function(setting)(**arguments).config
-    return config
+            raise watch.interrupted() from None
+        return watch.path_of(logs)
 
 
 @contextmanager
@@ -272,52 +279,18 @@ def _locked(log: Path) -> Iterator[None]:
         lock.release()
 
 
-class _End:
-    """How a run ends: the signal that stops it, and its log."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self.number: int | None = None
-
-    def terminate(self, *_: object) -> None:
-        """Handle SIGTERM as Ctrl-C: Inspect writes the log and ends."""
-        self.number = signal.SIGTERM
-        signal.raise_signal(signal.SIGINT)
-
-    def hint(self) -> str:
-        """Return how to resume the run."""
-        if not self.watch.logs:
-            return "no question was asked"
-        return f"the answers are kept; resume with: {resume_command(self.watch.logs[-1])}"
-
-    def interrupted(self) -> QabenchError:
-        """Return the exception for a run that was stopped, by a limit or by a signal."""
-        if self.watch.stopped:
-            return QabenchError(f"the run was stopped: {self.watch.stopped}; {self.hint()}")
-        return Interrupted(f"interrupted; {self.hint()}", self.number or signal.SIGINT)
-
-    def path_of(self, logs: Sequence[Any]) -> Path:
-        """Return the path of the log. Raises Interrupted or QabenchError if the run did not finish."""
-        if not logs or logs[0].status == "cancelled" or self.watch.stopped:
-            raise self.interrupted()
-        if logs[0].status != "success":
-            why = f": {plain(logs[0].error)}" if logs[0].error else ""
-            raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
-        return Path(logs[0].location.removeprefix("file://"))
-
-
 @contextmanager
-def watching(watch: Watch, cache: bool, task_args: Mapping[str, Any] | None = None) -> Iterator[_End]:
-    """Report events to ``watch``, and turn Ctrl-C and SIGTERM into ``Interrupted``.
+def watching(watch: Watch, cache: bool, failure: str, task_args: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Report events to ``watch``, turn Ctrl-C and SIGTERM into ``Interrupted``, and other errors into InputError.
 
     Args:
         watch: receives the events.
         cache: whether replies are cached.
+        failure: what could not be done, for errors that are not of this package.
         task_args: the arguments of the task that the user gave in this call.
     """
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
-    end = _End(watch)
-    handlers = _handle_signals(end)
+    handlers = _handle_signals(watch)
     _WATCH[:] = [watch]
     rejections.reset()
     try:
@@ -329,22 +302,26 @@ def watching(watch: Watch, cache: bool, task_args: Mapping[str, Any] | None = No
             naming_arguments(task_args or {}),
             own_tasks_only(),
         ):
-            yield end
+            yield
     except KeyboardInterrupt:
-        raise end.interrupted() from None
+        raise watch.interrupted() from None
+    except (QabenchError, PermissionError):
+        raise
+    except Exception as error:  # an invalid argument, missing data; Inspect's message says which
+        raise InputError(f"{failure}: {plain(error)}") from error
     finally:
         _WATCH.clear()
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def _handle_signals(end: _End) -> dict[signal.Signals, Any]:
+def _handle_signals(watch: Watch) -> dict[signal.Signals, Any]:
     """Handle the signals that end a run, and return the handlers before.
 
     SIGINT is ignored in a process that a script starts with "&"; limits and SIGTERM need it.
     """
     try:
-        before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, end.terminate)}
+        before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, watch.terminate)}
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
             before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:  # not the main thread: the calling program handles signals

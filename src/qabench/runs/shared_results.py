@@ -7,12 +7,12 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
-from qabench.evaluation import Evaluation, Message, Record
+from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
@@ -140,6 +140,14 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
     for record in run.records:
         turns = [message for message in record.messages if message.role != "system"]
         several = len(turns) > 2
+        messages = [{"turn_idx": i, "role": m.role, "content": m.text} for i, m in enumerate(record.messages)]
+        answer = {
+            "turn_idx": len(messages) - 1 if several else 0,
+            "source": f"messages[{len(messages) - 1}].content" if several else "output.raw",
+            "extracted_value": record.answer or "",
+            "extraction_method": "the answer of the run",
+            "is_terminal": True,
+        }
         for score in scores:
             value = item_score(score.metric, record) if score.metric.official else None
             if value is None:
@@ -156,8 +164,8 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
                 "interaction_type": "multi_turn" if several else "single_turn",
                 "input": {"raw": record.question, "reference": [record.reference]},
                 "output": None if several else {"raw": [record.answer or ""]},
-                "messages": _messages(record.messages) if several else None,
-                "answer_attribution": [_attribution(record, several)],
+                "messages": messages if several else None,
+                "answer_attribution": [answer],
                 "evaluation": {"score": value, "is_correct": value == 1, "num_turns": len(turns) or None},
                 "error": record.problem or (None if record.status == "answered" else record.status),
                 "metadata": {"epoch": str(record.epoch), "status": record.status},
@@ -169,14 +177,3 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
             if record.seconds is not None:
                 row["performance"] = {"latency_ms": record.seconds * 1000}
             yield row
-
-
-def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    return [{"turn_idx": i, "role": message.role, "content": message.text} for i, message in enumerate(messages)]
-
-
-def _attribution(record: Record, several: bool) -> dict[str, Any]:
-    turn = len(record.messages) - 1 if several else 0
-    source = f"messages[{turn}].content" if several else "output.raw"
-    answer = {"extracted_value": record.answer or "", "extraction_method": "the answer of the run", "is_terminal": True}
-    return {"turn_idx": turn, "source": source} | answer

@@ -83,19 +83,11 @@ def read_evaluations(
     progress: Progress | None = None,
     **options: Any,
 ) -> Found:
-    """Return the evaluations of logs, folders of logs and files of predictions.
+    """Return the evaluations of logs, folders of logs and files of predictions ("-" is standard input).
 
-    Args:
-        paths: a log is a file that ends in ".eval" or a JSON log of Inspect AI; any other file is a file of
-            predictions; "-" is standard input. Logs of a folder that have no answers yet are left out.
-        benchmark: the benchmark of the predictions; None if there are only logs. A log of another benchmark is an
-            error.
-        config: the config of the predictions; logs must have this config, too.
-        logs_only: whether a file of predictions is an error.
-        metrics: for predictions; see ``qabench.evaluate_predictions``, also for the other arguments.
-
-    Raises:
-        InputError: a path that does not exist, a folder without logs, predictions without a benchmark.
+    Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``, and are an error
+    with ``logs_only``; the logs must be of this benchmark and config, too. The other arguments are those of
+    ``evaluate_predictions``. Raises InputError.
     """
     evaluations, notes = [], []
     benchmark = benchmark and benchmark.removeprefix("qabench/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,17 +13,16 @@ from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.errors import InputError, unknown_name
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
 from qabench.runs.plan import check_task_options
-from qabench.runs.probe import at_address, plain, probe
-from qabench.runs.running import QUIET, Interrupted, Watch, watching
+from qabench.runs.probe import at_address, probe
+from qabench.runs.running import QUIET, Watch, watching
 from qabench.tasks.common import naming_arguments
 
 SUITE_OPTIONS = ("base_url", "limit", "max_tokens", "cache")  # of ``Suite.with_options``
-REPEAT = "the answers are kept; repeat the command to continue the suite"
 EXAMPLE = """models: [openai/gpt-4o, hf-inference-providers/ORG/NAME]
 base_url: http://localhost:8000/v1   # optional: all models are at this server
 benchmarks:
@@ -98,11 +96,7 @@ class Suite:
 
 
 def read_suite(path: Path) -> Suite:
-    """Return the suite in a YAML file.
-
-    Raises:
-        InputError: it cannot be read, a key, benchmark, setting or option is unknown, or a value has a wrong type.
-    """
+    """Return the suite in a YAML file. Raises InputError if it cannot be read, or a key or a value is invalid."""
     try:
         file = _File.model_validate(yaml_of(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -131,19 +125,8 @@ def run_suite(
 ) -> tuple[list[Path], list[str]]:
     """Run a suite, or continue it: questions with answers in the folder's logs are not asked again.
 
-    Args:
-        suite: see ``read_suite``.
-        log_dir: the folder of the logs, with a subfolder for each seed if there are several.
-        watch: receives the paths of logs and the progress.
-        model_args: arguments of the models' providers.
-        **options: see ``Suite.with_options``; the others are options of ``inspect_ai.eval_set``.
-
-    Returns:
-        The logs, and the names of runs that are not finished.
-
-    Raises:
-        QabenchError: a model does not respond, or all calls are rejected.
-        Interrupted: by Ctrl-C or SIGTERM.
+    Returns the logs, and those that are not finished. Each seed has its own folder. Options that are not those of
+    ``Suite.with_options`` are options of ``inspect_ai.eval_set``. Raises QabenchError and Interrupted as ``start``.
     """
     suite = suite.with_options(**options)
     passed = {name: value for name, value in options.items() if value is not None and name not in SUITE_OPTIONS}
@@ -161,32 +144,24 @@ def run_suite(
 
 
 def _run_seed(suite: Suite, seed: int | None, folder: Path, watch: Watch, options: Mapping[str, Any]) -> list[Path]:
-    with watching(watch, suite.cache) as stop:
-        try:
-            _, logs = inspect_ai.eval_set(
-                list(map(_task, suite.entries)),
-                log_dir=str(folder),
-                model_base_url=suite.base_url,
-                limit=suite.limit,
-                max_tokens=suite.max_new_tokens,
-                seed=seed,
-                cache=suite.cache,
-                retry_attempts=1,
-                max_tasks=len(suite.models),
-                log_dir_allow_dirty=True,
-                **options,
-                **QUIET,
-            )
-        except KeyboardInterrupt:
-            logs = []
-            if not watch.stopped:
-                raise Interrupted(f"interrupted; {REPEAT}", stop.number or signal.SIGINT) from None
-        except (QabenchError, PermissionError):
-            raise
-        except Exception as error:
-            raise InputError(f"the suite cannot run: {plain(error)}") from error
-    if watch.stopped:
-        raise QabenchError(f"the suite was stopped: {watch.stopped}; {REPEAT}")
+    watch.repeat = "repeat the command to continue the suite"
+    with watching(watch, suite.cache, "the suite cannot run"):
+        _, logs = inspect_ai.eval_set(
+            list(map(_task, suite.entries)),
+            log_dir=str(folder),
+            model_base_url=suite.base_url,
+            limit=suite.limit,
+            max_tokens=suite.max_new_tokens,
+            seed=seed,
+            cache=suite.cache,
+            retry_attempts=1,
+            max_tasks=len(suite.models),
+            log_dir_allow_dirty=True,
+            **options,
+            **QUIET,
+        )
+        if watch.stopped:
+            raise watch.interrupted()
     return [Path(log.location.removeprefix("file://")) for log in logs]
 
 

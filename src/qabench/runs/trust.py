@@ -59,25 +59,28 @@ def checked_log(
 ) -> Any:
     """Return the whole log, without anything that could determine code, files or a server.
 
-    Args:
-        path: the log.
-        base_url: the server that the user named in this call.
-        model_args: the arguments for the provider that the user gave in this call.
-        task_args: the arguments of the task that the user gave in this call.
-        solver: the solver that the user gave in this call.
-
-    Raises:
-        InputError: not a task of qabench, arguments that the task does not have, or a server, a path, a model or a text
-            that the user did not repeat.
+    The other arguments are those of the user's call. Raises InputError if it is not a task of qabench, the task does
+    not have its arguments, or the user did not repeat its server, solver, or an argument that is not read from a log.
     """
     log = whole_log(path)
     spec = log.eval
     scorer, setting = task_of(spec.task, spec.task_args_passed, path)
     repeated = {name: value for name, value in (task_args or {}).items() if value is not None}
     check_task_options(scorer, setting, _without_setting(spec.task_args_passed | repeated, setting))
-    _check_repeated(spec.task_args_passed, repeated, path)
+    for name, value in repeated.items():
+        if spec.task_args_passed.get(name) != value:
+            before = repr(spec.task_args_passed[name]) if name in spec.task_args_passed else "its default"
+            raise InputError(
+                f"{path} was run with {name}={printable(before)}, not {value!r}; a run is resumed with the same "
+                "options, so leave the option out, or start a new run"
+            )
     url = _endpoint(spec, base_url, path)
-    _check_solver(log, solver, path)
+    logged = (spec.metadata or {}).get("solver")
+    if logged != (solver and solver_with_digest(solver)):
+        raise InputError(
+            f"{path} was run with the solver {printable(str(logged))}, which is not read from a log; to use the same "
+            f"one: {resume_command(path)}"
+        )
     missing = [name for name in arguments_to_repeat(spec.task, spec.task_args_passed) if name not in repeated]
     missing += [name for name in spec.model_args if name not in (model_args or {})]
     if missing:
@@ -88,14 +91,16 @@ def checked_log(
     spec.task = spec.task_registry_name = f"qabench/{setting.task}"
     for name in DROPPED:
         setattr(spec, name, None)
-    spec.solver = solver
-    _keep_numbers(spec.config, RUN_NAMES)
+    spec.solver, spec.model_base_url, spec.model_args = solver, url, dict(model_args or {})
+    _drop_texts(spec.config, RUN_NAMES)
     for config in (log.plan.config, spec.model_generate_config):
-        _check_generation(config, path)
         config.cache = bool(config.cache)  # an object in logs of earlier versions
-        _keep_numbers(config, GENERATION_NAMES)
-    spec.model_base_url = url
-    spec.model_args = dict(model_args or {})
+        changing = [name for name in _drop_texts(config, GENERATION_NAMES) if name not in WITHOUT_EFFECT]
+        if changing:
+            raise InputError(
+                f"{path} was run with the generation option {changing[0]}, which is not read from a log; start a new "
+                "run, or resume a log that you trust with `inspect eval-retry`"
+            )
     if log.status == "started":
         log.status = "error"  # else Inspect reads the file again
     return log
@@ -110,11 +115,7 @@ def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resume_command(path: str | Path) -> str:
-    """Return the command that resumes a log, with everything that has to be repeated.
-
-    Raises:
-        InputError: the log cannot be read.
-    """
+    """Return the command that resumes a log, with everything that has to be repeated."""
     spec = read_header(path).eval
     words = ["qabench", "run", "--resume", str(path)]
     if spec.model_base_url:
@@ -170,17 +171,6 @@ def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
-def _check_repeated(passed: Mapping[str, Any], repeated: Mapping[str, Any], path: str | Path) -> None:
-    """Raise InputError if the user repeats an argument with another value than the log's."""
-    for name, value in repeated.items():
-        if passed.get(name) != value:
-            before = printable(repr(passed[name])) if name in passed else "its default"
-            raise InputError(
-                f"{path} was run with {name}={before}, not {value!r}; a run is resumed with the same options, so leave "
-                "the option out, or start a new run"
-            )
-
-
 def solver_with_digest(solver: str) -> str:
     """Return the name of a solver "FILE.py@NAME" with a digest of its file. Raises InputError if there is no file."""
     path, _, name = solver.rpartition("@")
@@ -191,31 +181,12 @@ def solver_with_digest(solver: str) -> str:
         raise InputError(f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME") from None
 
 
-def _check_solver(log: Any, solver: str | None, path: str | Path) -> None:
-    """Raise InputError unless the user repeats the solver of the log, with the same file."""
-    logged = (log.eval.metadata or {}).get("solver")
-    if logged != (solver and solver_with_digest(solver)):
-        raise InputError(
-            f"{path} was run with the solver {printable(str(logged))}, which is not read from a log; to use the same "
-            f"one: {resume_command(path)}"
-        )
-
-
-def _keep_numbers(options: Any, names: tuple[str, ...]) -> None:
-    """Set the fields of a log's options to None unless they are numbers or have one of these names."""
-    for name in type(options).model_fields:
-        if name not in names and not _is_number(getattr(options, name)):
-            setattr(options, name, None)
-
-
-def _check_generation(config: Any, path: str | Path) -> None:
-    """Raise InputError for generation options that are not taken from a log, but change what is asked."""
-    for name, value in config:
-        if not (_is_number(value) or name in GENERATION_NAMES or name in WITHOUT_EFFECT):
-            raise InputError(
-                f"{path} was run with the generation option {name}, which is not read from a log; start a new run, or "
-                "resume a log that you trust with `inspect eval-retry`"
-            )
+def _drop_texts(options: Any, names: tuple[str, ...]) -> list[str]:
+    """Set the fields of a log's options to None unless they are numbers or in ``names``, and return those dropped."""
+    dropped = [name for name, value in options if name not in names and not _is_number(value)]
+    for name in dropped:
+        setattr(options, name, None)
+    return dropped
 
 
 def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
@@ -224,12 +195,7 @@ def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
     named = clean_url(base_url) if base_url else configured_base_url(spec.model)
     if logged is None or named == clean_url(logged):
         return named if base_url or logged else None
-    shown = printable(logged)
-    if named is None:
-        raise InputError(
-            f"{path} was run on the server {shown}. To send its questions and your key to this server again, use: "
-            f"{resume_command(path)}"
-        )
     raise InputError(
-        f"{path} was run on the server {shown}, not on {printable(named)}; resume it there, or start a new run"
+        f"{path} was run on the server {printable(logged)}{f', not on {printable(named)}' if named else ''}. To send "
+        f"its questions and your key to this server again, use: {resume_command(path)}"
     )

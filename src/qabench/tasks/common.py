@@ -74,16 +74,7 @@ def sample(
     groups: Mapping[str, Sequence[str]],
     **metadata: Any,
 ) -> Sample:
-    """Return a question as an Inspect sample.
-
-    Args:
-        id: the question's id in the benchmark.
-        prompt: the message, or the messages, to the model.
-        question: the question for readers of the log.
-        reference: the reference for readers of the log.
-        groups: the question's groups by grouping.
-        **metadata: further entries of the sample's metadata, such as the JSON reference.
-    """
+    """Return a question as an Inspect sample; ``question`` and ``reference`` are for readers of the log."""
     lists = {grouping: list(names) for grouping, names in groups.items()}
     shown = {"question": question, "reference": reference, "groups": lists}
     return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
@@ -92,11 +83,7 @@ def sample(
 def chosen(
     samples: Iterable[Sample], ids: Sequence[str] | str | None, category: Sequence[str] | str | None
 ) -> list[Sample]:
-    """Select the samples with these ids and of these categories (or domains, or fields); None and "" select all.
-
-    Raises:
-        InputError: an unknown id or category.
-    """
+    """Select the samples with these ids and of these categories (or domains, or fields); None and "" select all."""
     by_id = {str(sample.id): sample for sample in samples}
     groups = {
         id: {name for names in (sample.metadata or {})["groups"].values() for name in names}

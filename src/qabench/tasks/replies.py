@@ -95,15 +95,10 @@ async def ask_model(
     sample: int | None = None,
     **options: Any,
 ) -> ModelOutput:
-    """Return the model's reply, from the cache of the run if it is there.
+    """Return the model's reply, from the cache of the run if it is there, and count it in the sample ``state``.
 
-    Args:
-        model: the model.
-        messages: the conversation.
-        state: the sample, in which the reply is counted.
-        tools: the tools that the model may call.
-        sample: the number of the reply, if the same messages are sent several times.
-        **options: generation options for this call only.
+    ``sample`` is the number of the reply, if the same messages are sent several times; ``options`` are generation
+    options for this call only.
     """
     return await _generate(model, state, sample, messages, tools, config=GenerateConfig(**options))
 
@@ -213,10 +208,8 @@ def answered(output: ModelOutput) -> Answered:
 def asked_with(*, with_seed: bool = False) -> dict[str, Any]:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
-    A user's options override the task's. Empty if the sample has made no call.
-
-    Args:
-        with_seed: whether the seed is returned as well, for replies that are sampled several times.
+    A user's options override the task's. Empty if the sample has made no call. The seed is for replies that are
+    sampled several times.
     """
     calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
@@ -258,10 +251,6 @@ def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
 
     There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options decide; but of
     several samples of one prompt, none is cached there, because they would be equal.
-
-    Args:
-        model: the model.
-        sample: the number of the sample, if the same prompt is sent several times.
     """
     if not _caching.get():
         return {} if sample is None else {"cache": False}
