@@ -65,14 +65,7 @@ def benchmark_names() -> list[str]:
 
 @functools.cache
 def dataset_table(name: str) -> DatasetTable:
-    """Return a benchmark's title and configs.
-
-    Args:
-        name: "fanoutqa", or its Hub name "qabench/fanoutqa".
-
-    Raises:
-        InputError: the benchmark does not exist.
-    """
+    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa". Raises InputError that lists all."""
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
         raise unknown_name("unknown benchmark", name, benchmark_names())

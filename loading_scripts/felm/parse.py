@@ -29,11 +29,7 @@ FIELDS = (
 
 
 def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
-    """Return the rows of a config's file as rows of the dataset, in order; for a domain's config, those of the domain.
-
-    Raises:
-        DataError: a row of any domain is invalid; see ``parse_row``.
-    """
+    """Return the rows of a config's file as rows of the dataset, in order. Raises DataError as ``parse_row``."""
     rows = map(parse_row, read_json_lines(path))
     return (row for row in rows if config not in DOMAINS or row["domain"] == config)
 
@@ -69,15 +65,7 @@ def parse_row(row: Row) -> dict[str, Any]:
 
 
 def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the dataset as it is in the source: the inverse of ``parse_row``.
-
-    Args:
-        row: a row of ``parse_row`` or of the dataset.
-
-    Returns:
-        The source's fields in its order, with NaN for a response that is None, and an empty string for the lists that
-        are one in the source.
-    """
+    """Return a row of the dataset as it is in the source: the inverse of ``parse_row``."""
     source = {key: row[key] for key in FIELDS}
     if row["response"] is None:
         source["response"] = math.nan

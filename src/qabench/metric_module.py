@@ -144,16 +144,10 @@ def decoded_strings(
 
 
 def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
-    """Return references from either of the two formats that users have.
+    """Return references, from an encoded column, in either of the two formats that users have.
 
-    Args:
-        column: as encoded by ``MetricModule``.
-        references_format: "json": every reference is an answer encoded as JSON, as in a dataset's ``answer`` column;
-            "python": every reference is an answer itself; "auto": JSON if all of them are strings that contain JSON (as
-            in a column of a dataset), else Python objects.
-
-    Raises:
-        InputError: an unknown format, or with "json" a reference that is not JSON.
+    "json": every reference is an answer encoded as JSON, as in a dataset's ``answer`` column; "python": every reference
+    is an answer itself; "auto": JSON if all of them are strings that contain JSON, else Python objects.
     """
     references = _loaded(column)
     if references_format not in FORMATS:

@@ -21,12 +21,7 @@ FROM_FILE = "predictions"  # the setting of a file of predictions, for which the
 
 
 def published(name: str, config: str | None = None, setting: str | None = None) -> list[PublishedScore]:
-    """Return the published scores of a benchmark, in the order of the source.
-
-    Args:
-        name: such as "fanoutqa".
-        config: only scores on these questions, such as "test".
-        setting: only scores of this setting, such as "closed-book".
+    """Return the published scores of a benchmark (on a config, of a setting), in the order of the source.
 
     Raises:
         InputError: the benchmark does not exist.

@@ -129,17 +129,9 @@ def evaluate(
 ) -> Evaluation:
     """Score predictions on the questions of a config.
 
-    A question without a prediction scores 0, like a question for which nothing was retrieved.
-
-    Args:
-        benchmark: the instance for the evaluation.
-        config: "questions" (the default) or "sample".
-        predictions: objects with "passages", the texts of the passages retrieved from the question's chapter, best
-            first; "answer", the answer of a model, is only needed for ROUGE.
-        families: some of "retrieval" (the default) and "rouge".
-        questions: a file in the format of ``fastbook-benchmark.json`` instead of a config.
-        progress: not used; scoring takes seconds.
-        k: the cutoffs, as an integer, several integers, or a string such as "1,5,10".
+    A prediction has "passages", the texts retrieved from the question's chapter, best first; "answer", the answer of a
+    model, is only needed for ROUGE. A question without a prediction scores 0, like one for which nothing was retrieved.
+    ``k`` has the cutoffs: an integer, several integers, or a string such as "1,5,10".
 
     Raises:
         InputError: an unknown config, a wrong cutoff, or no prediction that belongs to a question.

@@ -50,15 +50,8 @@ def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
     """Return the chunks of a text in order, without whitespace at their ends.
 
     Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
-    previous chunk as fit into ``overlap``; a sentence longer than ``size`` is split after ``size`` tokens.
-
-    Args:
-        text: any text; without tokens, there are no chunks.
-        size: the maximum number of tokens of a chunk.
-        overlap: the maximum number of tokens repeated from the previous chunk; None for ``default_overlap``.
-
-    Raises:
-        InputError: a size below 1, or an overlap that is negative or not below the size.
+    previous chunk as fit into ``overlap`` (None: ``default_overlap``); a sentence longer than ``size`` is split after
+    ``size`` tokens. Raises InputError for sizes out of range.
     """
     return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
 
@@ -155,12 +148,7 @@ class Query:
 
 
 def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
-    """Return one query per question, in order, without the quotes around it, as in the source.
-
-    Args:
-        questions: rows of the dataset's config ``questions``.
-        keywords: the keyword text of each question id, as in the config ``keywords``.
-        kind: "question" or "keywords".
+    """Return one query of a kind ("question" or "keywords") per question, without quotes around it, as in the source.
 
     Raises:
         InputError: an unknown kind, or a question without keywords.

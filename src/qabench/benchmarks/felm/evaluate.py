@@ -34,12 +34,7 @@ class Responses:
 
 
 def load_responses(config: str | None, questions: Path | None = None) -> Responses:
-    """Return the responses of a config.
-
-    Args:
-        config: such as "wk"; None for the default.
-        questions: a file in the format of the authors' ``eval/all.jsonl`` to read instead; only the responses of the
-            config are used.
+    """Return the responses of a config, also from a file in the format of the authors' ``eval/all.jsonl``.
 
     Raises:
         InputError: the config does not exist, or the file cannot be read.
@@ -69,14 +64,6 @@ def evaluate(
     replies, whose majority counts; with ``claims`` ({"segment", "text"}), the reply is about these claims.
     (``answer`` is another name for ``reply``.) A response without a usable prediction counts as "all segments are
     correct", like an unreadable reply.
-
-    Args:
-        benchmark: the instance for the evaluation.
-        config, questions: see ``load_responses``.
-        predictions: see ``qabench.data.predictions.read_predictions``.
-        families: unused; there is one.
-        progress: called with the number of scored responses, and of all responses.
-        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
 
     Raises:
         InputError: an unknown config or format, or no prediction belongs to the config.
@@ -215,13 +202,7 @@ def detail(
     reasons: Sequence[str],
     claims: Sequence[FelmClaim] | None = None,
 ) -> dict[str, Any]:
-    """Return the ``Record.detail`` of a response.
-
-    Returns:
-        ``segments``: for each segment text, label, verdict (True = factual; None if no reply has a verdict, which
-        counts as factual), type and comment; ``replies``: the replies, None for a missing one; ``reasons``: for each
-        reply without a verdict, the reason; ``claims``: the claims judged, absent if segments were judged.
-    """
+    """Return the ``Record.detail`` of a response; see ``qabench.tasks``."""
     nothing = (None,) * len(score.labels)
     # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
     stated = score.readable is not None or not all(score.verdicts)
