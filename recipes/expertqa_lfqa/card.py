@@ -14,7 +14,7 @@ PAPER = "https://arxiv.org/abs/2309.07852"
 
 
 def write_card(folder: Path, evaluation: Evaluation | None = None, decoding: dict[str, Any] | None = None) -> Path:
-    """Writes ``README.md`` into the output folder of ``train.py``.
+    """Write ``README.md`` into the output folder of ``train.py``.
 
     Args:
         folder: the output folder.
@@ -31,7 +31,7 @@ def write_card(folder: Path, evaluation: Evaluation | None = None, decoding: dic
 
 
 def scores_table(evaluation: Evaluation) -> str:
-    """The scores with 95% intervals, as a Markdown table."""
+    """Return the scores with 95% intervals, as a Markdown table."""
     lines = ["| score | value | 95% interval | n | not official because |", "|---|--:|--:|--:|---|"]
     for name, score in evaluation.scores().items():
         low, high = score.interval.low, score.interval.high

@@ -17,7 +17,7 @@ COLUMNS = ["example_id", "question", "answer"]
 
 
 def load_rows(recipe: Recipe, split: str, file: str | None = None) -> Any:
-    """The rows of a split, or of a custom file in the authors' format.
+    """Return the rows of a split, or of a custom file in the authors' format.
 
     ``datasets.load_dataset`` is asked first. If the Hub is not reachable or does not have the dataset,
     ``qabench.load_dataset`` reads the same rows from the authors' files (from a mirror, the cache, or their server) and

@@ -53,63 +53,63 @@ class Generation:
 
 
 def main(argv: Sequence[str] | None = None) -> Path:
-    """Writes one line per question, prints the scores, and writes them into the card of a model trained here.
+    """Write one line per question, print the scores, and write them into the card of a model trained here.
 
     Raises:
         InputError: a setting is not allowed, or the output file is that of another command.
         SourceError: the data or the official prompt is not available.
     """
-    (given,) = HfArgumentParser(Generation).parse_args_into_dataclasses(None if argv is None else list(argv))
-    recipe, stored, label = recipe_of(given)
-    tokenizer = AutoTokenizer.from_pretrained(given.model, padding_side="right" if recipe.kind == SEQ2SEQ else "left")
+    (options,) = HfArgumentParser(Generation).parse_args_into_dataclasses(None if argv is None else list(argv))
+    recipe, stored, label = recipe_of(options)
+    tokenizer = AutoTokenizer.from_pretrained(options.model, padding_side="right" if recipe.kind == SEQ2SEQ else "left")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     prompting = prompting_of(recipe, tokenizer, stored)
     if label not in (None, prompting.label):
         raise InputError(f"the model was trained with the prompt {label}; this is {prompting.label}")
-    rows = load_rows(recipe, given.split, given.questions)
-    rows = rows if given.limit is None else rows.select(range(min(given.limit, len(rows))))
-    path = Path(given.output)
+    rows = load_rows(recipe, options.split, options.questions)
+    rows = rows if options.limit is None else rows.select(range(min(options.limit, len(rows))))
+    path = Path(options.output)
     done = answered(path, {str(id) for id in rows["example_id"]})
     if len(done) < len(rows):
-        network = load_network(given, recipe)
-        todo = batches(prompting, rows, given.batch_size)
-        write_answers(path, todo, done, lambda batch: answers(network, prompting, batch, given.seed))
-    report(given, recipe, path)
+        network = load_network(options, recipe)
+        todo = batches(prompting, rows, options.batch_size)
+        write_answers(path, todo, done, lambda batch: answers(network, prompting, batch, options.seed))
+    report(options, recipe, path)
     return path
 
 
-def recipe_of(given: Generation) -> tuple[Recipe, Prompt | None, str | None]:
-    """The settings of the training run; of the command line for a model that was not trained here.
+def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
+    """Return the settings of the training run, or of the command line for a model that was not trained here.
 
     Returns:
         The settings, the text of a custom prompt, and the label of the prompt in training; the latter may be None.
     """
-    if (Path(given.model) / RECORD).is_file():
-        record = read_record(Path(given.model))
+    if (Path(options.model) / RECORD).is_file():
+        record = read_record(Path(options.model))
         recipe = Recipe(**record["settings"]["recipe"], **record["decoding"])
         text = record["prompt"]
         stored = Prompt(f"file:{Path(recipe.prompt).name}", text["user"], text["system"]) if text["user"] else None
         label = text["label"]
-    elif given.kind is None:
-        raise InputError(f"{given.model} is not the output of train.py; give --kind ({' or '.join(KINDS)})")
+    elif options.kind is None:
+        raise InputError(f"{options.model} is not the output of train.py; give --kind ({' or '.join(KINDS)})")
     else:
-        recipe = Recipe(kind=given.kind, prompt=given.prompt, chat_template_kwargs=given.chat_template_kwargs)
+        recipe = Recipe(kind=options.kind, prompt=options.prompt, chat_template_kwargs=options.chat_template_kwargs)
         stored = label = None
     for name in ("dataset_config", "temperature", "top_p", "max_new_tokens"):
-        if getattr(given, name) is not None:
-            setattr(recipe, name, getattr(given, name))
+        if getattr(options, name) is not None:
+            setattr(recipe, name, getattr(options, name))
     return recipe, stored, label
 
 
 def batches(prompting: Prompting, rows: Any, size: int) -> list[Batch]:
-    """All questions in batches of similar length; the same for every run of a command."""
+    """Return all questions in batches of similar length; the same for every run of a command."""
     encoded = [(str(row["example_id"]), prompting.prompt_ids(row["question"])) for row in rows]
     return [[encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)]
 
 
 def answered(path: Path, ids: set[str]) -> set[str]:
-    """The ids that the output file already has. A line that a killed process left unfinished is removed.
+    """Return the ids that the output file already has. A line that a killed process left unfinished is removed.
 
     Raises:
         InputError: the file holds answers to other questions.
@@ -127,7 +127,7 @@ def answered(path: Path, ids: set[str]) -> set[str]:
 
 
 def write_answers(path: Path, todo: list[Batch], done: set[str], answer: Callable[[Batch], Iterable[Any]]) -> None:
-    """Appends the answers batch by batch, so that a killed run loses one batch at most.
+    """Append the answers batch by batch, so that a killed run loses one batch at most.
 
     A partly answered batch is answered again as a whole, since sampling draws for a whole batch.
     """
@@ -144,7 +144,7 @@ def write_answers(path: Path, todo: list[Batch], done: set[str], answer: Callabl
 
 
 def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iterator[dict[str, Any]]:
-    """The lines of the output for one batch."""
+    """Yield the lines of the output for one batch."""
     recipe, tokenizer = prompting.recipe, prompting.tokenizer
     inputs = tokenizer.pad({"input_ids": [ids for _, ids in batch]}, return_tensors="pt").to(network.device)
     set_seed(seed + int(batch[0][0]))  # per batch: a run that is continued draws the same numbers
@@ -166,24 +166,24 @@ def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iter
         yield {"id": id, "answer": answer, "cut": not set(stop) & set(tokens)}
 
 
-def load_network(given: Generation, recipe: Recipe) -> Any:
-    """The model with its LoRA weights, if it has any, on the GPU if there is one."""
+def load_network(options: Generation, recipe: Recipe) -> Any:
+    """Return the model with its LoRA weights, if it has any, on the GPU if there is one."""
     auto = AutoModelForSeq2SeqLM if recipe.kind == SEQ2SEQ else AutoModelForCausalLM
-    network = auto.from_pretrained(given.model, dtype=given.dtype, device_map=given.device_map)
-    return (network if given.device_map else network.to(default_device())).eval()
+    network = auto.from_pretrained(options.model, dtype=options.dtype, device_map=options.device_map)
+    return (network if options.device_map else network.to(default_device())).eval()
 
 
-def report(given: Generation, recipe: Recipe, path: Path) -> None:
-    """Prints the scores; writes them into the card of a model that was trained here."""
+def report(options: Generation, recipe: Recipe, path: Path) -> None:
+    """Print the scores; write them into the card of a model that was trained here."""
     evaluation = qabench.evaluate_predictions(
-        "expertqa", recipe.dataset_config, path, ["rouge"], questions=given.questions, split=given.split
+        "expertqa", recipe.dataset_config, path, ["rouge"], questions=options.questions, split=options.split
     )
     cut = sum(row.fields["cut"] for row in read_json_lines(path))
     print(scores_table(evaluation))
     print(f"{path}: {len(evaluation.records)} questions, {cut} answers cut at {recipe.max_new_tokens} tokens")
-    if (Path(given.model) / RECORD).is_file():
-        decoding = {name: getattr(recipe, name) for name in DECODING} | {"seed": given.seed, "cut": cut}
-        write_card(Path(given.model), evaluation, decoding)
+    if (Path(options.model) / RECORD).is_file():
+        decoding = {name: getattr(recipe, name) for name in DECODING} | {"seed": options.seed, "cut": cut}
+        write_card(Path(options.model), evaluation, decoding)
 
 
 if __name__ == "__main__":

@@ -36,14 +36,14 @@ class Prompting:
 
     @property
     def label(self) -> str:
-        """The prompt's name and a digest of everything that the model reads besides the question."""
+        """Return the prompt's name and a digest of everything that the model reads besides the question."""
         if not self.with_template:
             return self.prompt.label
         said = f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
         return f"template-{self.prompt.name}-{sha256(said.encode()).hexdigest()[:12]}"
 
     def prompt_ids(self, question: str) -> list[int]:
-        """The tokens from which the model generates."""
+        """Return the tokens from which the model generates."""
         if self.recipe.kind == SEQ2SEQ:
             text = self.prompt.filled(question=question.lstrip())  # as in the authors' script
             ids: list[int] = self.tokenizer(text, truncation=True, max_length=self.recipe.max_source_length).input_ids
@@ -51,7 +51,7 @@ class Prompting:
         return self._plain_ids(self._texts(question, "")[0])
 
     def answer_ids(self, question: str, answer: str) -> list[int]:
-        """The tokens that the model is to generate, with the token that ends an answer."""
+        """Return the tokens that the model is to generate, with the token that ends an answer."""
         if self.recipe.kind == SEQ2SEQ:
             limit = self.recipe.max_target_length
             ids: list[int] = self.tokenizer(text_target=answer, truncation=True, max_length=limit).input_ids
@@ -59,7 +59,7 @@ class Prompting:
         return self._plain_ids(self._texts(question, answer)[1])
 
     def stop_ids(self) -> list[int]:
-        """The tokens that end an answer: the tokenizer's end token, and the one that the chat template writes."""
+        """Return the tokens that end an answer: the tokenizer's end token, and that of the chat template."""
         ends = [self.tokenizer.eos_token_id]
         if self.with_template:
             after = self._plain_ids(self._texts("?", "!")[1].rpartition("!")[2].strip())
@@ -67,7 +67,7 @@ class Prompting:
         return sorted({id for id in ends if id is not None})
 
     def _texts(self, question: str, answer: str) -> tuple[str, str]:
-        """The text of the prompt and of the answer with its end."""
+        """Return the text of the prompt and of the answer with its end."""
         if not self.with_template:
             # The newline and the end token follow the authors' script.
             return self.prompt.filled(question=question), f"\n{answer}{self.tokenizer.eos_token}"
@@ -89,7 +89,7 @@ class Prompting:
 
 
 def prompting_of(recipe: Recipe, tokenizer: Any, stored: Prompt | None = None) -> Prompting:
-    """The prompt that ``recipe.prompt`` names, for a model's tokenizer.
+    """Return the prompt that ``recipe.prompt`` names, for a model's tokenizer.
 
     Args:
         stored: the prompt of a record, which replaces the file that ``recipe.prompt`` names.

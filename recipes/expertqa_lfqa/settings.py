@@ -70,7 +70,7 @@ class Recipe:
 
 
 def settings_of(recipe: Recipe, model: Any, training: Any) -> dict[str, Any]:
-    """The settings that a run's weights depend on, as JSON values."""
+    """Return the settings that a run's weights depend on, as JSON values."""
     kept = {name: getattr(training, name) for name in TRAINING if hasattr(training, name)}
     kept = {name: getattr(value, "value", value) for name, value in kept.items()}  # enums by their values
     return {
@@ -81,7 +81,7 @@ def settings_of(recipe: Recipe, model: Any, training: Any) -> dict[str, Any]:
 
 
 def check_same_settings(folder: Path, settings: dict[str, Any]) -> None:
-    """Checks that a run to be continued has the settings it was started with.
+    """Check that a run to be continued has the settings it was started with.
 
     Raises:
         InputError: a setting differs; names it with both values.
@@ -105,7 +105,7 @@ def check_same_settings(folder: Path, settings: dict[str, Any]) -> None:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record of a run. Raises InputError if the folder has none."""
+    """Return the record of a run. Raises InputError if the folder has none."""
     try:
         record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -114,6 +114,6 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
-    """Writes the record of a run, with the versions of the packages."""
+    """Write the record of a run, with the versions of the packages."""
     names = ("qabench", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
     write_json(folder / RECORD, record | {"versions": {name: metadata.version(name) for name in names}})

@@ -85,12 +85,12 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
 
 
 def parsed(argv: Sequence[str] | None) -> tuple[Recipe, ModelConfig, Any]:
-    """The settings of the recipe, of the model with LoRA, and of the trainer, from YAML file and command line."""
-    given = sys.argv[1:] if argv is None else list(argv)
+    """Return the settings of recipe, model with LoRA, and trainer, from YAML file and command line."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
     # The kind of model decides which trainer's settings are allowed.
-    (recipe, *_) = TrlParser(Recipe).parse_args_and_config(given, return_remaining_strings=True)
+    (recipe, *_) = TrlParser(Recipe).parse_args_and_config(arguments, return_remaining_strings=True)
     parser = TrlParser((Recipe, ModelConfig, ARGUMENTS[recipe.kind]))
-    recipe, model, training = parser.parse_args_and_config(given)
+    recipe, model, training = parser.parse_args_and_config(arguments)
     if not model.model_name_or_path:
         raise InputError("no model is given; use --model_name_or_path with a name on the Hub or a folder")
     if (model.load_in_4bit or model.load_in_8bit) and not find_spec("bitsandbytes"):
@@ -101,7 +101,7 @@ def parsed(argv: Sequence[str] | None) -> tuple[Recipe, ModelConfig, Any]:
 
 
 def last_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint that was written completely; None if there is none.
+    """Return the newest checkpoint that was written completely; None if there is none.
 
     A process that is killed while it saves leaves a checkpoint without the trainer's state, which is written last.
     """
@@ -116,7 +116,7 @@ def last_checkpoint(folder: Path) -> str | None:
 
 
 def trainer_of(recipe: Recipe, model: ModelConfig, training: Any) -> tuple[Any, Prompting, dict[str, Any]]:
-    """The trainer, the prompting, and what the record says of the data."""
+    """Return the trainer, the prompting, and what the record says of the data."""
     tokenizer = AutoTokenizer.from_pretrained(model.model_name_or_path, revision=model.model_revision)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
